@@ -7,7 +7,7 @@ mod common;
 use std::hint::black_box;
 
 use chainwright::nft::{Chain, Connection, Family, Transaction};
-use chainwright_bench::floor::Floor;
+use chainwright_bench::baseline::Baseline;
 use chainwright_bench::{KubeProxy, alternate_prepared};
 use common::{BoxError, Result, in_sandbox, loaded, report};
 
@@ -16,14 +16,14 @@ fn main() -> Result {
         .find_map(|arg| arg.parse().ok())
         .unwrap_or(50_000);
     in_sandbox(|| whole(chains))?;
-    in_sandbox(|| one_more(chains))
+    in_sandbox(|| add_one_service(chains))
 }
 
 /// The complete ruleset in one transaction, in an empty namespace.
 fn whole(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut tx = Transaction::new();
     ruleset.write(&mut tx)?;
     let prepared = tx.datagram(<[u8]>::to_vec);
@@ -40,7 +40,7 @@ fn whole(chains: usize) -> Result {
         &mut || Ok(cleaner.commit(&empty)?),
         &mut [
             ("floor: the prepared bytes", &mut || {
-                Ok(floor.commit(&prepared)?)
+                Ok(baseline.commit(&prepared)?)
             }),
             ("built from objects, then commit()", &mut || {
                 tx.clear();
@@ -55,10 +55,10 @@ fn whole(chains: usize) -> Result {
 }
 
 /// One more chain with three rules, beside this many chains.
-fn one_more(chains: usize) -> Result {
+fn add_one_service(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let mut nft = loaded(chains)?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut tx = Transaction::new();
     ruleset.write_one_more(&mut tx, chains)?;
     let prepared = tx.datagram(<[u8]>::to_vec);
@@ -80,7 +80,7 @@ fn one_more(chains: usize) -> Result {
         },
         &mut [
             ("floor: the prepared bytes", &mut || {
-                Ok(floor.commit(&prepared)?)
+                Ok(baseline.commit(&prepared)?)
             }),
             ("built from objects, then commit()", &mut || {
                 let mut tx = Transaction::new();

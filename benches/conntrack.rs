@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use chainwright::conntrack::{Connection, Entry, EntryKey, Filter, Tuple};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{alternate_prepared, resident};
 use chainwright_testing::{Sandbox, become_namespace_root};
 use common::{BoxError, Result, counts, in_sandbox, report};
@@ -48,22 +48,22 @@ fn main() -> Result {
 struct Table {
     entries: usize,
     conntrack: Connection,
-    floor: Floor,
+    baseline: Baseline,
     _namespace: Sandbox,
 }
 
 impl Table {
     fn new(entries: usize) -> Result<Self> {
         let namespace = Sandbox::new()?;
-        let (conntrack, floor) = namespace.run(|| -> Result<_> {
+        let (conntrack, baseline) = namespace.run(|| -> Result<_> {
             let mut conntrack = Connection::open()?;
             fill(&mut conntrack, entries)?;
-            Ok((conntrack, Floor::open()?))
+            Ok((conntrack, Baseline::open()?))
         })??;
         Ok(Self {
             entries,
             conntrack,
-            floor,
+            baseline,
             _namespace: namespace,
         })
     }
@@ -97,7 +97,7 @@ fn list(entries: usize) -> Result {
         &mut [
             ("floor: replies thrown away", &mut || {
                 for table in &mut *tables.borrow_mut() {
-                    black_box(table.floor.dump(&request)?);
+                    black_box(table.baseline.dump(&request)?);
                 }
                 Ok(())
             }),
@@ -125,14 +125,14 @@ fn delete(entries: usize) -> Result {
     let keys: Vec<EntryKey> = (0..entries).map(|number| tuple(number).into()).collect();
     let deletions = keys.iter().map(Request::delete_entry);
     let deletions = deletions.collect::<std::result::Result<Vec<_>, _>>()?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let measured = alternate_prepared::<BoxError>(
         9,
         &mut || fill(&mut filler, entries),
         &mut [
             ("floor: one prepared request each", &mut || {
                 for request in &deletions {
-                    black_box(floor.ask(request)?);
+                    black_box(baseline.ask(request)?);
                 }
                 Ok(())
             }),

@@ -8,7 +8,7 @@ mod common;
 use std::hint::black_box;
 
 use chainwright::nft::{Connection, Family, Transaction};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Addresses, alternate, alternate_prepared};
 use common::{BoxError, Result, counts, in_sandbox, report};
 
@@ -24,7 +24,7 @@ fn main() -> Result {
 fn add(elements: usize) -> Result {
     let map = Addresses { elements };
     let mut nft = Connection::open()?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut tx = Transaction::new();
     map.write(&mut tx)?;
     let prepared = tx.datagram(<[u8]>::to_vec);
@@ -36,7 +36,7 @@ fn add(elements: usize) -> Result {
         &mut || Ok(cleaner.commit(&empty)?),
         &mut [
             ("floor: the prepared bytes", &mut || {
-                Ok(floor.commit(&prepared)?)
+                Ok(baseline.commit(&prepared)?)
             }),
             ("built from objects, then commit()", &mut || {
                 tx.clear();
@@ -58,13 +58,13 @@ fn list(elements: usize) -> Result {
     map.load(&mut nft)?;
     let (family, table, name) = map.map();
     let request = Request::elements(family, table, name);
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let measured = alternate::<BoxError>(
         // For every datagram the kernel skips the elements that it has already sent.
         (100_000_000_000 / elements.pow(2)).clamp(3, 51),
         &mut [
             ("floor: replies thrown away", &mut || {
-                black_box(floor.dump(&request)?);
+                black_box(baseline.dump(&request)?);
                 Ok(())
             }),
             ("elements(), key and value of each", &mut || {

@@ -17,7 +17,7 @@ use chainwright::nft::{self, Connection, Scope, Transaction};
 use chainwright_bench::events::Listeners;
 use chainwright_kube::declared::Declared;
 use chainwright_kube::detect::{Detector, Verdict};
-use chainwright_kube::guard::{Event, Guard, GuardOptions, PaceOptions};
+use chainwright_kube::guard::{BackoffOptions, Event, Guard, GuardOptions};
 use chainwright_kube::kubelet::Kubelet;
 use common::{Result, counts, in_sandbox, loaded};
 
@@ -30,7 +30,7 @@ const REPAIR: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5
 /// The goal for a detection.
 const DETECTION: Duration = Duration::from_micros(200);
 /// Number of measured detections.
-const LOOKS: usize = 2_000;
+const DETECTIONS: usize = 2_000;
 
 fn main() -> Result {
     for chains in counts(&[10, 1_000, 10_000]) {
@@ -65,12 +65,12 @@ fn print(what: &str, [median, p99]: [Duration; 2], goals: Option<[Duration; 2]>)
     );
 }
 
-fn quick() -> GuardOptions {
+fn fast_options() -> GuardOptions {
     GuardOptions {
-        pace: PaceOptions {
+        backoff: BackoffOptions {
             quiet: Duration::from_micros(100),
             repairs: usize::MAX,
-            ..PaceOptions::default()
+            ..BackoffOptions::default()
         },
         ..GuardOptions::default()
     }
@@ -97,7 +97,7 @@ fn repair(chains: usize) -> Result {
     println!(
         "\nflush of kubelet's table beside {chains} chains, {ROUNDS} rounds: median, 99th percentile"
     );
-    told(&mut nft)?;
+    notification_time(&mut nft)?;
     let kubelet = Kubelet::new().declared();
     let plain = Declared::of_text(Family::Ipv4, PLAIN)?;
     for (what, declared, goals) in [
@@ -105,19 +105,19 @@ fn repair(chains: usize) -> Result {
         ("rules without x_tables", plain, Some(REPAIR)),
     ] {
         println!(" {what}");
-        kept(&mut nft, declared, goals)?;
+        repair_latency(&mut nft, declared, goals)?;
     }
     Ok(())
 }
 
 /// Measures the time until an event is received.
-fn told(nft: &mut Connection) -> Result {
+fn notification_time(nft: &mut Connection) -> Result {
     let kubelet = Kubelet::new();
     kubelet.ensure(&mut *nft)?;
     let flush = flush()?;
-    let mut floor = Vec::with_capacity(ROUNDS);
+    let mut baseline = Vec::with_capacity(ROUNDS);
     let mut listeners = Listeners::open()?;
-    let (sender, told) = channel();
+    let (sender, notification_time) = channel();
     let (go, rounds) = channel();
     let listening = thread::spawn(move || {
         for () in rounds {
@@ -132,18 +132,20 @@ fn told(nft: &mut Connection) -> Result {
         thread::sleep(Duration::from_millis(1));
         let start = Instant::now();
         nft.commit(&flush)?;
-        let end = told.recv()?.ok_or("the bare socket lost events")?;
-        floor.push(end.duration_since(start));
+        let end = notification_time
+            .recv()?
+            .ok_or("the bare socket lost events")?;
+        baseline.push(end.duration_since(start));
         // The repair causes an event, too.
         go.send(())?;
         kubelet.ensure(&mut *nft)?;
-        told.recv()?;
+        notification_time.recv()?;
     }
     drop(go);
     drop(listening.join());
     print(
         "from the commit to a bare socket being told",
-        quantiles(&mut floor),
+        quantiles(&mut baseline),
         None,
     );
     Ok(())
@@ -156,7 +158,11 @@ fn flush() -> Result<Transaction> {
 }
 
 /// From the flush until everything is present again: by a guard, and by a program that has the bytes ready.
-fn kept(nft: &mut Connection, declared: Declared, goals: Option<[Duration; 2]>) -> Result {
+fn repair_latency(
+    nft: &mut Connection,
+    declared: Declared,
+    goals: Option<[Duration; 2]>,
+) -> Result {
     let flush = flush()?;
     nft.commit(&flush)?;
     declared.ensure(&mut *nft)?;
@@ -180,7 +186,7 @@ fn kept(nft: &mut Connection, declared: Declared, goals: Option<[Duration; 2]>) 
     assert!(declared.check(&mut *nft)?.is_empty());
 
     let (mut running, events) = {
-        let guard = Guard::open(declared.clone(), Backend::Nft, quick())?;
+        let guard = Guard::open(declared.clone(), Backend::Nft, fast_options())?;
         start(guard)?
     };
     ready(&events)?;
@@ -229,7 +235,7 @@ fn legacy() -> Result {
     let interval = Duration::from_millis(20);
     let options = GuardOptions {
         poll: interval,
-        ..quick()
+        ..fast_options()
     };
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let kubelet = Kubelet::new();
@@ -276,17 +282,17 @@ fn detection(chains: usize) -> Result {
     legacy.update(Family::Ipv4, "mangle", |table| table.new_chain("other"))?;
     let (mut looks, mut opened) = (Vec::new(), Vec::new());
     let mut detector = Detector::open();
-    for _ in 0..LOOKS {
+    for _ in 0..DETECTIONS {
         let start = Instant::now();
-        let verdict = detector.look().verdict();
+        let verdict = detector.probe().verdict();
         looks.push(start.elapsed());
         assert_eq!(verdict, Verdict::Nft);
         let start = Instant::now();
-        Detector::open().look();
+        Detector::open().probe();
         opened.push(start.elapsed());
     }
     println!(
-        "\ndetection with {chains} chains in each backend, {LOOKS} rounds: median, 99th percentile"
+        "\ndetection with {chains} chains in each backend, {DETECTIONS} rounds: median, 99th percentile"
     );
     let goal = Some([DETECTION; 2]);
     print("Detector::look()", quantiles(&mut looks), goal);
@@ -302,7 +308,8 @@ type Running = chainwright_kube::guard::Running;
 
 fn start(guard: Guard) -> Result<(Running, Receiver<(Instant, Event)>)> {
     let (sender, events) = channel();
-    let running = guard.start(move |notice| drop(sender.send((Instant::now(), notice.event))))?;
+    let running =
+        guard.start(move |notification| drop(sender.send((Instant::now(), notification.event))))?;
     Ok((running, events))
 }
 

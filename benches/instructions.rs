@@ -23,7 +23,7 @@ use chainwright_bench::{KubeProxy, Services};
 use common::{Result, in_sandbox, loaded, read, verdict};
 
 /// A measured operation.
-struct Way {
+struct Case {
     /// The operation and its implementation.
     name: &'static str,
     /// The function whose instructions are counted.
@@ -45,50 +45,50 @@ const fn services(ruleset: KubeProxy) -> Services {
     }
 }
 
-const WAYS: [Way; 8] = [
-    Way {
+const CASES: [Case; 8] = [
+    Case {
         name: "list chains by for_each()",
         function: "counted_for_each",
         unit: CHAINS,
         goal: Some(200.0), // the best peer needs 1,560
     },
-    Way {
+    Case {
         name: "list chains by next()",
         function: "counted_next",
         unit: CHAINS,
         goal: None,
     },
-    Way {
+    Case {
         name: "decode every expression of a snapshot by view()",
         function: "counted_view",
         unit: RULES,
         goal: Some(900.0),
     },
-    Way {
+    Case {
         name: "decode every expression of a snapshot by decode()",
         function: "counted_decode",
         unit: RULES,
         goal: None,
     },
-    Way {
+    Case {
         name: "restore a text into nf_tables",
         function: "counted_restore_nft",
         unit: TEXT_RULES,
         goal: None,
     },
-    Way {
+    Case {
         name: "save it from nf_tables",
         function: "counted_save_nft",
         unit: TEXT_RULES,
         goal: None,
     },
-    Way {
+    Case {
         name: "restore a text into a legacy table",
         function: "counted_restore_legacy",
         unit: TEXT_RULES,
         goal: None,
     },
-    Way {
+    Case {
         name: "save it from the legacy table",
         function: "counted_save_legacy",
         unit: TEXT_RULES,
@@ -128,16 +128,16 @@ fn main() -> Result {
         .chain(arguments)
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(10_000);
-    for way in WAYS {
-        let total = count(chains, way.function)?;
-        let (unit, number) = way.unit;
+    for case in CASES {
+        let total = count(chains, case.function)?;
+        let (unit, number) = case.unit;
         let each = total as f64 / number(KubeProxy { chains }) as f64;
-        let verdict = way
+        let verdict = case
             .goal
             .map_or_else(String::new, |goal| verdict(each, goal));
         println!(
             "{} ({chains} chains): {each:.1} user instructions a {unit}{verdict}",
-            way.name
+            case.name
         );
     }
     Ok(())

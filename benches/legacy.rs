@@ -45,12 +45,13 @@ fn restore(text: &str) -> Result {
 fn listing(chains: usize) -> Result {
     restore(&KubeProxy { chains }.to_iptables_save())?;
     let legacy = Connection::open(Family::Ipv4)?;
-    let (mut floor_buffer, mut buffer) = (Table::empty(Family::Ipv4), Table::empty(Family::Ipv4));
+    let (mut baseline_buffer, mut buffer) =
+        (Table::empty(Family::Ipv4), Table::empty(Family::Ipv4));
     let measured = alternate::<BoxError>(
         31,
         &mut [
             ("floor: GET_INFO and GET_ENTRIES", &mut || {
-                black_box(legacy.floor("nat", &mut floor_buffer)?);
+                black_box(legacy.baseline("nat", &mut baseline_buffer)?);
                 Ok(())
             }),
             ("read_into(), every chain with its rule count", &mut || {

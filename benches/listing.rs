@@ -8,7 +8,7 @@ mod common;
 use std::hint::black_box;
 
 use chainwright::nft::{Chain, Connection, Family, List, Refreshed, Scope};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{KubeProxy, alternate};
 use common::{BoxError, Result, counts, in_sandbox, loaded, read, report};
 
@@ -31,7 +31,7 @@ fn list(nft: &mut Connection) -> Result<usize> {
 
 fn listing(count: usize) -> Result {
     let mut nft = loaded(count)?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let dump = Request::chains(Family::IP);
     assert_eq!(list(&mut nft)?, count + 6);
 
@@ -40,7 +40,7 @@ fn listing(count: usize) -> Result {
         rounds,
         &mut [
             ("floor: replies thrown away", &mut || {
-                black_box(floor.dump(&dump)?);
+                black_box(baseline.dump(&dump)?);
                 Ok(())
             }),
             ("chains(), all base attributes of each", &mut || {
@@ -60,7 +60,7 @@ fn listing(count: usize) -> Result {
         &mut [
             ("floor: 1,000 × ask for the generation", &mut || {
                 for _ in 0..1000 {
-                    black_box(floor.ask(&generation)?);
+                    black_box(baseline.ask(&generation)?);
                 }
                 Ok(())
             }),
@@ -85,7 +85,7 @@ fn listing(count: usize) -> Result {
         &mut [
             ("floor: 1,000 × bare request and reply", &mut || {
                 for _ in 0..1000 {
-                    black_box(floor.ask(&one)?);
+                    black_box(baseline.ask(&one)?);
                 }
                 Ok(())
             }),

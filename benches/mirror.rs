@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use chainwright::nft::live::{Item, Mirror, Monitor};
 use chainwright::nft::{Connection, Element, PlanOptions, Scope, Transaction};
 use chainwright_bench::events::{Listeners, load_and_flush};
-use chainwright_bench::mirror::{look_ups, one_rule, update};
+use chainwright_bench::mirror::{lookups, one_rule, update};
 use chainwright_bench::{Addresses, KubeProxy, alternate_prepared, resident};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
@@ -39,19 +39,19 @@ fn main() -> Result {
     let [chains, elements, count] = given[..] else {
         return Err("give three numbers: chains, elements, look-ups".into());
     };
-    in_sandbox(|| look_up(chains, count))?;
+    in_sandbox(|| lookup(chains, count))?;
     if elements > 0 {
         in_sandbox(|| rule(chains))?;
         in_sandbox(|| map(elements))?;
         for chains in [0, 20, 1_000] {
-            in_sandbox(|| behind(chains))?;
+            in_sandbox(|| listener_latency(chains))?;
         }
     }
     Ok(())
 }
 
 /// Memory, and look-ups of chains by name, compared with those in a map that contains only the names.
-fn look_up(chains: usize, count: usize) -> Result {
+fn lookup(chains: usize, count: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
     let nft = loaded(chains)?;
@@ -78,7 +78,7 @@ fn look_up(chains: usize, count: usize) -> Result {
     if count == 0 {
         return Ok(());
     }
-    let measured = look_ups(mirror.snapshot(), ruleset, count / 10, 9)?;
+    let measured = lookups(mirror.snapshot(), ruleset, count / 10, 9)?;
     // Ten rounds each, including the one that warms up.
     report(
         &format!("{} look-ups of chains, ten times", count / 10),
@@ -211,7 +211,7 @@ fn map(elements: usize) -> Result {
 }
 
 /// When a listener has the end of a flush that another thread commits: a bare socket and the monitor, alternating.
-fn behind(chains: usize) -> Result {
+fn listener_latency(chains: usize) -> Result {
     let [load, flush] = load_and_flush(KubeProxy { chains })?;
     let mut listeners = Listeners::open()?;
     let mut nft = Connection::open()?;
@@ -233,30 +233,30 @@ fn behind(chains: usize) -> Result {
             // The load, and then the flush.
             sender.send(())?;
             listeners.bare()?;
-            listeners.told()?;
+            listeners.receive_change()?;
             returned.recv()?;
             // By then both threads are idle.
             thread::sleep(Duration::from_micros(200));
             sender.send(())?;
-            let has_it = match round % 2 {
+            let received_at = match round % 2 {
                 0 => {
                     listeners.bare()?;
-                    let has_it = Instant::now();
-                    (_, events) = listeners.told()?;
-                    has_it
+                    let received_at = Instant::now();
+                    (_, events) = listeners.receive_change()?;
+                    received_at
                 }
                 _ => {
-                    let has_it;
-                    (has_it, events) = listeners.told()?;
+                    let received_at;
+                    (received_at, events) = listeners.receive_change()?;
                     listeners.bare()?;
-                    has_it
+                    received_at
                 }
             };
             // It mostly arrives before the commit returns.
             let commit = returned.recv()?;
-            let behind = has_it.saturating_duration_since(commit).as_secs_f64();
-            let ahead = commit.saturating_duration_since(has_it).as_secs_f64();
-            times[round % 2].push((behind - ahead) * 1e6);
+            let listener_latency = received_at.saturating_duration_since(commit).as_secs_f64();
+            let ahead = commit.saturating_duration_since(received_at).as_secs_f64();
+            times[round % 2].push((listener_latency - ahead) * 1e6);
         }
         drop(sender);
         writer.join().map_err(|_| "the writer panicked")??;

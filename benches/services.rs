@@ -47,7 +47,7 @@ fn main() -> Result {
     become_namespace_root()?; // before any thread starts
     // First, before any freed memory can be reused.
     if wanted("memory") {
-        memories(&[MANY_EACH, ONE_EACH])?;
+        memory_per_cluster(&[MANY_EACH, ONE_EACH])?;
     }
     if wanted("cold") {
         in_sandbox(|| start(ONE_EACH, Duration::from_millis(500)))?;
@@ -82,7 +82,7 @@ fn wanted(what: &str) -> bool {
 }
 
 /// Prints whether a time meets its goal.
-fn within(name: &str, time: Duration, goal: Duration) {
+fn check_goal(name: &str, time: Duration, goal: Duration) {
     let word = if time <= goal { "kept" } else { "MISSED" };
     println!("  {name}: {time:.1?} of CPU  goal {goal:?}: {word}");
 }
@@ -98,7 +98,7 @@ fn start(cluster: Cluster, goal: Duration) -> Result {
         cold.parts,
     );
     report(&title, &cold.contenders, COLD);
-    within("from objects to committed", cold.contenders[1].cpu, goal);
+    check_goal("from objects to committed", cold.contenders[1].cpu, goal);
     Ok(())
 }
 
@@ -109,7 +109,7 @@ fn growth(present: &[usize]) -> Result {
         let mut of_size = Vec::new();
         for (name, measured) in changes(Cluster::new(services, 1), &FLAT, ROUNDS)? {
             percentiles(&format!("{name}, of {services} services"), &measured);
-            within(name, measured[1].cpu, CHANGE);
+            check_goal(name, measured[1].cpu, CHANGE);
             of_size.push((name, measured[1].cpu));
         }
         medians.push(of_size);
@@ -151,7 +151,7 @@ fn deployment(cluster: Cluster) -> Result {
         &measured,
     );
     let each = measured[1].cpu / DEPLOYMENT as u32;
-    within("each of them", each, CHANGE);
+    check_goal("each of them", each, CHANGE);
     Ok(())
 }
 
@@ -181,7 +181,7 @@ fn packets(sizes: &[usize]) -> Result {
 }
 
 /// Memory of the services and the proxy, including what the first sync left allocated.
-fn memories(clusters: &[Cluster]) -> Result {
+fn memory_per_cluster(clusters: &[Cluster]) -> Result {
     let all = clusters
         .iter()
         .map(|cluster| memory(*cluster, Layout::Flat));

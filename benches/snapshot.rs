@@ -12,7 +12,7 @@ mod common;
 use std::hint::black_box;
 
 use chainwright::nft::{Connection, Family, Refreshed, Scope, Snapshot, Table, Transaction};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Contender, KubeProxy, alternate, resident};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
@@ -54,7 +54,7 @@ fn whole(chains: usize) -> Result {
         .chain_names()
         .map(|name| Request::rules_of(family, table, &name))
         .collect();
-    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let (mut first, mut second) = (Baseline::open()?, Baseline::open()?);
     let mut by_chain = || {
         black_box(first.dump(&all_chains)?);
         black_box(first.dump_each(&each_chain)?);
@@ -64,10 +64,11 @@ fn whole(chains: usize) -> Result {
         black_box(second.dump(&all_rules)?);
         Ok(())
     };
-    let mut floor: Contender<'_, BoxError> = ("floor: chains, then a dump a chain", &mut by_chain);
+    let mut baseline: Contender<'_, BoxError> =
+        ("floor: chains, then a dump a chain", &mut by_chain);
     if chains <= ONE_DUMP {
         let one: Contender<'_, BoxError> = ("floor: one dump of all rules", &mut one_dump);
-        let mut both = [floor, one];
+        let mut both = [baseline, one];
         let trial = alternate(TRIAL, &mut both)?;
         println!(
             "\none dump of all {} rules takes {:.2} × a dump a chain",
@@ -75,7 +76,7 @@ fn whole(chains: usize) -> Result {
             trial[1].ratio
         );
         let [first, second] = both;
-        floor = if trial[1].ratio < 1.0 { second } else { first };
+        baseline = if trial[1].ratio < 1.0 { second } else { first };
     }
     let rounds = (200_000 / chains).clamp(9, 51);
     // A refresh needs a change: a separate table is created and deleted in turn, which the time
@@ -86,7 +87,7 @@ fn whole(chains: usize) -> Result {
     let measured = alternate(
         rounds,
         &mut [
-            floor,
+            baseline,
             ("refresh(), in the memory of the last one", &mut || {
                 let other = Table::new(Family::IP6, "other");
                 let mut tx = Transaction::new();

@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 use chainwright::nft::{Connection, Family, Scope, Snapshot, Transaction};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Cluster, Contender, alternate, alternate_prepared};
 use chainwright_kube::service::{Layout, Services};
 use chainwright_lang::{Listing, Options, Script};
@@ -102,11 +102,11 @@ fn list(snapshot: &Snapshot, nft: bool) -> Result {
                 .sum::<usize>()
         })
         .sum();
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut connection = Connection::open()?;
     let options = Options::default();
-    let mut floor = || {
-        black_box(floor.dump_each(&requests)?);
+    let mut baseline = || {
+        black_box(baseline.dump_each(&requests)?);
         Ok(())
     };
     let mut snapshot_alone = || {
@@ -122,7 +122,7 @@ fn list(snapshot: &Snapshot, nft: bool) -> Result {
     };
     let mut of_nft = || run(Command::new("nft").args(["list", "ruleset"]));
     let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-        ("floor: replies thrown away", &mut floor),
+        ("floor: replies thrown away", &mut baseline),
         ("a snapshot", &mut snapshot_alone),
         ("a snapshot, and its text", &mut text),
     ];
@@ -137,7 +137,7 @@ fn list(snapshot: &Snapshot, nft: bool) -> Result {
 
 fn apply(title: &str, text: &str, nft: bool, goal: f64) -> Result {
     let mut connection = Connection::open()?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let script = Script::parse("a ruleset", text)?;
     let prepared = script
         .transaction(None)?
@@ -149,7 +149,7 @@ fn apply(title: &str, text: &str, nft: bool, goal: f64) -> Result {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("ruleset.nft");
     fs::write(&path, text)?;
-    let mut floor = || Ok(floor.commit(&prepared)?);
+    let mut baseline = || Ok(baseline.commit(&prepared)?);
     let mut parsed = || {
         black_box(Script::parse("a ruleset", text)?);
         Ok(())
@@ -160,7 +160,7 @@ fn apply(title: &str, text: &str, nft: bool, goal: f64) -> Result {
     };
     let mut of_nft = || run(Command::new("nft").arg("-f").arg(&path));
     let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-        ("floor: the prepared bytes", &mut floor),
+        ("floor: the prepared bytes", &mut baseline),
         ("the text, read only", &mut parsed),
         ("from the text, then commit()", &mut ours),
     ];

@@ -51,16 +51,16 @@ fn packet(number: usize) -> Packet {
     packet
 }
 
-/// Traces to each kind of position, and what is prepared from a ruleset that `read` reads: `anew` for traces, `add` for
+/// Traces to each kind of position, and what is prepared from a ruleset that `read` reads: `prepare` for traces, `add` for
 /// a graph.
 fn all<'r>(
     title: &str,
     chains: usize,
     read: &mut dyn FnMut() -> Result,
-    anew: impl Fn() -> Rules<'r>,
+    prepare: impl Fn() -> Rules<'r>,
     add: impl Fn(&mut Graph),
 ) -> Result {
-    let rules = &anew();
+    let rules = &prepare();
     let node = Node {
         addresses: Some(Vec::new()),
         ..Node::default()
@@ -83,22 +83,22 @@ fn all<'r>(
     let mut first = || trace(rules, 0);
     let mut middle = || trace(rules, services / 2);
     let mut last = || trace(rules, services - 1);
-    let mut nobody = || trace(rules, none);
+    let mut no_match = || trace(rules, none);
     let mut contenders: [Contender<'_, BoxError>; 4] = [
         ("the first service", &mut first),
         ("one in the middle", &mut middle),
         ("the last one", &mut last),
-        ("none", &mut nobody),
+        ("none", &mut no_match),
     ];
     let measured = alternate(ROUNDS, &mut contenders)?;
     report(title, &measured, None);
     goals(chains, &measured, GOAL);
 
     let mut made = || {
-        black_box(anew());
+        black_box(prepare());
         Ok(())
     };
-    let mut made_and_walked = || trace(&anew(), services - 1);
+    let mut prepared_and_traced = || trace(&prepare(), services - 1);
     let graph = || {
         let mut graph = Graph::new();
         add(&mut graph);
@@ -131,7 +131,10 @@ fn all<'r>(
     let mut contenders: [Contender<'_, BoxError>; 6] = [
         ("the ruleset read", read),
         ("walk::Rules made ready", &mut made),
-        ("the same, and the very first walk", &mut made_and_walked),
+        (
+            "the same, and the very first walk",
+            &mut prepared_and_traced,
+        ),
         ("graph: findings, and a tree", &mut as_tree),
         ("graph as a picture (SVG)", &mut as_picture),
         ("graph of each chain for Graphviz", &mut each_chain),

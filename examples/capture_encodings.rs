@@ -46,14 +46,17 @@ fn main() -> ExitCode {
 }
 
 fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Error>> {
-    let tell = |command: &str| -> Result<String, Box<dyn Error>> {
+    let iptables_version = |command: &str| -> Result<String, Box<dyn Error>> {
         let output = run(command, &["iptables", "-V"], "")?;
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     };
-    let says = tell(writer)?;
-    for (says, version) in [(&says, version), (&tell(reader)?, READER)] {
-        if *says != format!("iptables v{version} (nf_tables)") {
-            return Err(format!("not {version}: {says}").into());
+    let version_line = iptables_version(writer)?;
+    for (version_line, version) in [
+        (&version_line, version),
+        (&iptables_version(reader)?, READER),
+    ] {
+        if *version_line != format!("iptables v{version} (nf_tables)") {
+            return Err(format!("not {version}: {version_line}").into());
         }
     }
     let lines = parse_rules(&fs::read_to_string(directory().join("rules.txt"))?)?;
@@ -66,7 +69,7 @@ fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Erro
     };
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let architecture = std::env::consts::ARCH;
-    let mut text = format!("# {says}, Linux {} {architecture}\n", kernel.trim());
+    let mut text = format!("# {version_line}, Linux {} {architecture}\n", kernel.trim());
     for family in [Family::IP, Family::IP6] {
         let sandbox = Sandbox::new()?;
         let setup = fs::read_to_string(directory().join("setup.sh"))?;

@@ -174,7 +174,7 @@ fn readings(version: &str, reader: &str) -> Result<(), Box<dyn Error>> {
                 }
             }
             // What this version reads, if that differs from 1.8.9.
-            let mut said: Vec<(Put, Vec<&str>)> = Vec::new();
+            let mut outcomes: Vec<(Put, Vec<&str>)> = Vec::new();
             for bytes in &all {
                 let read = sandbox.run(|| {
                     let put = put(line, bytes).map_err(|error| error.to_string());
@@ -185,12 +185,12 @@ fn readings(version: &str, reader: &str) -> Result<(), Box<dyn Error>> {
                     continue;
                 }
                 let writers = bytes.writers.iter().map(String::as_str);
-                match said.iter_mut().find(|(before, _)| *before == read) {
+                match outcomes.iter_mut().find(|(before, _)| *before == read) {
                     Some((_, all)) => all.extend(writers),
-                    None => said.push((read, writers.collect())),
+                    None => outcomes.push((read, writers.collect())),
                 }
             }
-            for (read, writers) in &said {
+            for (read, writers) in &outcomes {
                 record(&mut text, key(line), &writers.join(","), read);
             }
         }

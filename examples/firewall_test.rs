@@ -58,7 +58,7 @@ COMMIT
 
         /// Connects to the server and returns what a listener on the port `listening` sends; `None` if the
         /// client gets no answer.
-        fn ask(&self, port: u16, listening: u16) -> Result<Option<String>, Error> {
+        fn request(&self, port: u16, listening: u16) -> Result<Option<String>, Error> {
             let address = |port| SocketAddr::from(([10, 0, 0, 2], port));
             let listener = self
                 .server
@@ -82,13 +82,13 @@ COMMIT
     #[test]
     fn only_port_80_is_answered() -> Result<(), Error> {
         let network = Network::new()?;
-        assert_eq!(network.ask(8080, 8080)?.as_deref(), Some("hello"));
+        assert_eq!(network.request(8080, 8080)?.as_deref(), Some("hello"));
 
         let mut iptables = network.server.run(Iptables::nft)??;
         iptables.restore(Family::Ipv4, FIREWALL, &RestoreOptions::default())?;
 
-        assert_eq!(network.ask(80, 8080)?.as_deref(), Some("hello"));
-        assert_eq!(network.ask(8080, 8080)?, None);
+        assert_eq!(network.request(80, 8080)?.as_deref(), Some("hello"));
+        assert_eq!(network.request(8080, 8080)?, None);
         Ok(())
     }
 }

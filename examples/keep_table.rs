@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_left_alone() -> Result<(), Error> {
+    fn correct_tables_are_unchanged() -> Result<(), Error> {
         let model = FakeKernel::new();
         assert_eq!(keeper(&model)?.keep(Duration::ZERO)?, "");
         // The next keeper does not change this one's result either.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_change_is_put_back() -> Result<(), Error> {
+    fn foreign_changes_are_reverted() -> Result<(), Error> {
         let model = FakeKernel::new();
         let mut keeper = keeper(&model)?;
         let mut rival = model.connect()?;

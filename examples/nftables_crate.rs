@@ -287,7 +287,7 @@ mod tests {
 ";
 
     #[test]
-    fn what_the_structs_say_is_there_and_is_listed_as_structs() -> Result<(), Error> {
+    fn structs_round_trip() -> Result<(), Error> {
         Sandbox::new()?.run(|| {
             let mut nft = Connection::open()?;
             apply(&mut nft, &network())?;
@@ -312,7 +312,7 @@ mod tests {
 
     /// Covers forms in which the structs are serialised differently from what nft reads.
     #[test]
-    fn what_structs_write_in_their_own_way_is_read() -> Result<(), Error> {
+    fn alternative_encodings_are_read() -> Result<(), Error> {
         Sandbox::new()?.run(|| {
             let mut nft = Connection::open()?;
             apply(&mut nft, &network())?;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_structs_have_no_place_for_is_said() -> Result<(), Error> {
+    fn unsupported_fields_are_reported() -> Result<(), Error> {
         Sandbox::new()?.run(|| {
             let mut nft = Connection::open()?;
             let script = Script::parse("t.nft", "table ip t { comment \"x\"; }")?;

@@ -11,11 +11,11 @@ use crate::netlink::{Malformed, Message};
 /// crosses a segment boundary.
 const STRIDE: usize = 4 << 20;
 /// Length of the first segments.
-const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
+const FIRST_SEGMENT_LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
 /// The unit of positions, in bytes.
 const UNIT: usize = 4;
 /// The most segments that positions can address: 16 GiB.
-const SEGMENTS: usize = u32::MAX as usize / (STRIDE / UNIT) + 1;
+const MAX_SEGMENTS: usize = u32::MAX as usize / (STRIDE / UNIT) + 1;
 
 /// Start of a piece, in units of four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Full;
 
 impl Arena {
     /// Returns `length` bytes for the caller to fill and then [take](Self::take).
-    pub(crate) fn room(&mut self, length: usize) -> Result<&mut [u8], Full> {
+    pub(crate) fn space(&mut self, length: usize) -> Result<&mut [u8], Full> {
         let current = self.segments.get(self.current).map_or(0, |it| it.len());
         if length > current - self.used {
             if length > STRIDE {
@@ -50,11 +50,11 @@ impl Arena {
             while self.segments.get(next).is_some_and(|it| it.len() < length) {
                 next += 1;
             }
-            if next >= SEGMENTS {
+            if next >= MAX_SEGMENTS {
                 return Err(Full);
             }
             if next == self.segments.len() {
-                let usual = LENGTHS.get(next).copied().unwrap_or(STRIDE);
+                let usual = FIRST_SEGMENT_LENGTHS.get(next).copied().unwrap_or(STRIDE);
                 let length = if usual < length { STRIDE } else { usual };
                 self.segments.push(Memory::zeroed(length));
             }
@@ -68,9 +68,9 @@ impl Arena {
     /// Appends a copy of a piece.
     pub(crate) fn put(&mut self, piece: &[u8]) -> Result<Position, Full> {
         let padded = piece.len().next_multiple_of(UNIT);
-        let room = self.room(padded)?;
-        room[..piece.len()].copy_from_slice(piece);
-        room[piece.len()..].fill(0);
+        let space = self.space(padded)?;
+        space[..piece.len()].copy_from_slice(piece);
+        space[piece.len()..].fill(0);
         Ok(self.take(padded))
     }
 
@@ -79,7 +79,7 @@ impl Arena {
         (self.current, self.before, self.used) = (0, 0, 0);
     }
 
-    /// Takes the first `length` bytes of the last [room](Self::room); returns their start.
+    /// Takes the first `length` bytes of the last [room](Self::space); returns their start.
     pub(crate) fn take(&mut self, length: usize) -> Position {
         let start = self.current * STRIDE + self.used;
         self.used += length.next_multiple_of(UNIT);
@@ -87,7 +87,7 @@ impl Arena {
     }
 
     /// Returns the end of the room that was taken last, from this position on, to the arena.
-    pub(crate) fn return_room(&mut self, Position(start): Position) {
+    pub(crate) fn return_space(&mut self, Position(start): Position) {
         let at = start as usize * UNIT;
         if at / STRIDE == self.current {
             self.used = self.used.min(at % STRIDE);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_stay_where_they_are() {
+    fn message_addresses_are_stable() {
         let mut arena = Arena::default();
         let messages: Vec<_> = (0..400)
             .map(|n| message(n, (n as usize * 331) % 60_000 / 4 * 4))
@@ -192,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_fits_no_segment_is_refused() {
+    fn rejects_a_message_larger_than_a_segment() {
         let mut arena = Arena::default();
-        assert!(arena.room(STRIDE + 4).is_err());
+        assert!(arena.space(STRIDE + 4).is_err());
         arena.put(&message(1, 8)).unwrap();
         arena.put(&message(2, STRIDE - 16)).unwrap();
         let last = arena.put(&message(3, 8)).unwrap();
@@ -207,13 +207,13 @@ mod tests {
         let mut arena = Arena::default();
         let (one, two) = (message(1, 8), message(2, 4));
         let datagram = [&one[..], &two].concat();
-        arena.room(32 * 1024).unwrap()[..datagram.len()].copy_from_slice(&datagram);
+        arena.space(32 * 1024).unwrap()[..datagram.len()].copy_from_slice(&datagram);
         let at = arena.take(datagram.len());
         assert_eq!(arena.message(at).unwrap().raw, one);
         assert_eq!(arena.message(at.plus(one.len())).unwrap().raw, two);
         assert!(arena.message(at.plus(64 << 20)).is_err());
         assert_eq!(arena.len(), datagram.len());
-        arena.return_room(at);
+        arena.return_space(at);
         assert_eq!(arena.len(), 0);
     }
 }

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stays_in_its_line() {
+    fn names_cannot_break_lines() {
         for (name, shown) in [
             (&b"KUBE-SVC"[..], "KUBE-SVC"),
             (b"a b\"c", "a b\"c"),

@@ -18,7 +18,7 @@ pub fn explain(message: &Message<'_>, offset: u32) -> (nft::Operation, Option<St
 
 /// Parses the kernel's replies to set lookups; `None` if there are too few bytes.
 #[must_use]
-pub fn ipset_answer(bytes: &[u8]) -> Option<(Option<ipset::Found>, Option<BString>)> {
+pub fn ipset_answer(bytes: &[u8]) -> Option<(Option<ipset::SetInfo>, Option<BString>)> {
     let (answer, _) = ip_set_req_get_set_family::read_from_prefix(bytes).ok()?;
     let ip_set_name_index { name } = answer.set;
     Some((

@@ -240,7 +240,7 @@
 //! use chainwright_kube::kubelet::Kubelet;
 //!
 //! # chainwright_testing::Sandbox::new()?.run(|| {
-//! let backend = match Detector::open().look().verdict() {
+//! let backend = match Detector::open().probe().verdict() {
 //!     Verdict::Undetermined => Backend::Nft, // this is the node's first kubelet
 //!     other => other.backend().ok_or("which backend is used cannot be said")?,
 //! };

@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use bstr::ByteSlice;
 
 /// The longest text that [`read_text`] reads, in bytes: about five million rules.
-pub const LONGEST_TEXT: usize = 1 << 30;
+pub const MAX_TEXT_LENGTH: usize = 1 << 30;
 
 /// The most bytes per read.
-const LARGEST_PIECE: usize = 1 << 20;
+const MAX_CHUNK: usize = 1 << 20;
 
-/// Reads a text: at most [`LONGEST_TEXT`], and no further than the first NUL or the first line that is longer than
+/// Reads a text: at most [`MAX_TEXT_LENGTH`], and no further than the first NUL or the first line that is longer than
 /// `longest_line`.
 ///
 /// # Errors
@@ -23,7 +23,7 @@ pub fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>
     loop {
         let before = text.len();
         // The pieces grow, so that a long text takes few reads.
-        let piece = before.clamp(64 * 1024, LARGEST_PIECE);
+        let piece = before.clamp(64 * 1024, MAX_CHUNK);
         text.reserve(piece);
         let read = from.by_ref().take(piece as u64).read_to_end(&mut text)?;
         if read == 0 {
@@ -48,8 +48,8 @@ pub fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>
                 "line {line} has more than {longest_line} bytes"
             )));
         }
-        if text.len() > LONGEST_TEXT {
-            return Err(wrong(format!("text has more than {LONGEST_TEXT} bytes")));
+        if text.len() > MAX_TEXT_LENGTH {
+            return Err(wrong(format!("text has more than {MAX_TEXT_LENGTH} bytes")));
         }
     }
 }

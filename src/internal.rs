@@ -2,6 +2,6 @@
 //! other item that is hidden from the documentation.
 
 pub use crate::escape::Escaped;
-pub use crate::input::{LONGEST_TEXT, read_text};
+pub use crate::input::{MAX_TEXT_LENGTH, read_text};
 pub use crate::iptables::{hook_declaration, nft_name};
 pub use crate::spelling::nearest;

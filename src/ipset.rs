@@ -73,7 +73,7 @@ pub enum SetFamily {
 
 /// The result of a lookup by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Found {
+pub struct SetInfo {
     /// The set's index, valid until the set is destroyed, or swapped with another (`ipset swap`).
     pub index: u16,
     /// The family of its addresses.
@@ -122,7 +122,7 @@ impl Connection {
     ///
     /// # Errors
     /// The name is not valid for a set, or the kernel refuses.
-    pub fn look_up(&self, name: impl AsRef<[u8]>) -> Result<Option<Found>, Error> {
+    pub fn look_up(&self, name: impl AsRef<[u8]>) -> Result<Option<SetInfo>, Error> {
         let name = name.as_ref();
         if name.is_empty() || name.len() >= LENGTH || name.contains(&0) {
             return Err(Error::Name { name: name.into() });
@@ -194,9 +194,9 @@ impl Connection {
 }
 
 /// Reads the kernel's answer to a lookup by name.
-pub(crate) fn found(set: &ip_set_name_index, family: u32) -> Option<Found> {
+pub(crate) fn found(set: &ip_set_name_index, family: u32) -> Option<SetInfo> {
     let index = u16::from_ne_bytes([set.name[0], set.name[1]]);
-    (index != IPSET_INVALID_ID).then_some(Found {
+    (index != IPSET_INVALID_ID).then_some(SetInfo {
         index,
         family: match u8::try_from(family) {
             Ok(NFPROTO_IPV4) => SetFamily::Ipv4,

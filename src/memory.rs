@@ -8,7 +8,7 @@ use memmap2::{Advice, MmapMut};
 use zerocopy::IntoBytes;
 
 /// Buffers of at least this many bytes request huge pages (2 MiB each).
-const LARGE: usize = 4 << 20;
+const HUGE_PAGE_THRESHOLD: usize = 4 << 20;
 
 /// A fixed number of bytes, initially zero, aligned to at least 8.
 pub(crate) struct Memory {
@@ -30,7 +30,7 @@ impl Memory {
 
     /// Allocates `length` zero bytes. Untouched ones use no memory, except for the rest of a page.
     pub(crate) fn zeroed(length: usize) -> Self {
-        if length >= LARGE
+        if length >= HUGE_PAGE_THRESHOLD
             && let Ok(map) = MmapMut::map_anon(length)
         {
             // Without huge pages access is only slower.
@@ -92,7 +92,15 @@ mod tests {
 
     #[test]
     fn of_any_length_zero_and_aligned() {
-        for length in [0, 1, 8, 4097, LARGE - 1, LARGE, LARGE + 5] {
+        for length in [
+            0,
+            1,
+            8,
+            4097,
+            HUGE_PAGE_THRESHOLD - 1,
+            HUGE_PAGE_THRESHOLD,
+            HUGE_PAGE_THRESHOLD + 5,
+        ] {
             let mut memory = Memory::zeroed(length);
             assert_eq!(memory.len(), length);
             assert!(memory.iter().all(|byte| *byte == 0));

@@ -95,7 +95,7 @@ impl Retry {
             lost: 0,
             last: false,
         };
-        attempts.look();
+        attempts.update_last();
         attempts
     }
 }
@@ -180,7 +180,7 @@ impl Attempts {
         std::thread::sleep(pause.min(left.unwrap_or(pause)));
         self.pause = pause.saturating_mul(2);
         self.made = self.made.saturating_add(1);
-        self.look();
+        self.update_last();
         true
     }
 
@@ -192,7 +192,7 @@ impl Attempts {
         self.lost < self.retry.losses && self.again()
     }
 
-    fn look(&mut self) {
+    fn update_last(&mut self) {
         let late = |time| self.start.elapsed() >= time;
         self.last = (self.made >= self.retry.attempts && self.retry.attempts != u32::MAX)
             || self.retry.deadline.is_some_and(late);
@@ -217,14 +217,14 @@ mod tests {
     };
 
     #[test]
-    fn as_many_as_are_allowed() {
+    fn makes_the_allowed_number_of_attempts() {
         assert_eq!(made(Retry::ONCE), 1);
         assert_eq!(made(Retry::times(0)), 1);
         assert_eq!(made(Retry::times(5)), 5);
     }
 
     #[test]
-    fn the_one_that_is_begun_when_the_time_is_up_is_the_last() {
+    fn no_attempt_starts_after_the_deadline() {
         assert_eq!(made(Retry::within(Duration::ZERO)), 1);
         let time = Duration::from_millis(20);
         let mut attempts = Retry {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_have_a_limit_of_their_own() {
+    fn losses_have_a_separate_limit() {
         let mut attempts = Retry { losses: 3, ..SWIFT }.begin();
         for _ in 0..1000 {
             assert!(attempts.again());

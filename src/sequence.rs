@@ -1,7 +1,7 @@
 //! Differences between two sequences of rules.
 //!
 //! The lengths alone bound the work, so the same sequences give the same list on every machine. The list is the
-//! shortest one unless the sequences are long, differ at more than [`NEAR`] places, and repeat the same rules many
+//! shortest one unless the sequences are long, differ at more than [`MAX_MYERS_EDITS`] places, and repeat the same rules many
 //! times.
 
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use std::hash::Hash;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 /// Sequences whose lengths have at most this product are always compared with Myers' algorithm.
-const SHORT: usize = 4_000_000;
+const MAX_MYERS_PRODUCT: usize = 4_000_000;
 /// Longer sequences are also compared with it if they differ by at most this many deletions and insertions.
-const NEAR: usize = 500;
+const MAX_MYERS_EDITS: usize = 500;
 /// The most pairs of equal rules to examine.
-const PAIRS: usize = 4_000_000;
+const MAX_EQUAL_PAIRS: usize = 4_000_000;
 
 /// The shortest list of changes between two sequences, including the equal parts.
 pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
@@ -27,28 +27,28 @@ pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     let new: Vec<usize> = new.iter().map(&mut number).collect();
     let kinds = numbers.len();
     let (old, new) = (&old[..], &new[..]);
-    if old.len().saturating_mul(new.len()) <= SHORT || is_near(old, new) {
+    if old.len().saturating_mul(new.len()) <= MAX_MYERS_PRODUCT || is_near(old, new) {
         return capture_diff_slices(Algorithm::Myers, old, new);
     }
     let mut counts = vec![(0, 0); kinds];
     old.iter().for_each(|&value| counts[value].0 += 1);
     new.iter().for_each(|&value| counts[value].1 += 1);
     let pairs = counts.iter().map(|(old, new): &(usize, usize)| old * new);
-    let all = pairs.fold(0_usize, usize::saturating_add) <= PAIRS;
+    let all = pairs.fold(0_usize, usize::saturating_add) <= MAX_EQUAL_PAIRS;
     operations(&longest(old, new, kinds, all), old.len(), new.len())
 }
 
-/// Whether no more than [`NEAR`] deletions and insertions separate the sequences: Myers' forward search without
+/// Whether no more than [`MAX_MYERS_EDITS`] deletions and insertions separate the sequences: Myers' forward search without
 /// recording the path.
 fn is_near(old: &[usize], new: &[usize]) -> bool {
     let (length, other) = (old.len() as isize, new.len() as isize);
-    if length.abs_diff(other) > NEAR {
+    if length.abs_diff(other) > MAX_MYERS_EDITS {
         return false;
     }
-    let middle = NEAR as isize + 1;
+    let middle = MAX_MYERS_EDITS as isize + 1;
     // How far each diagonal reaches in the old sequence.
-    let mut reached = vec![0_isize; 2 * NEAR + 3];
-    for steps in 0..=NEAR as isize {
+    let mut reached = vec![0_isize; 2 * MAX_MYERS_EDITS + 3];
+    for steps in 0..=MAX_MYERS_EDITS as isize {
         for diagonal in (-steps..=steps).step_by(2) {
             let at = |diagonal: isize| (middle + diagonal) as usize; // within: |diagonal| <= NEAR + 1
             let down = diagonal == -steps

@@ -57,7 +57,7 @@ mod tests {
 
     /// Only netfilter's options reach the kernel: arguments of others may contain addresses.
     #[test]
-    fn other_options_are_refused() {
+    fn rejects_other_options() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for (level, option) in [
             (libc::IPPROTO_TCP, libc::TCP_ZEROCOPY_RECEIVE),

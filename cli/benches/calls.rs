@@ -20,7 +20,7 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables, Rule, nft as encoding};
 use chainwright::legacy::LockPolicy;
 use chainwright::nft::{self, Transaction};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Contender, Services, alternate_prepared};
 use common::{BoxError, Result, counts, in_sandbox, report};
 use tempfile::TempDir;
@@ -57,12 +57,12 @@ fn main() -> Result {
 
 fn bare_look() -> Result {
     let request = Request::rules_of(nft::Family::IP, Services::TABLE, CHAIN);
-    black_box(Floor::open()?.dump(&request)?);
+    black_box(Baseline::open()?.dump(&request)?);
     Ok(())
 }
 
 fn bare_commit(datagram: &[u8]) -> Result {
-    Ok(Floor::open()?.commit(datagram)?)
+    Ok(Baseline::open()?.commit(datagram)?)
 }
 
 /// The services, and the chain of the calls.
@@ -171,11 +171,11 @@ fn in_nf_tables(services: Services) -> Result {
             })?;
             Ok(())
         };
-        let mut floor = || start(&this, bare, &lock);
+        let mut baseline = || start(&this, bare, &lock);
         let mut by_link = || start(&ours, &words, &lock);
         let mut by_tool = || start(real.as_deref().unwrap_or(&ours), &words, &lock);
         let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-            ("floor: a process with the bare requests", &mut floor),
+            ("floor: a process with the bare requests", &mut baseline),
             ("chainwright, by a link", &mut by_link),
         ];
         if real.is_some() {
@@ -190,7 +190,7 @@ fn in_nf_tables(services: Services) -> Result {
         };
         report(&title(""), &measured, GOAL);
 
-        let mut floor = || match adds {
+        let mut baseline = || match adds {
             true => bare_commit(&bytes),
             false => bare_look(),
         };
@@ -199,7 +199,7 @@ fn in_nf_tables(services: Services) -> Result {
             ROUNDS,
             &mut prepare,
             &mut [
-                ("floor: a socket and the bare requests", &mut floor),
+                ("floor: a socket and the bare requests", &mut baseline),
                 ("chainwright", &mut here),
             ],
         )?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
 use crate::rules::sets;
-use crate::script_report::{added, added_json, complain};
+use crate::script_report::{added, added_json, report_error};
 
 /// Apply changes in nft's language atomically, as `nft -f` does
 ///
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         operations, echo, ..
     } = match done {
         Ok(done) => done,
-        Err(error) => return complain(error, true).map(|()| Exit::Failed),
+        Err(error) => return report_error(error, true).map(|()| Exit::Failed),
     };
     let mut out = Output::new();
     match echo {

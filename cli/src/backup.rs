@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bstr::ByteSlice;
-use chainwright::nft::{Connection, Contents};
+use chainwright::nft::{Connection, ObjectCounts};
 use serde::Serialize;
 
 use crate::legacy_tables;
@@ -37,11 +37,11 @@ pub(crate) struct Args {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Kept<'a> {
+struct BackupRecord<'a> {
     file: std::borrow::Cow<'a, str>,
     generation: Option<u32>,
     #[serde(flatten)]
-    contents: Contents,
+    contents: ObjectCounts,
     bytes: usize,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if json {
         out.json(
             "backup",
-            &Kept {
+            &BackupRecord {
                 file,
                 generation,
                 contents,

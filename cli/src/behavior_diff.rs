@@ -6,13 +6,13 @@ use chainwright_trace::{Comparison, Node, Packet, Trace, Values, compare};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};
-use crate::packet::said;
+use crate::packet::format_packet;
 use crate::progress::Progress;
 use crate::scope::{Found, Scope, UnreadPart};
 use crate::trace_output::{Ruleset, lines, options, outcome, percent, print_untraced, reason};
 
 /// Maximum number of kinds of difference that are shown.
-const SHOWN: usize = 10;
+const MAX_PACKETS: usize = 10;
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -22,13 +22,13 @@ struct Document<'d> {
     different: usize,
     unmatched: usize,
     differences: Vec<Record<'d>>,
-    not_traced: NotWalked<'d>,
+    not_traced: NotTraced<'d>,
     not_looked_at: &'d [UnreadPart],
 }
 
 /// Tables and chains that traces do not cover.
 #[derive(Serialize)]
-struct NotWalked<'d> {
+struct NotTraced<'d> {
     old: &'d [String],
     new: &'d [String],
 }
@@ -73,7 +73,7 @@ pub(crate) fn run(
     drop(progress);
     let mut out = Output::new();
     if json {
-        let not_traced = NotWalked {
+        let not_traced = NotTraced {
             old: old_rules.not_traced(),
             new: new_rules.not_traced(),
         };
@@ -82,8 +82,8 @@ pub(crate) fn run(
         print_text(&mut out, &old, &new, &comparison)?;
     }
     out.flush()?;
-    for said in &found.notes {
-        note(said);
+    for text in &found.notes {
+        note(text);
     }
     print_untraced(&old_rules, Some("old"));
     print_untraced(&new_rules, Some("new"));
@@ -99,7 +99,7 @@ pub(crate) fn run(
 
 fn document<'d>(
     comparison: &'d Comparison,
-    not_traced: NotWalked<'d>,
+    not_traced: NotTraced<'d>,
     found: &'d Found,
 ) -> Document<'d> {
     Document {
@@ -111,7 +111,7 @@ fn document<'d>(
             .differences
             .iter()
             .map(|difference| Record {
-                packet: said(&difference.packet),
+                packet: format_packet(&difference.packet),
                 more: difference.more,
                 old: &difference.old,
                 new: &difference.new,
@@ -128,9 +128,9 @@ fn print_text(
     new: &Ruleset,
     comparison: &Comparison,
 ) -> Result<(), Error> {
-    for difference in comparison.differences.iter().take(SHOWN) {
+    for difference in comparison.differences.iter().take(MAX_PACKETS) {
         let packet = &difference.packet;
-        lines(out, "", &said(packet))?;
+        lines(out, "", &format_packet(packet))?;
         side(out, "-", old, packet, &difference.old)?;
         side(out, "+", new, packet, &difference.new)?;
         if difference.more > 0 {
@@ -138,7 +138,7 @@ fn print_text(
         }
         writeln!(out)?;
     }
-    let rest = comparison.differences.len().saturating_sub(SHOWN);
+    let rest = comparison.differences.len().saturating_sub(MAX_PACKETS);
     if rest > 0 {
         writeln!(out, "… {rest} more kinds of difference; --json has them")?;
     }
@@ -194,7 +194,7 @@ fn side(
         )?;
         for step in end.steps.iter().filter(|step| step.rule.is_some()) {
             let words = ruleset
-                .said(step)
+                .rule_text(step)
                 .map(|(words, _)| words)
                 .unwrap_or_default();
             lines(

@@ -46,8 +46,8 @@ impl Args {
         admits(self.pattern.as_ref(), chain)
     }
 
-    fn is_narrowed(&self) -> bool {
-        self.scope.is_narrowed() || self.pattern.is_some()
+    fn is_filtered(&self) -> bool {
+        self.scope.is_filtered() || self.pattern.is_some()
     }
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     // Prints the chains found before an error before the error itself.
     out.flush()?;
     let backend = args.scope.place.listed();
-    Ok(found?.end(any, "chain", args.is_narrowed(), backend, json))
+    Ok(found?.end(any, "chain", args.is_filtered(), backend, json))
 }
 
 /// Lists the chains of the calling thread's network namespace.
@@ -197,7 +197,7 @@ fn list(args: &Args, each: &mut ChainCallback<'_>) -> Result<Found, Error> {
     found.nft(args.scope.place.listed(), || {
         Ok(((), list_nft(args, each)?))
     })?;
-    legacy_tables::look(&args.scope, &mut found, &mut |table| {
+    legacy_tables::read_selected(&args.scope, &mut found, &mut |table| {
         let chains = table.chains();
         chains
             .filter(|chain| args.admits(chain.name()))
@@ -207,17 +207,17 @@ fn list(args: &Args, each: &mut ChainCallback<'_>) -> Result<Found, Error> {
 }
 
 /// How long to restart a listing that changes interrupt, before it is shown inconsistently.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Lists the chains of nf_tables. Returns a note if they are not of one generation.
 fn list_nft(args: &Args, each: &mut ChainCallback<'_>) -> Result<Option<String>, Error> {
-    let mut nft = Connection::open_if_loaded()?.with_retry(Retry::within(PATIENCE));
+    let mut nft = Connection::open_if_loaded()?.with_retry(Retry::within(RETRY_LIMIT));
     let mut chains = List::new(args.scope.filter());
     let start = Instant::now();
     loop {
         let rules = match read(args, &mut nft, &mut chains) {
             Ok(rules) => rules,
-            Err(error) if error.is_retryable() && start.elapsed() < PATIENCE => continue,
+            Err(error) if error.is_retryable() && start.elapsed() < RETRY_LIMIT => continue,
             Err(error) if error.is_retryable() => break,
             Err(error) => return Err(error.into()),
         };

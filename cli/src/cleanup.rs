@@ -172,7 +172,7 @@ fn print(out: &mut Output, table: &Record) -> Result<(), Error> {
     } = table;
     writeln!(out, "table {family} {name} ({backend})")?;
     for rule in &table.rules {
-        let said = match (&rule.rule, &rule.not_expressible) {
+        let rule_text = match (&rule.rule, &rule.not_expressible) {
             (Some(rule), _) => rule.clone(),
             (None, why) => format!(
                 "a rule that iptables cannot express ({})",
@@ -183,7 +183,7 @@ fn print(out: &mut Output, table: &Record) -> Result<(), Error> {
             out,
             "- rule {}: {}",
             Printable(&rule.chain),
-            Printable(&said)
+            Printable(&rule_text)
         )?;
     }
     for chain in &table.chains {

@@ -53,7 +53,7 @@ mod tests {
     use crate::tests::check_file;
 
     #[test]
-    fn completions_are_those_of_the_arguments() {
+    fn completions_match_the_arguments() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut made = Vec::new();
             generate(shell, &mut Command::command(), "chainwright", &mut made);

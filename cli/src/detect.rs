@@ -5,7 +5,7 @@ use std::time::Duration;
 use chainwright::iptables::{Backend, Family};
 use chainwright::legacy::Status;
 use chainwright_kube::detect::{
-    Detection, Detector, Evidence, Look, Owned, ServiceTableKind, Verdict, WatchOptions,
+    Detection, Detector, Evidence, Owned, ProbeResult, ServiceTableKind, Verdict, WatchOptions,
 };
 use chainwright_kube::kubelet::{CANARY, HINT};
 use serde::Serialize;
@@ -55,13 +55,13 @@ const FAMILIES: [Family; 2] = Family::ALL;
 #[derive(Serialize)]
 struct Formatted {
     verdict: &'static str,
-    looks: Vec<LookRecord>,
+    looks: Vec<ProbeRecord>,
     #[serde(flatten)]
     evidence: Option<EvidenceRecord>,
 }
 
 #[derive(Serialize)]
-struct LookRecord {
+struct ProbeRecord {
     backend: &'static str,
     family: &'static str,
     hint: bool,
@@ -117,25 +117,25 @@ impl OwnedRecord {
 }
 
 /// Returns each look with its backend and family.
-fn looks(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &Look)> {
+fn looks(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &ProbeResult)> {
     [Backend::Nft, Backend::Legacy]
         .into_iter()
         .flat_map(move |backend| {
             let looks = FAMILIES.into_iter().zip(detection.of(backend));
-            looks.map(move |(family, look)| (backend, family, look))
+            looks.map(move |(family, probe)| (backend, family, probe))
         })
 }
 
-fn look_records(detection: &Detection) -> Vec<LookRecord> {
-    let record = |(backend, family, look): (_, _, &Look)| LookRecord {
+fn probe_records(detection: &Detection) -> Vec<ProbeRecord> {
+    let record = |(backend, family, probe): (_, _, &ProbeResult)| ProbeRecord {
         backend: backend_word(backend),
         family: family_word(family),
-        hint: look.marks().hint,
-        canary: look.marks().canary,
-        state: match look {
-            Look::Marks(_) => "looked".to_owned(),
-            Look::Absent => "absent".to_owned(),
-            Look::Failed(error) => error.clone(),
+        hint: probe.marks().hint,
+        canary: probe.marks().canary,
+        state: match probe {
+            ProbeResult::Marks(_) => "looked".to_owned(),
+            ProbeResult::Absent => "absent".to_owned(),
+            ProbeResult::Failed(error) => error.clone(),
         },
     };
     looks(detection).map(record).collect()
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let mut detector = Detector::open();
-    let mut detection = detector.look();
+    let mut detection = detector.probe();
     if args.wait > 0 {
         detection = detector.wait(Duration::from_secs(args.wait))?;
         detector = Detector::open();
@@ -203,11 +203,11 @@ fn print_failures(detection: &Detection) {
     if detection.verdict() != Verdict::Unavailable {
         return;
     }
-    for (backend, family, look) in looks(detection) {
-        match look {
-            Look::Failed(error) => note(&format!("{backend}, {family}: {error}")),
-            Look::Absent => note(&format!("{backend}, {family}: not in this kernel")),
-            Look::Marks(_) => {}
+    for (backend, family, probe) in looks(detection) {
+        match probe {
+            ProbeResult::Failed(error) => note(&format!("{backend}, {family}: {error}")),
+            ProbeResult::Absent => note(&format!("{backend}, {family}: not in this kernel")),
+            ProbeResult::Marks(_) => {}
         }
     }
 }
@@ -262,7 +262,7 @@ fn print_detection(
             "detect",
             &Formatted {
                 verdict: verdict.name(),
-                looks: look_records(detection),
+                looks: probe_records(detection),
                 evidence,
             },
         );
@@ -273,18 +273,21 @@ fn print_detection(
     };
     writeln!(out, "\n{:22}{:18}the legacy tables", "", "nf_tables")?;
     for (name, has) in [
-        (HINT, (|look| look.marks().hint) as fn(&Look) -> bool),
-        (CANARY, |look| look.marks().canary),
+        (
+            HINT,
+            (|probe| probe.marks().hint) as fn(&ProbeResult) -> bool,
+        ),
+        (CANARY, |probe| probe.marks().canary),
     ] {
         let where_to = |backend| {
             let looks = FAMILIES.into_iter().zip(detection.of(backend));
-            let words = |admits: &dyn Fn(&Look) -> bool| {
-                let those = looks.clone().filter(|(_, look)| admits(look));
+            let words = |admits: &dyn Fn(&ProbeResult) -> bool| {
+                let those = looks.clone().filter(|(_, probe)| admits(probe));
                 let words: Vec<_> = those.map(|(family, _)| family_word(family)).collect();
                 words.join(", ")
             };
             let there = words(&has);
-            let unknown = words(&|look| matches!(look, Look::Failed(_)));
+            let unknown = words(&|probe| matches!(probe, ProbeResult::Failed(_)));
             match (there.is_empty(), unknown.is_empty()) {
                 (true, true) => "-".to_owned(),
                 (false, true) => there,
@@ -321,7 +324,7 @@ fn print_detection(
     }
     print_chains(out, evidence)?;
     for table in &evidence.services {
-        let whose = match table.kind {
+        let owner = match table.kind {
             ServiceTableKind::KubeProxy => "kube-proxy's services (nftables mode)",
             ServiceTableKind::Nftables => "chainwright's services (layout nftables)",
             ServiceTableKind::Flat => "chainwright's services (layout flat)",
@@ -330,7 +333,7 @@ fn print_detection(
         let (family, name) = (family_word(table.family), table.table.to_string());
         writeln!(
             out,
-            "nf_tables: table {family} {}: {whose}",
+            "nf_tables: table {family} {}: {owner}",
             Printable(&name)
         )?;
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anstyle::AnsiColor;
 use chainwright::nft::{
-    ChainRef, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, RuleRef, SetRef, Snapshot,
-    SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, Words,
+    ChainRef, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, ObjectFormatter, RuleRef,
+    SetRef, Snapshot, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
 };
 use serde::Serialize;
 
@@ -62,45 +62,45 @@ pub(crate) struct Args {
 }
 
 /// Formats objects like `rules` and `sets`.
-struct AsListed<'o> {
+struct ListFormatter<'o> {
     sets: rules::Sets,
     /// nft's syntax; `None` for bytecode.
-    words: Option<chainwright_lang::Words<'o>>,
+    formatter: Option<chainwright_lang::ObjectFormatter<'o>>,
 }
 
-impl AsListed<'_> {
-    fn say<'s>(
+impl ListFormatter<'_> {
+    fn format_with<'s>(
         &'s self,
-        say: impl FnOnce(&'s chainwright_lang::Words<'_>) -> Option<String>,
+        format_with: impl FnOnce(&'s chainwright_lang::ObjectFormatter<'_>) -> Option<String>,
     ) -> Option<String> {
-        self.words.as_ref().and_then(say)
+        self.formatter.as_ref().and_then(format_with)
     }
 }
 
-impl Words for AsListed<'_> {
+impl ObjectFormatter for ListFormatter<'_> {
     fn rule_with_contents(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
         rules::options(rule, &self.sets)
-            .or_else(|| self.say(|words| words.rule_with_contents(table, rule)))
+            .or_else(|| self.format_with(|formatter| formatter.rule_with_contents(table, rule)))
     }
 
     fn table(&self, table: &TableRef<'_>) -> Option<String> {
-        self.say(|words| words.table(table))
+        self.format_with(|formatter| formatter.table(table))
     }
 
     fn chain(&self, chain: &ChainRef<'_>) -> Option<String> {
-        self.say(|words| words.chain(chain))
+        self.format_with(|formatter| formatter.chain(chain))
     }
 
     fn set(&self, set: &SnapshotSet<'_>) -> Option<String> {
-        self.say(|words| words.set(set))
+        self.format_with(|formatter| formatter.set(set))
     }
 
     fn object(&self, object: &StatefulObjectRef<'_>) -> Option<String> {
-        self.say(|words| words.object(object))
+        self.format_with(|formatter| formatter.object(object))
     }
 
     fn flowtable(&self, flowtable: &FlowtableRef<'_>) -> Option<String> {
-        self.say(|words| words.flowtable(flowtable))
+        self.format_with(|formatter| formatter.flowtable(flowtable))
     }
 
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
@@ -115,12 +115,12 @@ pub(crate) fn between(
     options: DiffOptions,
     bytecode: bool,
 ) -> Result<Diff, Error> {
-    let words = chainwright_lang::Options::here();
-    let words = AsListed {
+    let formatter = chainwright_lang::Options::here();
+    let formatter = ListFormatter {
         sets: rules::sets(),
-        words: (!bytecode).then(|| chainwright_lang::Words::new(&words)),
+        formatter: (!bytecode).then(|| chainwright_lang::ObjectFormatter::new(&formatter)),
     };
-    Ok(old.diff_with(new, options, &words)?)
+    Ok(old.diff_with(new, options, &formatter)?)
 }
 
 /// The JSON document.

@@ -4,8 +4,8 @@ use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 
 use bstr::{BStr, ByteSlice};
+use chainwright::iptables::compat::{self, Effect, Version};
 use chainwright::iptables::doctor::{ExamineOptions, Fault, Finding, Severity, examine};
-use chainwright::iptables::forecast::{self, Effect, Version};
 use chainwright::iptables::{
     self, Backend, Family, Iptables, RuleView, Tables, builtins, tables_in_use,
 };
@@ -104,12 +104,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let mut all = Vec::new();
     let mut not_looked_at = Vec::new();
-    let (mut looked, mut first) = (false, None);
+    let (mut has_read_any, mut first) = (false, None);
     for &backend in args.scope.place.iptables_backends() {
         for &family in &families {
             match read_tables(backend, family) {
                 Ok(tables) => {
-                    looked = true;
+                    has_read_any = true;
                     all.extend(tables);
                 }
                 Err(error) => {
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
         }
     }
-    if let Some(error) = first.filter(|_| !looked) {
+    if let Some(error) = first.filter(|_| !has_read_any) {
         return Err(error.into());
     }
     let mut not_examined = Vec::new();
@@ -452,7 +452,7 @@ fn tables(args: &Args, all: &[Tables]) -> Vec<TableRecord> {
                 for rule in chain.rules() {
                     record.rules += 1;
                     if let RuleView::Nft(rule) = &rule {
-                        let writer = forecast::writer(rule).to_string();
+                        let writer = compat::writer(rule).to_string();
                         *record.writers.entry(writer).or_default() += 1;
                     }
                 }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_without_a_pattern_is_known() {
+    fn literal_patterns_are_recognized() {
         for name in ["KUBE-SVC-X", "cali-fw_1", "a.b"] {
             let glob: Glob = name.parse().unwrap();
             assert_eq!(glob.name(), Some(name.as_bytes()));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_rejected() {
         for pattern in ["[", "{a", "a[b", r"a\"] {
             assert!(pattern.parse::<Glob>().is_err(), "{pattern}");
         }

@@ -147,9 +147,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    let narrowed = args.scope.is_narrowed();
+    let filtered = args.scope.is_filtered();
     let backend = args.scope.place.listed();
-    Ok(found.end(any, "chain", narrowed || args.file.is_some(), backend, json))
+    Ok(found.end(any, "chain", filtered || args.file.is_some(), backend, json))
 }
 
 /// Maximum length of lines.
@@ -159,9 +159,9 @@ impl Args {
     /// Returns the selected chains, or an error message if there are none.
     fn selected(&self, graph: &Graph) -> Result<Option<Selected>, String> {
         let meant = |node: &Node| match (&self.service, &self.chain) {
-            (Some(asked), _) => part(node)
+            (Some(requested), _) => part(node)
                 .and_then(|part| part.port)
-                .is_some_and(|port| explain::matches_port(&port, asked)),
+                .is_some_and(|port| explain::matches_port(&port, requested)),
             (None, Some(chain)) => node.kind != Kind::Map && node.name == chain.as_bytes(),
             (None, None) => false,
         };
@@ -182,9 +182,9 @@ impl Args {
     }
 
     fn admits(&self, snapshot: &Snapshot) -> Option<Snapshot> {
-        match self.scope.is_narrowed() {
+        match self.scope.is_filtered() {
             false => Some(snapshot.clone()),
-            true => snapshot.narrowed(&self.scope.filter()),
+            true => snapshot.filtered(&self.scope.filter()),
         }
     }
 }
@@ -209,10 +209,10 @@ fn label(node: &Node) -> Option<String> {
 fn of_kernel(args: &Args, found: &mut Found) -> Result<Graph, Error> {
     let mut graph = Graph::new();
     let backend = args.scope.place.listed();
-    if let Some(snapshot) = found.nft(backend, || args.scope.look())? {
+    if let Some(snapshot) = found.nft(backend, || args.scope.read_selected())? {
         graph.add_snapshot(&snapshot);
     }
-    legacy_tables::look(&args.scope, found, &mut |table| {
+    legacy_tables::read_selected(&args.scope, found, &mut |table| {
         graph.add_legacy(table);
         Ok(())
     })?;
@@ -280,7 +280,11 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
         tables: graph.tables(),
         nodes,
         edges: edges.collect(),
-        loops: findings.loops.iter().filter_map(|way| all(way)).collect(),
+        loops: findings
+            .loops
+            .iter()
+            .filter_map(|nodes| all(nodes))
+            .collect(),
         dangling: findings
             .dangling
             .iter()

@@ -13,7 +13,7 @@ use std::time::Duration;
 use chainwright::iptables::{Backend, Family, text};
 use chainwright_kube::declared::Declared;
 use chainwright_kube::guard::{
-    AuditLog, Culprit, Event, Guard, GuardOptions, Notice, PaceOptions, Running,
+    Attribution, AuditLog, BackoffOptions, Event, Guard, GuardOptions, Notification, Running,
 };
 use clap::ValueEnum;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -83,8 +83,8 @@ fn signals() -> SigSet {
 
 /// Blocks these signals, so that they do not end the process but can be read.
 pub(crate) fn block_signals() -> Result<(), Error> {
-    let held = signals().thread_block();
-    held.map_err(|errno| Error::Other(format!("cannot block signals: {errno}")))
+    let blocked = signals().thread_block();
+    blocked.map_err(|errno| Error::Other(format!("cannot block signals: {errno}")))
 }
 
 /// An event of the guard in JSON.
@@ -95,7 +95,7 @@ struct Formatted {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     items: Vec<Record>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    by: Vec<By>,
+    by: Vec<AttributionRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ struct Formatted {
 }
 
 #[derive(Serialize)]
-struct By {
+struct AttributionRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,8 +126,8 @@ struct By {
     parent_name: Option<String>,
 }
 
-impl From<&Culprit> for By {
-    fn from(by: &Culprit) -> Self {
+impl From<&Attribution> for AttributionRecord {
+    fn from(by: &Attribution) -> Self {
         Self {
             generation: by.generation.map(|generation| generation.number()),
             thread: by.thread,
@@ -149,10 +149,10 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Formatted {
-    fn of(notice: &Notice) -> Self {
-        let mut told = Self {
-            time: time(notice.at),
-            event: notice.event.name(),
+    fn of(notification: &Notification) -> Self {
+        let mut record = Self {
+            time: time(notification.at),
+            event: notification.event.name(),
             items: Vec::new(),
             by: Vec::new(),
             since: None,
@@ -162,36 +162,36 @@ impl Formatted {
             reason: None,
         };
         let millis = |time| Some(micros(time) / 1000);
-        match &notice.event {
-            Event::Ready { made } => told.items = records(made),
+        match &notification.event {
+            Event::Ready { made } => record.items = records(made),
             Event::Repaired(repair) => {
-                told.items = records(&repair.items);
-                told.by = repair.by.iter().map(By::from).collect();
-                told.since = Some(time(repair.since));
-                told.took_us = Some(micros(repair.took));
-                told.trailing = Some(repair.trailing);
+                record.items = records(&repair.items);
+                record.by = repair.by.iter().map(AttributionRecord::from).collect();
+                record.since = Some(time(repair.since));
+                record.took_us = Some(micros(repair.took));
+                record.trailing = Some(repair.trailing);
             }
             Event::Failed { error, retry } => {
-                told.reason = Some(error.clone());
-                told.again_in_ms = millis(*retry);
+                record.reason = Some(error.clone());
+                record.again_in_ms = millis(*retry);
             }
             Event::BackedOff { missing, by, rest } => {
-                told.items = records(missing);
-                told.by = by.iter().map(By::from).collect();
-                told.again_in_ms = millis(*rest);
+                record.items = records(missing);
+                record.by = by.iter().map(AttributionRecord::from).collect();
+                record.again_in_ms = millis(*rest);
             }
-            Event::Lost { what } => told.reason = Some(what.clone()),
+            Event::Lost { what } => record.reason = Some(what.clone()),
             _ => {}
         }
-        told
+        record
     }
 }
 
 /// Prints an event as text: the event, the processes, and each object.
-fn print_event(out: &mut Output, notice: &Notice) -> Result<(), Error> {
-    let event = notice.event.to_string();
-    writeln!(out, "{} {}", time(notice.at), Printable(&event))?;
-    let (sign, items, by): (_, _, &[Culprit]) = match &notice.event {
+fn print_event(out: &mut Output, notification: &Notification) -> Result<(), Error> {
+    let event = notification.event.to_string();
+    writeln!(out, "{} {}", time(notification.at), Printable(&event))?;
+    let (sign, items, by): (_, _, &[Attribution]) = match &notification.event {
         Event::Ready { made } => ('+', made, &[]),
         Event::Repaired(repair) => ('+', &repair.items, &repair.by),
         Event::BackedOff { missing, by, .. } => ('-', missing, by),
@@ -208,15 +208,15 @@ fn print_event(out: &mut Output, notice: &Notice) -> Result<(), Error> {
 }
 
 /// Prints events until the guard stops, and notifies systemd when it is ready.
-fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
+fn print(notifications: &Receiver<Notification>, json: bool) -> Result<(), Error> {
     let mut out = Output::new();
-    for notice in notices {
-        if matches!(notice.event, Event::Ready { .. }) {
+    for notification in notifications {
+        if matches!(notification.event, Event::Ready { .. }) {
             notify("READY=1");
         }
         match json {
-            true => out.json("guard", &Formatted::of(&notice))?,
-            false => print_event(&mut out, &notice)?,
+            true => out.json("guard", &Formatted::of(&notification))?,
+            false => print_event(&mut out, &notification)?,
         }
         out.flush()?;
     }
@@ -302,9 +302,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Failed);
     }
     let options = GuardOptions {
-        pace: PaceOptions {
+        backoff: BackoffOptions {
             quiet: Duration::from_millis(args.quiet),
-            ..PaceOptions::default()
+            ..BackoffOptions::default()
         },
         poll: Duration::from_millis(args.poll),
         ..GuardOptions::default()
@@ -317,18 +317,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         guard = guard.with_audit(log);
     }
 
-    let (sender, notices) = channel();
+    let (sender, notifications) = channel();
     // Closing it signals that there are no more events: the guard has stopped.
     let (printer, alive) = UnixStream::pair().map_err(Error::Output)?;
     let printing = std::thread::spawn(move || {
         // A failure to print does not end the guard.
-        if let Err(error) = print(&notices, json) {
+        if let Err(error) = print(&notifications, json) {
             error.report();
-            notices.iter().for_each(drop);
+            notifications.iter().for_each(drop);
         }
         drop(printer);
     });
-    let running = guard.start(move |notice| drop(sender.send(notice)))?;
+    let running = guard.start(move |notification| drop(sender.send(notification)))?;
     let exit = run_until_signal(running, &alive);
     notify("STOPPING=1");
     // The guard is dropped, and with it the sender.

@@ -25,7 +25,7 @@ const NO_COMMAND: &str = "-c COMMAND is not carried out: chainwright runs no oth
 /// Exit codes.
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
-const TAKEN_BACK: u8 = 255;
+const REVERTED: u8 = 255;
 
 /// The parsed arguments.
 struct Arguments {
@@ -105,7 +105,7 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Arguments
                     "Usage: {name} [-hV] [-t timeout] [-w savefile] [rulesfile]\n\n\
                      Applies the tables in rulesfile ({default} if none is given), in the form of {plain}-save,\n\
                      and asks whether to keep them. Without a `y` before the timeout ({TIMEOUT} seconds if none is\n\
-                     given), the previous rules are restored. Exit codes: {DONE} kept, {FAILED} failed, {TAKEN_BACK} restored.\n\n\
+                     given), the previous rules are restored. Exit codes: {DONE} kept, {FAILED} failed, {REVERTED} restored.\n\n\
                      -t, --timeout seconds    how long to wait for the answer\n\
                      -w, --write savefile     save the tables to this file after confirmation\n\
                      -c, --command            not supported: no other program is run\n\
@@ -166,7 +166,7 @@ fn apply(plain: &str, parsed: &Arguments) -> Result<u8, String> {
     print("done.\nCan you establish NEW connections to the machine? (y/N) ");
     if !confirmed(&signals, parsed.timeout) {
         print("\nNo confirmation. Restoring the previous rules... ");
-        return revert(plain, &before, &rules, TAKEN_BACK);
+        return revert(plain, &before, &rules, REVERTED);
     }
     print("\nThe rules are kept.\n");
     if let Some(path) = &parsed.save {

@@ -2,7 +2,7 @@
 
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::nft::{self, Connection};
-use chainwright_kube::declared::Through;
+use chainwright_kube::declared::BackendMut;
 use chainwright_kube::detect::{Detector, PREFIXES, Verdict};
 use chainwright_kube::kubelet::{Item, Kubelet};
 use clap::Subcommand;
@@ -66,7 +66,7 @@ impl Which {
         if !self.auto {
             return place.one_for(what);
         }
-        let verdict = Detector::open().look().verdict();
+        let verdict = Detector::open().probe().verdict();
         verdict.backend().ok_or_else(|| {
             Error::Other(format!(
                 "this node's backend is {verdict} (see `chainwright detect`): use --backend nft or --backend \
@@ -83,7 +83,7 @@ impl Which {
         }
         let mut detector = Detector::open();
         // If nf_tables has the hint, counting is not necessary.
-        if matches!(detector.look().verdict(), Verdict::Nft | Verdict::Mixed) {
+        if matches!(detector.probe().verdict(), Verdict::Nft | Verdict::Mixed) {
             return true;
         }
         let evidence = detector.evidence_without_rules();
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Failed);
     }
     let (mut nft, mut legacy);
-    let tables: Through<'_> = match (backend, args.action) {
+    let tables: BackendMut<'_> = match (backend, args.action) {
         (Backend::Nft, Action::Check) => {
             nft = Connection::open_if_loaded()?;
             (&mut nft).into()

@@ -13,7 +13,7 @@ pub(crate) fn family_name(family: legacy::Family) -> &'static str {
 
 /// Passes each selected table in use to `each`. Creates no table and loads no module. If a family cannot be read, this
 /// is an error only if just the legacy tables are selected.
-pub(crate) fn look(
+pub(crate) fn read_selected(
     scope: &Scope,
     found: &mut Found,
     each: &mut dyn FnMut(&legacy::Table) -> Result<(), Error>,
@@ -26,7 +26,7 @@ pub(crate) fn look(
     let families = scope.place.legacy();
     let mut refused: Vec<legacy::Error> = Vec::new();
     for &family in &families {
-        match look_at(scope, family, each)? {
+        match read_family(scope, family, each)? {
             Ok(()) => {}
             Err(error) if alone && !is_not_built(&error) => return Err(error.into()),
             Err(error) => {
@@ -49,7 +49,7 @@ pub(crate) fn look(
     for error in &refused {
         match error {
             legacy::Error::NotBuilt { .. } => {}
-            legacy::Error::NoPermission { .. } => found.hidden = true,
+            legacy::Error::NoPermission { .. } => found.permission_denied = true,
             _ => found.is_inconsistent = true,
         }
     }
@@ -78,15 +78,15 @@ const fn is_not_built(error: &legacy::Error) -> bool {
 
 /// Reads the tables of one family. The inner error is the reason why they could not be read, the outer one is from
 /// `each`.
-fn look_at(
+fn read_family(
     scope: &Scope,
     family: legacy::Family,
     each: &mut dyn FnMut(&legacy::Table) -> Result<(), Error>,
 ) -> Result<Result<(), legacy::Error>, Error> {
-    let looked = legacy::Connection::open(family)
+    let opened = legacy::Connection::open(family)
         .and_then(|connection| connection.tables().map(|tables| (connection, tables)));
-    let (connection, tables) = match looked {
-        Ok(looked) => looked,
+    let (connection, tables) = match opened {
+        Ok(opened) => opened,
         Err(error) => return Ok(Err(error)),
     };
     let mut buffer = legacy::Table::empty(family);
@@ -105,7 +105,7 @@ fn look_at(
 
 /// Formats the families of legacy tables that could not be read, one line per reason.
 fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     let families = |of: &dyn Fn(&legacy::Error) -> Option<legacy::Family>| {
         let names: Vec<_> = refused.iter().filter_map(of).map(family_name).collect();
         (!names.is_empty()).then(|| names.join(", "))
@@ -114,7 +114,7 @@ fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
         legacy::Error::NotBuilt { family } => Some(*family),
         _ => None,
     }) {
-        said.push(format!(
+        notes.push(format!(
             "legacy tables ({names}) not examined: this kernel has none (not built in, or their \
              module is not loaded)"
         ));
@@ -124,7 +124,7 @@ fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
             legacy::Error::NoPermission { family, access } if *access == wanted => Some(*family),
             _ => None,
         }) {
-            said.push(format!(
+            notes.push(format!(
                 "legacy tables ({names}) not examined: permission denied: {wanted}"
             ));
         }
@@ -134,8 +134,8 @@ fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
             error,
             legacy::Error::NotBuilt { .. } | legacy::Error::NoPermission { .. }
         ) {
-            said.push(format!("legacy tables not examined: {}", causes(error)));
+            notes.push(format!("legacy tables not examined: {}", causes(error)));
         }
     }
-    said
+    notes
 }

@@ -118,8 +118,8 @@ struct Target<'a> {
 /// Runs `list hooks`, which lists no ruleset.
 fn hooks(args: &Args, json: bool) -> Result<Exit, Error> {
     if json || args.libnftables_json {
-        let why = "list hooks has no JSON output";
-        return Err(Error::Other(why.to_owned()));
+        let reason = "list hooks has no JSON output";
+        return Err(Error::Other(reason.to_owned()));
     }
     let words = args.what.join(OsStr::new(" "));
     let text = [&b"list "[..], words.as_bytes()].concat();
@@ -138,16 +138,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if args.what.first().is_some_and(|word| word == "hooks") {
         return hooks(args, json);
     }
-    let asked = asked(&args.what)?;
+    let target = target(&args.what)?;
     let scope = Scope {
-        family: asked.family,
-        table: asked.table.map(Into::into),
+        family: target.family,
+        table: target.table.map(Into::into),
     };
     let options = args.format.options();
     let mut nft = Connection::open_if_loaded()?;
-    let answer = QueryResult::read(&mut nft, &scope, asked.part, &options)?;
+    let answer = QueryResult::read(&mut nft, &scope, target.part, &options)?;
     let listing = answer.listing(&options);
-    if asked.table.is_some() && listing.is_empty() {
+    if target.table.is_some() && listing.is_empty() {
         note("no such table, or it has no object of this name");
         return Ok(Exit::Absent);
     }
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Parses the arguments.
-fn asked(what: &[OsString]) -> Result<Target<'_>, Error> {
+fn target(what: &[OsString]) -> Result<Target<'_>, Error> {
     let mut words = what.iter().map(|word| word.as_os_str()).peekable();
     let first = words.next().unwrap_or(OsStr::new("ruleset"));
     let mut kind = first.to_string_lossy().into_owned();
@@ -177,7 +177,7 @@ fn asked(what: &[OsString]) -> Result<Target<'_>, Error> {
     if family.is_some() {
         words.next();
     }
-    let wrong = |why: &str| Error::Other(format!("list {kind}: {why}; see --help"));
+    let wrong = |reason: &str| Error::Other(format!("list {kind}: {reason}; see --help"));
     let mut name = |what: &str| {
         let word = words.next().map(OsStr::as_bytes);
         word.ok_or_else(|| wrong(&format!("missing {what} name")))

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_those_of_the_arguments() {
+    fn manual_pages_match_the_arguments() {
         let mut command = Command::command().disable_help_subcommand(true);
         command.build();
         let mut made = Vec::new();

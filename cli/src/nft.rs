@@ -100,7 +100,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let done = args.wrong().map_or_else(|| args.run(json), Err);
+    let done = args.option_error().map_or_else(|| args.run(json), Err);
     Ok(match done {
         Ok(true) => Exit::Done,
         Ok(false) => Exit::Code(1),
@@ -135,15 +135,15 @@ fn report(error: &Error) {
 /// script has changes.
 ///
 /// # Errors Returns errors without a position.
-fn complain(error: RunError, changes: bool) -> Result<(), Error> {
+fn report_error(error: RunError, changes: bool) -> Result<(), Error> {
     let is_unchanged = match &error {
         RunError::Script(error) => {
             say(&error.as_nft().to_string());
             true
         }
-        RunError::Refused { places, outcome } => {
-            for place in places {
-                say(&place.as_nft().to_string());
+        RunError::Refused { errors, outcome } => {
+            for error in errors {
+                say(&error.as_nft().to_string());
             }
             *outcome == Outcome::NothingApplied
         }
@@ -157,12 +157,12 @@ fn complain(error: RunError, changes: bool) -> Result<(), Error> {
 
 impl Args {
     /// Returns an error if the options are wrong.
-    fn wrong(&self) -> Option<Error> {
+    fn option_error(&self) -> Option<Error> {
         let mut words = self.commands.iter().map(|word| word.as_bytes());
         let words = words.by_ref().take_while(|word| !word.starts_with(b"{"));
         // As in nft, which reads options after commands differently.
         let late = words.skip(1).find(|word| word.starts_with(b"-"));
-        let why = if let Some(word) = late {
+        let reason = if let Some(word) = late {
             let word = String::from_utf8_lossy(word);
             format!("{word}: options must stand before commands")
         } else if self.optimize {
@@ -175,7 +175,7 @@ impl Args {
         } else {
             return self.debug_level_error();
         };
-        Some(Error::Other(why))
+        Some(Error::Other(reason))
     }
 
     fn levels(&self) -> impl Iterator<Item = &str> {
@@ -282,16 +282,16 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn define(&mut self, definition: &str) -> Result<(), Error> {
-        let wrong = |why: &str| {
+        let option_error = |reason: &str| {
             let definition = Printable(definition);
-            Err(Error::Other(format!("--define {definition}: {why}")))
+            Err(Error::Other(format!("--define {definition}: {reason}")))
         };
         let Some((name, value)) = definition.split_once('=') else {
-            return wrong("expected NAME=VALUE");
+            return option_error("expected NAME=VALUE");
         };
         match self.definitions.define(name, value) {
             Ok(()) => Ok(()),
-            Err(error) => wrong(&error.to_string()),
+            Err(error) => option_error(&error.to_string()),
         }
     }
 
@@ -307,7 +307,7 @@ impl Session<'_> {
             Ok(script) => {
                 changes = script.changes_something();
                 let mut connection = self.connection.take();
-                let done = self.carry_out(&script, &mut connection);
+                let done = self.execute(&script, &mut connection);
                 self.connection = connection;
                 self.definitions.keep(&script);
                 done
@@ -317,12 +317,12 @@ impl Session<'_> {
         self.out.flush()?;
         match done {
             Ok(()) => Ok(true),
-            Err(Failure::Run(error)) => complain(error, changes).map(|()| false),
+            Err(Failure::Run(error)) => report_error(error, changes).map(|()| false),
             Err(Failure::Other(error)) => Err(error),
         }
     }
 
-    fn carry_out(
+    fn execute(
         &mut self,
         script: &Script,
         connection: &mut Option<Connection>,
@@ -336,11 +336,11 @@ impl Session<'_> {
         let mut document = None;
         let mut known = QueryCache::new(&self.options);
         let changes = script.changes_something();
-        let is_told = self.args.echo && self.json;
-        if changes || is_told || script.queries().nth(1).is_some() {
+        let prints_json_echo = self.args.echo && self.json;
+        if changes || prints_json_echo || script.queries().nth(1).is_some() {
             let opened = opened(connection, Connection::open)?;
             let mut bytecode = String::new();
-            let done = script.run_shown(opened, mode, &self.options, |transaction| {
+            let done = script.run_with_preview(opened, mode, &self.options, |transaction| {
                 if self.args.debug.is_some() {
                     bytecode += &transaction.bytecode().to_string();
                 }
@@ -365,8 +365,8 @@ impl Session<'_> {
             let nft = opened(connection, Connection::open_if_loaded)?;
             if let Some((family, device)) = query.hooks() {
                 if self.json {
-                    let why = "list hooks has no JSON output";
-                    return Err(Error::Other(why.to_owned()).into());
+                    let reason = "list hooks has no JSON output";
+                    return Err(Error::Other(reason.to_owned()).into());
                 }
                 write!(self.out, "{}", HookListing::read(nft, family, device)?)?;
                 continue;

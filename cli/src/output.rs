@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_on_their_line() {
+    fn names_cannot_break_lines() {
         let pad = format!("[{:6}]", Printable("nat"));
         assert_eq!(pad, "[nat   ]");
         let forged = Printable("a\nb\x1b[2J").to_string();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_escapes_in_place_of_control_characters() {
+    fn control_characters_are_escaped_for_terminals() {
         let all: Vec<u8> = (0..=255).chain("\u{85}é\u{9b}2J\n\t".bytes()).collect();
         let through = |for_terminal, piece| {
             let mut out = TerminalEscaper::new(Vec::new(), for_terminal);
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_not_told_twice() {
+    fn causes_are_not_repeated() {
         #[derive(Debug, thiserror::Error)]
         #[error("cannot dig: {0}")]
         struct Outer(#[source] io::Error);

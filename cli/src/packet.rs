@@ -38,7 +38,7 @@ pub(crate) struct PacketOptions {
         long_help = "Direction of the packet: in (to this machine), forward (through it), out (from it), or local (from \
         it to itself). By default it depends on the addresses; for a file, whose machine's addresses are unknown, it \
         is forward")]
-    direction: Option<Way>,
+    direction: Option<DirectionArgument>,
 
     /// User ID of the sending socket
     #[arg(long, value_name = "UID", help_heading = HEADING)]
@@ -61,7 +61,7 @@ enum StateArgument {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum DirectionArgument {
     In,
     Forward,
     Out,
@@ -190,8 +190,8 @@ pub(crate) fn packet(
     if from.is_some() && to.is_some() && from != to {
         return Err("source and destination have different families".into());
     }
-    let said = from.or(to);
-    let family = match (said, family) {
+    let is_ipv6 = from.or(to);
+    let family = match (is_ipv6, family) {
         (Some(true), _) => Family::Ipv6,
         (Some(false), _) => Family::Ipv4,
         (None, Some(family)) => family,
@@ -239,10 +239,10 @@ impl PacketOptions {
     fn way(&self, source: Option<IpAddr>, destination: Option<IpAddr>, node: &Node) -> Direction {
         if let Some(way) = self.direction {
             return match way {
-                Way::In => Direction::In,
-                Way::Forward => Direction::Forwarded,
-                Way::Out => Direction::Out,
-                Way::Local => Direction::Local,
+                DirectionArgument::In => Direction::In,
+                DirectionArgument::Forward => Direction::Forwarded,
+                DirectionArgument::Out => Direction::Out,
+                DirectionArgument::Local => Direction::Local,
             };
         }
         let own = |address: Option<IpAddr>| address.and_then(|one| node.has_address(one));
@@ -267,13 +267,13 @@ pub(crate) fn node() -> Node {
     let mut node = Node::default();
     let mut all = Vec::new();
     // A node has thousands of interfaces, with several addresses each.
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut indices: HashMap<String, usize> = HashMap::new();
     // If the addresses cannot be read, they are unknown.
     let Ok(addresses) = getifaddrs() else {
         return node;
     };
     for one in addresses {
-        let place = match places.entry(one.interface_name) {
+        let index = match indices.entry(one.interface_name) {
             Slot::Occupied(known) => *known.get(),
             Slot::Vacant(new) => {
                 let mut interface = Interface::named(new.key().as_str());
@@ -287,7 +287,7 @@ pub(crate) fn node() -> Node {
             v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
         });
         if let Some(address) = address {
-            node.interfaces[place].addresses.push(address);
+            node.interfaces[index].addresses.push(address);
             all.push(address);
         }
     }
@@ -296,7 +296,7 @@ pub(crate) fn node() -> Node {
 }
 
 /// Formats a packet on one line: `tcp 10.0.0.5:1234 → 10.96.0.1:443, through this machine, new`.
-pub(crate) fn said(packet: &Packet) -> String {
+pub(crate) fn format_packet(packet: &Packet) -> String {
     let end = |address: Option<IpAddr>, port: Option<u16>| match (address, port) {
         (Some(address), Some(port)) => SocketAddr::new(address, port).to_string(),
         (Some(address), None) => address.to_string(),
@@ -341,16 +341,16 @@ pub(crate) fn said(packet: &Packet) -> String {
 mod tests {
     use super::*;
 
-    fn said_by(words: &str) -> Result<String, String> {
+    fn round_trip(words: &str) -> Result<String, String> {
         let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
         let packet = parse(&words, &PacketOptions::default(), &Node::default());
         packet
-            .map(|packet| said(&packet))
+            .map(|packet| format_packet(&packet))
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn packets_are_said_and_read() {
+    fn packets_round_trip() {
         for (words, line) in [
             (
                 "tcp 10.0.0.5:1234 10.96.0.1:443",
@@ -378,7 +378,7 @@ mod tests {
                 "protocol 89 any → any, through this machine, new",
             ),
         ] {
-            assert_eq!(said_by(words).as_deref(), Ok(line), "{words}");
+            assert_eq!(round_trip(words).as_deref(), Ok(line), "{words}");
         }
         for (words, part) in [
             ("tpc any any", "\"tpc\" is not a protocol"),
@@ -388,7 +388,7 @@ mod tests {
             ("icmp any:1 any", "icmp has no ports"),
             ("tcp any", "three arguments"),
         ] {
-            let error = said_by(words).unwrap_err();
+            let error = round_trip(words).unwrap_err();
             assert!(error.contains(part), "{words}: {error}");
         }
     }

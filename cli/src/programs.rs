@@ -37,13 +37,13 @@ fn by_name(name: &str, words: &[OsString]) -> Option<u8> {
     if name == xtables_monitor::NAME {
         return Some(xtables_monitor::run(words));
     }
-    let why = match name {
+    let reason = match name {
         _ if name.starts_with("arptables") || name.starts_with("ebtables") => {
             "chainwright does not support arptables and ebtables tables; `nft` has the families arp and bridge"
         }
         _ => return None,
     };
-    let _ = writeln!(stderr().lock(), "{name}: {why}");
+    let _ = writeln!(stderr().lock(), "{name}: {reason}");
     Some(1)
 }
 
@@ -66,27 +66,27 @@ pub(crate) enum Verb {
     /// other programs parse. Works as `chainwright iptables`, `iptables-nft` or `iptables-legacy`, and the same for the
     /// other programs, or through links with these names. A name without suffix uses nf_tables.
     #[command(disable_help_flag = true, after_help = Tool::Iptables.options())]
-    Iptables(Words),
+    Iptables(ProgramArguments),
     /// Behave like iptables-save: print tables of IPv4 as text
     #[command(disable_help_flag = true, after_help = Tool::Save.options())]
-    IptablesSave(Words),
+    IptablesSave(ProgramArguments),
     /// Behave like iptables-restore: restore tables of IPv4 from text
     #[command(disable_help_flag = true, after_help = Tool::Restore.options())]
-    IptablesRestore(Words),
+    IptablesRestore(ProgramArguments),
     /// Behave like ip6tables: change or list a table of IPv6
     #[command(name = "ip6tables", disable_help_flag = true, after_help = Tool::Iptables.options())]
-    Ip6tables(Words),
+    Ip6tables(ProgramArguments),
     /// Behave like ip6tables-save: print tables of IPv6 as text
     #[command(name = "ip6tables-save", disable_help_flag = true, after_help = Tool::Save.options())]
-    Ip6tablesSave(Words),
+    Ip6tablesSave(ProgramArguments),
     /// Behave like ip6tables-restore: restore tables of IPv6 from text
     #[command(name = "ip6tables-restore", disable_help_flag = true, after_help = Tool::Restore.options())]
-    Ip6tablesRestore(Words),
+    Ip6tablesRestore(ProgramArguments),
 }
 
 /// The arguments after the program's name.
 #[derive(clap::Args)]
-pub(crate) struct Words {
+pub(crate) struct ProgramArguments {
     /// Options of the program
     #[arg(
         value_name = "OPTION",
@@ -99,7 +99,7 @@ pub(crate) struct Words {
 impl Verb {
     /// Runs the program; returns the exit code.
     pub(crate) fn run(&self) -> u8 {
-        let (name, Words { words }) = match self {
+        let (name, ProgramArguments { words }) = match self {
             Self::Iptables(words) => ("iptables", words),
             Self::IptablesSave(words) => ("iptables-save", words),
             Self::IptablesRestore(words) => ("iptables-restore", words),

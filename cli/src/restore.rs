@@ -166,7 +166,7 @@ fn warn(name: &str, shortened: &[ShortenedLine]) {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let whose = TableSelection::of(&args.place)?;
+    let selection = TableSelection::of(&args.place)?;
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
     // No progress line while the user types the input.
@@ -180,8 +180,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 
     drop(progress);
 
-    whose.warn_about_other_backend();
-    let iptables = whose.open()?.with_profile(args.profile.into());
+    selection.warn_about_other_backend();
+    let iptables = selection.open()?.with_profile(args.profile.into());
     let mut iptables = args.locking.of(iptables);
     let options = RestoreOptions {
         noflush: args.noflush,
@@ -192,12 +192,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let progress = Progress::new(format!("restoring {name}"));
     let restored = match &*args.keep_foreign {
         [] => iptables
-            .restore(whose.family, &text, &options)
+            .restore(selection.family, &text, &options)
             .map(|restored| (restored, None)),
         globs => {
             let keep = |name: &BStr| globs.iter().any(|glob| glob.is_match(name));
             iptables
-                .restore_keeping(whose.family, &text, &options, keep)
+                .restore_keeping(selection.family, &text, &options, keep)
                 .map(|kept| (kept.restored.clone(), Some(kept)))
         }
     };
@@ -231,7 +231,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
         Err(error) => {
             let nothing_applied = error.nothing_applied();
-            match Place::of(&error) {
+            match ErrorLocation::of(&error) {
                 Some(place) => say(&place.show(&name, &text, color_of_errors(AnsiColor::Red))),
                 None => Error::from(error).report(),
             }
@@ -245,7 +245,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 
 /// The position and message of an error in the input.
 #[derive(Debug)]
-struct Place {
+struct ErrorLocation {
     /// Counted from 1.
     line: usize,
     /// In bytes from 1; `None` for the whole line.
@@ -257,7 +257,7 @@ struct Place {
 const BEFORE: usize = 60;
 const AFTER: usize = 100;
 
-impl Place {
+impl ErrorLocation {
     fn of(error: &iptables::Error) -> Option<Self> {
         match error {
             iptables::Error::Text { line, error: fault } => Some(Self {
@@ -320,7 +320,7 @@ impl Place {
             .column
             .map_or_else(String::new, |column| format!(":{column}"));
         let number = self.line.to_string();
-        let mut said = format!(
+        let mut rendered = format!(
             "{}:{number}{column}: {}\n{number:>5} | {before}{marked}{after}",
             Printable(file),
             Printable(&self.message),
@@ -328,13 +328,13 @@ impl Place {
         if self.column.is_some() {
             let blanks = " ".repeat(before.chars().count());
             let carets = "^".repeat(width.max(1));
-            said.push_str(&format!(
+            rendered.push_str(&format!(
                 "\n{:>width$} | {blanks}{color}{carets}{color:#}",
                 "",
                 width = number.len().max(5)
             ));
         }
-        said
+        rendered
     }
 }
 
@@ -348,8 +348,8 @@ fn shown(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn shown_at(column: Option<usize>, text: &str) -> String {
-        let place = Place {
+    fn render_at(column: Option<usize>, text: &str) -> String {
+        let place = ErrorLocation {
             line: 2,
             column,
             message: "wrong".into(),
@@ -358,31 +358,34 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_underlined() {
+    fn error_location_is_underlined() {
         assert_eq!(
-            shown_at(Some(9), "*nat\n-A\tX -j DORP -m x\n"),
+            render_at(Some(9), "*nat\n-A\tX -j DORP -m x\n"),
             "f:2:9: wrong\n    2 | -A X -j DORP -m x\n      |         ^^^^"
         );
         // After the last word, and beyond the last line.
         assert_eq!(
-            shown_at(Some(6), "*nat\n-A X "),
+            render_at(Some(6), "*nat\n-A X "),
             "f:2:6: wrong\n    2 | -A X \n      |      ^"
         );
-        assert_eq!(shown_at(Some(7), ""), "f:2:7: wrong\n    2 | \n      | ^");
-        assert_eq!(shown_at(None, "*nat\n-X y"), "f:2: wrong\n    2 | -X y");
+        assert_eq!(render_at(Some(7), ""), "f:2:7: wrong\n    2 | \n      | ^");
+        assert_eq!(render_at(None, "*nat\n-X y"), "f:2: wrong\n    2 | -X y");
     }
 
     #[test]
-    fn long_lines_and_control_characters_stay_in_sight() {
+    fn long_lines_are_shortened_and_control_characters_escaped() {
         let text = format!("\n{} here {}", "x".repeat(300), "y".repeat(300));
-        let said = shown_at(Some(302), &text);
-        let lines: Vec<_> = said.lines().collect();
+        let rendered = render_at(Some(302), &text);
+        let lines: Vec<_> = rendered.lines().collect();
         assert_eq!(
             lines[1],
             format!("    2 | …{} here {}…", "x".repeat(59), "y".repeat(95))
         );
         assert_eq!(lines[2], format!("      | {}^^^^", " ".repeat(61)));
-        let said = shown_at(Some(3), "\n\x1b x");
-        assert_eq!(said, "f:2:3: wrong\n    2 | \\u{1b} x\n      |        ^");
+        let rendered = render_at(Some(3), "\n\x1b x");
+        assert_eq!(
+            rendered,
+            "f:2:3: wrong\n    2 | \\u{1b} x\n      |        ^"
+        );
     }
 }

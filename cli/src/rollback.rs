@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
-use chainwright::nft::{self, Connection, Contents, DiffOptions, Snapshot};
+use chainwright::nft::{self, Connection, DiffOptions, ObjectCounts, Snapshot};
 use serde::Serialize;
 
 use crate::diff;
@@ -102,7 +102,7 @@ struct Document<'a> {
     /// When the file was written, in seconds since 1970.
     written: Option<u64>,
     kernel: Option<&'a str>,
-    backup: Contents,
+    backup: ObjectCounts,
     tables: Vec<Record<'a>>,
     no_longer_owned: Vec<Record<'a>>,
 }

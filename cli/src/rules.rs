@@ -8,7 +8,7 @@ use chainwright::iptables::nft::decode;
 use chainwright::iptables::{self, Counters, Entry, Policy};
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{
-    self, Connection, ElementsOf, Part, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
+    self, Connection, ElementFilter, Part, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
     SnapshotOptions, SnapshotTable, Table,
 };
 use chainwright::{ipset, legacy};
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         bytecode(&mut out, args, &snapshot, &tables)?;
     } else if json {
         let mut legacy = Vec::new();
-        legacy_tables::look(&args.scope, &mut found, &mut |table| {
+        legacy_tables::read_selected(&args.scope, &mut found, &mut |table| {
             legacy.extend(args.legacy_record(table, &sets));
             Ok(())
         })?;
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 print_text(&mut out, table, chain, &sets, &options)?;
             }
         }
-        legacy_tables::look(&args.scope, &mut found, &mut |table| {
+        legacy_tables::read_selected(&args.scope, &mut found, &mut |table| {
             for chain in table.chains().filter(|chain| args.admits(chain.name())) {
                 any = true;
                 print_legacy_text(&mut out, &chain, &sets)?;
@@ -135,8 +135,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         })?;
     }
     out.flush()?;
-    let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
-    Ok(found.end(any, "chain", narrowed, backend, json))
+    let filtered = args.scope.is_filtered() || args.pattern.is_some();
+    Ok(found.end(any, "chain", filtered, backend, json))
 }
 
 impl Args {
@@ -156,7 +156,7 @@ impl Args {
             return nft.snapshot_chains(filter, |chain| self.admits(chain));
         }
         let options = SnapshotOptions {
-            elements: ElementsOf::ANONYMOUS,
+            elements: ElementFilter::ANONYMOUS,
         };
         let read = nft.snapshot_with(filter, options);
         read.map(PartialSnapshot::from)

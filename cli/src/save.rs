@@ -36,12 +36,12 @@ struct Document<'t> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let whose = TableSelection::of(&args.scope.place)?;
-    whose.warn_about_other_backend();
+    let selection = TableSelection::of(&args.scope.place)?;
+    selection.warn_about_other_backend();
     // A name that is not UTF-8 belongs to none of iptables' tables.
     let name = args.scope.table.as_ref().map(|name| name.to_string_lossy());
     let names: Vec<&str> = name.as_deref().into_iter().collect();
-    let tables = whose.open_if_loaded()?.read(whose.family, &names)?;
+    let tables = selection.open_if_loaded()?.read(selection.family, &names)?;
     let mut out = Output::new();
     let omissions = if json {
         let (document, omissions) = document(&tables);
@@ -89,9 +89,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 Some(name) => format!(
                     "no table {} among the {}",
                     Printable(name),
-                    whose.describe()
+                    selection.describe()
                 ),
-                None => format!("no {}", whose.describe()),
+                None => format!("no {}", selection.describe()),
             });
         }
         return Ok(Exit::Absent);

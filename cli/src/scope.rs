@@ -211,7 +211,7 @@ impl Scope {
         self.table().is_none_or(|wanted| wanted == name)
     }
 
-    pub(crate) fn is_narrowed(&self) -> bool {
+    pub(crate) fn is_filtered(&self) -> bool {
         self.place.family().is_some() || self.table.is_some()
     }
 
@@ -229,11 +229,11 @@ impl Scope {
         let progress = Progress::new("reading the backup");
         let snapshot = Snapshot::load(file)?;
         drop(progress);
-        if !self.is_narrowed() {
+        if !self.is_filtered() {
             return Ok(Some(snapshot));
         }
         let of = describe(snapshot.scope());
-        let part = snapshot.narrowed(&self.filter());
+        let part = snapshot.filtered(&self.filter());
         // A table that is missing in the backup would be removed.
         let part = part.filter(|part| self.table.is_none() || part.tables().len() > 0);
         if part.is_none() {
@@ -247,11 +247,11 @@ impl Scope {
     }
 
     /// Reads the selected tables of nf_tables; also returns a note if they could not be read in one generation.
-    pub(crate) fn look(&self) -> Result<(Snapshot, Option<String>), Error> {
+    pub(crate) fn read_selected(&self) -> Result<(Snapshot, Option<String>), Error> {
         self.read_or_note(|nft, filter| nft.snapshot(filter))
     }
 
-    /// Reads a part of the selected tables with `read`; otherwise like `look`.
+    /// Reads a part of the selected tables with `read`; otherwise like `read_selected`.
     pub(crate) fn read_or_note<S: From<Snapshot>>(
         &self,
         read: impl FnOnce(&mut Connection, nft::Scope<'_>) -> Result<S, SnapshotError>,
@@ -261,13 +261,13 @@ impl Scope {
             Err(SnapshotError::Netlink(error)) => return Err(error.into()),
             Err(error) => error,
         };
-        let said = causes(&error);
+        let error_text = causes(&error);
         match error.into_snapshot() {
             Some(snapshot) => Ok((
                 snapshot.into(),
-                Some(format!("{said}; showing what could be read")),
+                Some(format!("{error_text}; showing what could be read")),
             )),
-            None => Err(Error::Other(said)),
+            None => Err(Error::Other(error_text)),
         }
     }
 }
@@ -305,13 +305,13 @@ pub(crate) struct Found {
     /// Whether a part could not be read, or the parts are of different generations.
     pub(crate) is_inconsistent: bool,
     /// Whether the process lacks permission to read some tables.
-    pub(crate) hidden: bool,
+    pub(crate) permission_denied: bool,
 }
 
 impl Found {
     /// Whether a result about all rules may be wrong, because some were not read.
     pub(crate) const fn is_partial(&self) -> bool {
-        self.is_inconsistent || self.hidden
+        self.is_inconsistent || self.permission_denied
     }
 
     /// Runs `work`, which reads nf_tables. If both backends are selected, a kernel without nf_tables is no error: it
@@ -345,27 +345,27 @@ impl Found {
     }
 
     /// Prints the notes, and returns the exit code of a listing. `any` says whether it found something, `kind` names
-    /// the listed objects, and `narrowed` says whether tables or names were selected. Without `json`, also prints a
+    /// the listed objects, and `filtered` says whether tables or names were selected. Without `json`, also prints a
     /// note if nothing was found.
     pub(crate) fn end(
         self,
         any: bool,
         kind: &str,
-        narrowed: bool,
+        filtered: bool,
         backend: Backend,
         json: bool,
     ) -> Exit {
-        for said in &self.notes {
-            note(said);
+        for text in &self.notes {
+            note(text);
         }
-        if self.is_inconsistent || (!any && self.hidden) {
+        if self.is_inconsistent || (!any && self.permission_denied) {
             return Exit::Failed;
         }
         if any {
             return Exit::Done;
         }
         if !json {
-            note(&match (narrowed, backend) {
+            note(&match (filtered, backend) {
                 (true, _) => format!("no matching {kind} found"),
                 (_, Backend::Nft) => format!("nf_tables has no {kind}s in this network namespace"),
                 (_, Backend::Legacy) => {

@@ -29,7 +29,7 @@ pub(crate) fn line(
 /// Formats the added objects, one line each.
 pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
     let Echo { mut formatter, .. } = echo;
-    let tell = |change: &Change| {
+    let describe = |change: &Change| {
         let told = formatter.format(change);
         let lines = change.events().zip(&told);
         let added = lines.filter(|(event, _)| !event.is_deletion());
@@ -37,13 +37,13 @@ pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
             .filter_map(|(event, told)| line(&event, told, handles, sets))
             .collect()
     };
-    complete(echo.change.as_ref(), echo.is_lost, tell)
+    complete(echo.change.as_ref(), echo.is_lost, describe)
 }
 
 /// Formats the added objects in libnftables' JSON.
 pub(crate) fn added_json(echo: Echo) -> Vec<String> {
     let Echo { mut formatter, .. } = echo;
-    let tell = |change: &Change| {
+    let describe = |change: &Change| {
         let told = formatter.format_json(change);
         let lines = change.events().zip(told);
         let added = lines.filter(|(event, _)| !event.is_deletion());
@@ -54,25 +54,25 @@ pub(crate) fn added_json(echo: Echo) -> Vec<String> {
             })
             .collect()
     };
-    complete(echo.change.as_ref(), echo.is_lost, tell)
+    complete(echo.change.as_ref(), echo.is_lost, describe)
 }
 
 fn complete(
     change: Option<&Change>,
     is_lost: bool,
-    tell: impl FnOnce(&Change) -> Vec<String>,
+    describe: impl FnOnce(&Change) -> Vec<String>,
 ) -> Vec<String> {
     if is_lost {
         note("done, but the kernel did not report everything that was added: list it");
     }
-    change.map(tell).unwrap_or_default()
+    change.map(describe).unwrap_or_default()
 }
 
 /// Prints the reason why a script failed, if it has a position, and that nothing was changed, if the script has
 /// changes.
 ///
 /// # Errors Returns other errors.
-pub(crate) fn complain(error: RunError, changes: bool) -> Result<(), Error> {
+pub(crate) fn report_error(error: RunError, changes: bool) -> Result<(), Error> {
     let is_unchanged = match &error {
         RunError::Script(_) => true,
         RunError::Refused { outcome, .. } => *outcome == Outcome::NothingApplied,

@@ -142,9 +142,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
+    let filtered = args.scope.is_filtered() || args.pattern.is_some();
     // The other backend has no sets.
-    Ok(found.end(any, "set", narrowed, Backend::Nft, json))
+    Ok(found.end(any, "set", filtered, Backend::Nft, json))
 }
 
 impl Args {

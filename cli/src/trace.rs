@@ -10,7 +10,7 @@ use chainwright_trace::{Direction, Node, Packet, Trace};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};
-use crate::packet::{End, PacketOptions, node, packet, parse, said};
+use crate::packet::{End, PacketOptions, format_packet, node, packet, parse};
 use crate::scope::{Found, Scope, UnreadPart};
 use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
 
@@ -102,18 +102,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
         None => (Ruleset::of_kernel(&args.scope, &mut found)?, node()),
     };
-    for said in &found.notes {
-        note(said);
+    for text in &found.notes {
+        note(text);
     }
-    let asked = match &args.what[..] {
+    let packets = match &args.what[..] {
         [service] => {
             let all = frontends(&ruleset.snapshot, &ruleset.legacy);
-            let asked = args.service(service, &all, &node)?;
-            if asked.is_empty() {
+            let packets = args.service(service, &all, &node)?;
+            if packets.is_empty() {
                 note(&no_service(service, &all));
                 return Ok(Exit::Absent);
             }
-            asked
+            packets
         }
         words => vec![TracedPacket {
             packet: parse(words, &args.more, &node)?,
@@ -122,14 +122,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }],
     };
     let rules = ruleset.rules();
-    let traces: Vec<Trace> = asked
+    let traces: Vec<Trace> = packets
         .iter()
         .map(|one| rules.trace(&one.packet, &node, &options(args.as_is)))
         .collect();
     let mut out = Output::new();
     if json {
-        let records = asked.iter().zip(&traces).map(|(one, trace)| Record {
-            packet: said(&one.packet),
+        let records = packets.iter().zip(&traces).map(|(one, trace)| Record {
+            packet: format_packet(&one.packet),
             service: one.service.as_deref(),
             trace,
         });
@@ -140,14 +140,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         };
         out.json("trace", &document)?;
     } else {
-        for (place, (one, trace)) in asked.iter().zip(&traces).enumerate() {
-            if place > 0 {
+        for (index, (one, trace)) in packets.iter().zip(&traces).enumerate() {
+            if index > 0 {
                 writeln!(out)?;
             }
             if let Some(heading) = &one.heading {
                 lines(&mut out, "", heading)?;
             }
-            lines(&mut out, "", &said(&one.packet))?;
+            lines(&mut out, "", &format_packet(&one.packet))?;
             print_text(&mut out, &ruleset, &one.packet, trace, args.all)?;
         }
     }
@@ -197,14 +197,16 @@ impl Args {
     /// Returns packets to a service's addresses and ports.
     fn service(
         &self,
-        asked: &str,
+        requested: &str,
         all: &[Frontend],
         node: &Node,
     ) -> Result<Vec<TracedPacket>, Error> {
         let source = self.from.as_deref().map(End::parse).transpose();
         let source = source.map_err(Error::Other)?;
-        let address = End::parse(asked).ok().filter(|end| end.address.is_some());
-        let node_port: Option<u16> = asked.parse().ok();
+        let address = End::parse(requested)
+            .ok()
+            .filter(|end| end.address.is_some());
+        let node_port: Option<u16> = requested.parse().ok();
         let is_requested = |frontend: &&Frontend| match (address, node_port) {
             (Some(end), _) => {
                 frontend.address == end.address && end.port.is_none_or(|port| port == frontend.port)
@@ -212,7 +214,7 @@ impl Args {
             (_, Some(port)) => frontend.address.is_none() && frontend.port == port,
             (None, None) => {
                 let service = frontend.service.as_deref();
-                service.is_some_and(|service| matches_port(service, asked))
+                service.is_some_and(|service| matches_port(service, requested))
             }
         };
         let family = self.scope.place.iptables()?;
@@ -263,12 +265,12 @@ impl Args {
 }
 
 /// Formats the error for a missing service. If the rules have services without names, it shows how to specify them.
-fn no_service(asked: &str, all: &[Frontend]) -> String {
+fn no_service(requested: &str, all: &[Frontend]) -> String {
     let unnamed: Vec<_> = all.iter().filter(|one| one.service.is_none()).collect();
     let with_address = unnamed.iter().find(|one| one.address.is_some());
     let Some(first) = with_address.or(unnamed.first()) else {
         return format!(
-            "the rules have no service {asked:?}; a packet takes three arguments: tcp 10.0.0.5:1234 10.96.0.1:443"
+            "the rules have no service {requested:?}; a packet takes three arguments: tcp 10.0.0.5:1234 10.96.0.1:443"
         );
     };
     let example = match first.address {
@@ -276,7 +278,7 @@ fn no_service(asked: &str, all: &[Frontend]) -> String {
         None => first.port.to_string(),
     };
     format!(
-        "the rules have no service {asked:?}; but they do not contain the names of services that have {} in the flat layout: \
+        "the rules have no service {requested:?}; but they do not contain the names of services that have {} in the flat layout: \
          trace one of these by its address or node port: trace {example}",
         counted(
             unnamed.len(),

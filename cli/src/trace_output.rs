@@ -20,7 +20,7 @@ use crate::scope::{Found, Scope};
 /// Maximum length of lines.
 const WIDTH: usize = 80;
 /// Maximum number of ends that are shown with their paths without --all.
-const SHOWN: usize = 8;
+const MAX_CASES: usize = 8;
 
 /// A ruleset of both backends, with the data needed to format its rules.
 pub(crate) struct Ruleset {
@@ -44,13 +44,13 @@ impl Ruleset {
 
     /// Reads the kernel's rules.
     pub(crate) fn of_kernel(scope: &Scope, found: &mut Found) -> Result<Self, Error> {
-        let looked = found.nft(scope.place.listed(), || scope.look())?;
+        let selected = found.nft(scope.place.listed(), || scope.read_selected())?;
         let mut legacy = Vec::new();
-        legacy_tables::look(scope, found, &mut |table| {
+        legacy_tables::read_selected(scope, found, &mut |table| {
             legacy.push(table.clone());
             Ok(())
         })?;
-        Ok(Self::of(looked.unwrap_or_default(), legacy))
+        Ok(Self::of(selected.unwrap_or_default(), legacy))
     }
 
     /// Reads the rules of a file.
@@ -60,8 +60,8 @@ impl Ruleset {
             let file = file.to_string_lossy();
             Error::Other(format!("{} is not a ruleset: {why}", Printable(&file)))
         })?;
-        let part = match scope.is_narrowed() {
-            true => snapshot.narrowed(&scope.filter()).unwrap_or_default(),
+        let part = match scope.is_filtered() {
+            true => snapshot.filtered(&scope.filter()).unwrap_or_default(),
             false => snapshot,
         };
         Ok(Self::of(part, Vec::new()))
@@ -88,13 +88,13 @@ impl Ruleset {
                 }),
                 ..step.clone()
             };
-            let comment = self.said(&first)?.1?;
+            let comment = self.rule_text(&first)?.1?;
             Part::of(to, Some(BStr::new(&comment))).filter(|part| part.port.is_some())
         })
     }
 
     /// Formats a step's rule, and returns its comment separately.
-    pub(crate) fn said(&self, step: &Step) -> Option<(String, Option<String>)> {
+    pub(crate) fn rule_text(&self, step: &Step) -> Option<(String, Option<String>)> {
         let place = step.rule?.number.checked_sub(1)?;
         match step.backend {
             Backend::Nft => {
@@ -220,8 +220,8 @@ pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
 pub(crate) fn reason(ruleset: &Ruleset, end: &End) -> Option<String> {
     let step = end.steps.last()?;
     let at = place(step);
-    let said = ruleset.said(step);
-    let comment = said.as_ref().and_then(|(_, comment)| comment.clone());
+    let rule_text = ruleset.rule_text(step);
+    let comment = rule_text.as_ref().and_then(|(_, comment)| comment.clone());
     let role = part(step, comment.as_deref());
     let why = match (comment, role) {
         (Some(comment), _) if !comment.is_empty() => format!(": {comment}"),
@@ -245,14 +245,14 @@ pub(crate) fn place(step: &Step) -> String {
 }
 
 /// Shortens a text to a number of characters.
-fn fitted(text: &str, room: usize) -> String {
+fn fitted(text: &str, width: usize) -> String {
     let text = Printable(text).to_string();
     let long = text.chars().count();
-    if long <= room {
+    if long <= width {
         return text;
     }
-    let tail = room / 3;
-    let head: String = text.chars().take(room - tail - 1).collect();
+    let tail = width / 3;
+    let head: String = text.chars().take(width - tail - 1).collect();
     let end: String = text.chars().skip(long - tail).collect();
     format!("{head}…{end}")
 }
@@ -260,11 +260,11 @@ fn fitted(text: &str, room: usize) -> String {
 /// Wraps a text into lines with this indentation.
 pub(crate) fn wrapped(indent: &str, text: &str) -> Vec<String> {
     let text = Printable(text).to_string();
-    let room = WIDTH - indent.chars().count();
+    let width = WIDTH - indent.chars().count();
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ') {
-        let word = fitted(word, room);
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+        let word = fitted(word, width);
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(format!("{indent}{line}"));
             line.clear();
         }
@@ -335,24 +335,24 @@ pub(crate) fn print_text(
         };
         one.len() == other.len() && one.iter().zip(other).all(close)
     };
-    let mut told: Vec<(&[String], usize)> = Vec::new();
+    let mut printed: Vec<(&[String], usize)> = Vec::new();
     for key in &order {
-        match told
+        match printed
             .iter_mut()
             .find(|(other, _)| same(&assumed[other], &assumed[key]))
         {
             Some((_, more)) => *more += 1,
-            None => told.push((key, 0)),
+            None => printed.push((key, 0)),
         }
     }
-    let whatever = told.len() == 1;
+    let whatever = printed.len() == 1;
     let bold = out.color(AnsiColor::Cyan);
     let most = if all {
-        told.len()
+        printed.len()
     } else {
-        told.len().min(SHOWN)
+        printed.len().min(MAX_CASES)
     };
-    for (key, more) in &told[..most] {
+    for (key, more) in &printed[..most] {
         if !key.is_empty() && !whatever {
             let or = match more {
                 0 => String::new(),
@@ -363,8 +363,8 @@ pub(crate) fn print_text(
         }
         for group_member in &assumed[key] {
             let percent = percent(group_member.probability);
-            let room = WIDTH - 11;
-            let words = fitted(&group_member.words, room);
+            let width = WIDTH - 11;
+            let words = fitted(&group_member.words, width);
             writeln!(out, "{bold}{percent:>9}{bold:#}  {words}")?;
             let ended = matches!(
                 group_member.end.outcome,
@@ -375,18 +375,19 @@ pub(crate) fn print_text(
             }
         }
     }
-    if told.len() > most {
+    if printed.len() > most {
         writeln!(
             out,
             "  … and in {} more cases; --all shows them",
-            told.len() - most
+            printed.len() - most
         )?;
     }
     if trace.is_truncated {
         writeln!(out, "  Not all paths were followed.")?;
     }
     writeln!(out)?;
-    let distinct: Vec<&OutcomeGroup<'_>> = told.iter().flat_map(|(key, _)| &assumed[key]).collect();
+    let distinct: Vec<&OutcomeGroup<'_>> =
+        printed.iter().flat_map(|(key, _)| &assumed[key]).collect();
     let common = common(&trace.ends);
     let several = distinct.len() > 1;
     if several && common > 0 {
@@ -397,7 +398,7 @@ pub(crate) fn print_text(
     }
     let shown = match all {
         true => distinct.len(),
-        false => distinct.len().min(SHOWN),
+        false => distinct.len().min(MAX_CASES),
     };
     for group_member in &distinct[..shown] {
         if several {
@@ -455,14 +456,16 @@ fn steps(
             let color = out.color(AnsiColor::Green);
             writeln!(out, "  {color}{} {}{color:#}", step.hook, step.priority)?;
         }
-        let said = ruleset.said(step);
+        let rule_text = ruleset.rule_text(step);
         let mut line = format!("{}:", place(step));
         for action in &step.actions {
             line += &format!(" {action},");
         }
         line += &format!(" {}", step.verdict);
         lines(out, "    ", &line)?;
-        let comment = said.as_ref().and_then(|(_, comment)| comment.as_deref());
+        let comment = rule_text
+            .as_ref()
+            .and_then(|(_, comment)| comment.as_deref());
         let remark = match (&step.verdict, comment) {
             (Verdict::Jump(_) | Verdict::Goto(_), _) => part(step, comment)
                 .map(|part| match part.port {
@@ -473,7 +476,7 @@ fn steps(
             _ => None,
         };
         let remark = remark.or_else(|| comment.map(str::to_owned));
-        if let Some((words, _)) = said {
+        if let Some((words, _)) = rule_text {
             let words = without_comment(&words);
             let words = words.trim();
             // If a rule only jumps, its text already contains the target.
@@ -492,11 +495,13 @@ fn steps(
     Ok(())
 }
 
-/// Lists the tables and chains that traces do not cover; `whose` names the ruleset if there are several.
-pub(crate) fn print_untraced(rules: &Rules<'_>, whose: Option<&str>) {
+/// Lists the tables and chains that traces do not cover; `ruleset_name` names the ruleset if there are several.
+pub(crate) fn print_untraced(rules: &Rules<'_>, ruleset_name: Option<&str>) {
     for name in rules.not_traced() {
         let name = Printable(name);
-        let of = whose.map_or_else(String::new, |whose| format!(" (of the {whose} ruleset)"));
+        let of = ruleset_name.map_or_else(String::new, |ruleset_name| {
+            format!(" (of the {ruleset_name} ruleset)")
+        });
         note(&format!("not evaluated: {name}{of}"));
     }
 }

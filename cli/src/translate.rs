@@ -160,7 +160,7 @@ fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
 
 /// The JSON document of `--to iptables`.
 #[derive(Serialize)]
-struct BackDocument<'d> {
+struct ToIptablesDocument<'d> {
     text: &'d str,
     omitted: Omitted<'d>,
 }
@@ -194,7 +194,7 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     if json {
         out.json(
             "translate",
-            &BackDocument {
+            &ToIptablesDocument {
                 text: &text.to_str_lossy(),
                 omitted: Omitted {
                     rules: omissions.rules,

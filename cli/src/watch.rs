@@ -136,7 +136,7 @@ impl<'t> EventRecord<'t> {
 impl Args {
     /// Whether an event is about a selected table.
     fn admits(&self, event: &Event<'_>) -> bool {
-        if !self.scope.is_narrowed() {
+        if !self.scope.is_filtered() {
             return true;
         }
         let operation = event.operation();
@@ -261,7 +261,7 @@ impl Watch<'_> {
         };
         let admitted = |event: &Event<'_>| self.args.admits(event);
         let count = change.events().filter(admitted).count();
-        if count == 0 && self.args.scope.is_narrowed() {
+        if count == 0 && self.args.scope.is_filtered() {
             return Ok(false);
         }
         let events = change.events().filter(admitted);

@@ -9,7 +9,7 @@ use chainwright_trace::{End, Node, Outcome, Step, Trace, Verdict, owner};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};
-use crate::packet::{PacketOptions, node, parse, said};
+use crate::packet::{PacketOptions, format_packet, node, parse};
 use crate::scope::{Found, Scope, UnreadPart};
 use crate::trace_output::{Ruleset, lines, options, percent, place, print_untraced, reason};
 
@@ -116,8 +116,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Some(file) => (Ruleset::of_file(file, &all)?, Node::default()),
         None => (Ruleset::of_kernel(&all, &mut found)?, node()),
     };
-    for said in &found.notes {
-        note(said);
+    for text in &found.notes {
+        note(text);
     }
     let packet = parse(&args.packet, &args.more, &node)?;
     let rules = ruleset.rules();
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     if json {
         let document = Document {
-            packet: said(&packet),
+            packet: format_packet(&packet),
             stopped,
             unknown: &unknown,
             not_traced: rules.not_traced(),
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         };
         out.json("why", &document)?;
     } else {
-        writeln!(out, "{}", said(&packet))?;
+        writeln!(out, "{}", format_packet(&packet))?;
         print_text(&mut out, &unknown, &stopped)?;
     }
     out.flush()?;
@@ -161,7 +161,7 @@ fn unknown(trace: &Trace) -> Vec<&str> {
 /// Returns the ends at which a selected table stops the packet, grouped by rule.
 fn stops(trace: &Trace, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
     let mut stopped: Vec<Stop> = Vec::new();
-    let mut known: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
+    let mut stop_indexes: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
     for end in &trace.ends {
         let stops = matches!(end.outcome, Outcome::Dropped | Outcome::Rejected(_));
         let Some(last) = end.steps.last().filter(|_| stops) else {
@@ -172,11 +172,11 @@ fn stops(trace: &Trace, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
         }
         let by = Decision::of(last, base(end, end.steps.len() - 1));
         let key = (by.place.clone(), end.assumptions.clone());
-        if let Some(place) = known.get(&key) {
+        if let Some(place) = stop_indexes.get(&key) {
             stopped[*place].probability += end.probability;
             continue;
         }
-        known.insert(key, stopped.len());
+        stop_indexes.insert(key, stopped.len());
         stopped.push(Stop {
             probability: end.probability,
             outcome: end.outcome.to_string(),
@@ -205,14 +205,15 @@ fn base(end: &End, at: usize) -> &BString {
 fn accepted(end: &End, by: &Decision) -> Vec<Decision> {
     let mut accepted: Vec<Decision> = Vec::new();
     for (at, step) in end.steps.iter().enumerate() {
-        let mut said = Decision::of(step, base(end, at));
-        let other = (said.backend, said.family, &said.table) != (by.backend, by.family, &by.table);
+        let mut decision = Decision::of(step, base(end, at));
+        let other = (decision.backend, decision.family, &decision.table)
+            != (by.backend, by.family, &by.table);
         // An accept of NAT rules is no decision to let the packet pass.
-        let decides = step.rule.is_some() && said.table != "nat";
+        let decides = step.rule.is_some() && decision.table != "nat";
         if step.verdict == Verdict::Accept && other && decides {
-            said.owner = said.owner.or_else(|| owner(&step.table, &step.chain));
-            if !accepted.contains(&said) {
-                accepted.push(said);
+            decision.owner = decision.owner.or_else(|| owner(&step.table, &step.chain));
+            if !accepted.contains(&decision) {
+                accepted.push(decision);
             }
         }
     }
@@ -236,8 +237,12 @@ fn print_text(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<()
         )?;
         let owner = stop.by.owner.unwrap_or("unknown");
         writeln!(out, "             owner: {owner}")?;
-        for said in &stop.accepted_by {
-            let words = format!("although {} accepts it in {}", said.owned(), said.hook);
+        for decision in &stop.accepted_by {
+            let words = format!(
+                "although {} accepts it in {}",
+                decision.owned(),
+                decision.hook
+            );
             lines(out, "             ", &words)?;
         }
     }

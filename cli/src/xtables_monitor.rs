@@ -42,7 +42,7 @@ Optional arguments:
 /// Exit codes.
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
-const MISUSED: u8 = 2;
+const USAGE_ERROR: u8 = 2;
 
 /// The options: long and short names.
 const OPTIONS: [(&str, u8); 7] = [
@@ -71,7 +71,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
         Ok(parsed) => parsed,
         Err((code, text)) => {
             match code {
-                MISUSED => say(text.trim_end()),
+                USAGE_ERROR => say(text.trim_end()),
                 _ => drop(write!(out, "{text}").and_then(|()| out.flush())),
             }
             return code;
@@ -122,7 +122,7 @@ fn parse(words: &[OsString]) -> Result<Arguments, (u8, String)> {
                     let text = format!(
                         "{NAME} {VERSION}: Bad argument.\nTry `{NAME} -h' for more information.\n"
                     );
-                    return Err((MISUSED, text));
+                    return Err((USAGE_ERROR, text));
                 }
             }
         }
@@ -208,10 +208,10 @@ impl Arguments {
         change: &Change,
         sets: &Sets,
     ) -> Result<(), Error> {
-        let told = formatter.format(change);
-        for (event, told) in change.events().zip(&told) {
+        let formatted = formatter.format(change);
+        for (event, formatted) in change.events().zip(&formatted) {
             if self.admits(event.family())
-                && let Some(line) = self.event(&event, told, sets)
+                && let Some(line) = self.event(&event, formatted, sets)
             {
                 writeln!(out, " EVENT: {}", Printable(&line))?;
             }
@@ -227,7 +227,7 @@ impl Arguments {
     }
 
     /// Formats an event on one line; `None` if iptables' tables have no such object.
-    fn event(&self, event: &Event<'_>, told: &Formatted, sets: &Sets) -> Option<String> {
+    fn event(&self, event: &Event<'_>, formatted: &Formatted, sets: &Sets) -> Option<String> {
         let family = event.family();
         let verb = if event.is_deletion() { "DEL" } else { "NEW" };
         match event.object() {
@@ -245,13 +245,13 @@ impl Arguments {
                 Some(program) if chain.hook().is_none() => {
                     format!("{program} -t {} -N {}", chain.table(), chain.name())
                 }
-                _ => format!("nft: {verb} chain: {}", ChainWords(&chain)),
+                _ => format!("nft: {verb} chain: {}", ChainSpec(&chain)),
             }),
             Ok(EventObject::Rule(rule)) => {
                 Some(match self.options(&rule, event.is_deletion(), sets) {
                     Some(words) => words,
                     None => {
-                        let words = match told {
+                        let words = match formatted {
                             Formatted::Line(line) if !line.body.is_empty() => line.body.clone(),
                             _ => format_rule(&rule, sets),
                         };
@@ -367,9 +367,9 @@ fn formatter() -> Result<EventFormatter, Error> {
 }
 
 /// A chain in libnftnl's format.
-struct ChainWords<'c>(&'c ChainRef<'c>);
+struct ChainSpec<'c>(&'c ChainRef<'c>);
 
-impl fmt::Display for ChainWords<'_> {
+impl fmt::Display for ChainSpec<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chain = self.0;
         let family = chain.family();
@@ -513,8 +513,8 @@ fn write_packet(out: &mut String, step: &TraceRef<'_>) -> fmt::Result {
 /// it.
 fn network_family(step: &TraceRef<'_>) -> Family {
     let first = step.network_header().and_then(|header| header.first());
-    let told = step.nfproto().and_then(|number| u8::try_from(number).ok());
-    match (told.map(Family), step.family()) {
+    let nfproto = step.nfproto().and_then(|number| u8::try_from(number).ok());
+    match (nfproto.map(Family), step.family()) {
         (_, family @ (Family::IP | Family::IP6))
         | (Some(family @ (Family::IP | Family::IP6)), _) => family,
         (_, Family::ARP) => Family::ARP,

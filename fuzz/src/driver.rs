@@ -59,7 +59,7 @@ pub fn run(
                 let empty = Vec::new();
                 let one = rng.choice(seeds).unwrap_or(&empty);
                 let other = rng.choice(seeds).unwrap_or(&empty);
-                mutated(target.shape, one, other, &mut rng)
+                mutated(target.input_format, one, other, &mut rng)
             }
         };
         // After a fault that cannot be caught, such as a stack overflow, this file remains.

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-use mutate::Shape;
+use mutate::InputFormat;
 
 /// A parser and the properties to check.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub struct Target {
     /// The name of its file and of its binary for cargo-fuzz.
     pub name: &'static str,
     /// The structure of its inputs.
-    pub shape: Shape,
+    pub input_format: InputFormat,
     /// Panics if something is wrong with these bytes.
     pub run: fn(&[u8]),
 }
@@ -63,7 +63,7 @@ impl Target {
     /// If a property does not hold, or a limit is exceeded.
     pub fn check(&self, input: &[u8]) {
         let length = input.len() as u64;
-        let start = processor_time();
+        let start = thread_cpu_time();
         let mut outcome = Ok(());
         // A panic that unwinds through the measurement would never end it.
         let memory = allocation_counter::measure(|| {
@@ -72,7 +72,7 @@ impl Target {
         if let Err(panic) = outcome {
             resume_unwind(panic);
         }
-        let time = processor_time().saturating_sub(start);
+        let time = thread_cpu_time().saturating_sub(start);
         let limit = MEMORY.0 + MEMORY.1 * length;
         assert!(
             memory.bytes_max <= limit,
@@ -85,7 +85,7 @@ impl Target {
 }
 
 /// CPU time of this thread.
-fn processor_time() -> Duration {
+fn thread_cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Into::into)
 }
 
@@ -102,14 +102,15 @@ macro_rules! target {
         #[cfg(fuzzing)]
         $crate::libfuzzer_sys::fuzz_mutator!(|data: &mut [u8],
                                               size: usize,
-                                              most: usize,
+                                              max_size: usize,
                                               seed: u32| {
-            let fallback = |data: &mut [u8]| $crate::libfuzzer_sys::fuzzer_mutate(data, size, most);
+            let fallback =
+                |data: &mut [u8]| $crate::libfuzzer_sys::fuzzer_mutate(data, size, max_size);
             $crate::mutate::for_libfuzzer(
-                $crate::targets::$name::TARGET.shape,
+                $crate::targets::$name::TARGET.input_format,
                 data,
                 size,
-                most,
+                max_size,
                 seed,
                 fallback,
             )
@@ -130,7 +131,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_was_found_once_is_not_found_again() {
+    fn known_findings_stay_fixed() {
         let findings = Path::new(env!("CARGO_MANIFEST_DIR")).join("findings");
         let mut replayed = 0;
         for directory in std::fs::read_dir(findings).unwrap() {

@@ -5,7 +5,7 @@ use fastrand::Rng;
 
 /// The structure of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum InputFormat {
     /// Bytes.
     Bytes,
     /// Text of lines and words.
@@ -17,19 +17,19 @@ pub enum Shape {
 }
 
 /// Longest input in bytes that changes lead to, unless the seed is longer already.
-const LONGEST: usize = 16 << 10;
+const MAX_LENGTH: usize = 16 << 10;
 
 /// Applies some changes to the seed, including parts of `other`.
 #[must_use]
-pub fn mutated(shape: Shape, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
-    let longest = seed.len().max(LONGEST);
+pub fn mutated(input_format: InputFormat, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let max_length = seed.len().max(MAX_LENGTH);
     let mut bytes = seed.to_vec();
     for _ in 0..1 << rng.u32(0..4) {
-        bytes = match shape {
+        bytes = match input_format {
             // Occasionally without any structure.
             _ if rng.u8(..) < 24 => of_bytes(bytes, other, rng),
             // Mostly in place, because offsets in the bytes refer to positions.
-            Shape::Bytes if rng.u8(..) < 160 && !bytes.is_empty() => {
+            InputFormat::Bytes if rng.u8(..) < 160 && !bytes.is_empty() => {
                 let at = rng.usize(..bytes.len());
                 let until = bytes.len().min(at + 4);
                 let same = of_bytes(bytes[at..until].to_vec(), &[], rng);
@@ -40,10 +40,10 @@ pub fn mutated(shape: Shape, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8
                     .for_each(|(byte, new)| *byte = new);
                 bytes
             }
-            Shape::Bytes => of_bytes(bytes, other, rng),
-            Shape::Text => of_text(bytes, other, rng),
-            Shape::Messages => of_messages(&bytes, other, rng),
-            Shape::Attributes(before) => {
+            InputFormat::Bytes => of_bytes(bytes, other, rng),
+            InputFormat::Text => of_text(bytes, other, rng),
+            InputFormat::Messages => of_messages(&bytes, other, rng),
+            InputFormat::Attributes(before) => {
                 let before = before.min(bytes.len());
                 let other = other.get(before..).unwrap_or_default();
                 let mut list = List::read(&bytes[before..], 0);
@@ -56,7 +56,7 @@ pub fn mutated(shape: Shape, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8
                 bytes
             }
         };
-        bytes.truncate(longest);
+        bytes.truncate(max_length);
     }
     bytes
 }
@@ -64,19 +64,19 @@ pub fn mutated(shape: Shape, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8
 /// For libFuzzer's mutator: half of the changes are libFuzzer's, half are these. Returns the length of
 /// the result.
 pub fn for_libfuzzer(
-    shape: Shape,
+    input_format: InputFormat,
     data: &mut [u8],
     size: usize,
-    most: usize,
+    max_size: usize,
     seed: u32,
     fallback: impl FnOnce(&mut [u8]) -> usize,
 ) -> usize {
     let mut rng = Rng::with_seed(seed.into());
-    if rng.bool() || shape == Shape::Bytes {
+    if rng.bool() || input_format == InputFormat::Bytes {
         return fallback(data);
     }
-    let mut new = mutated(shape, &data[..size], &data[..size], &mut rng);
-    new.truncate(most.min(data.len()));
+    let mut new = mutated(input_format, &data[..size], &data[..size], &mut rng);
+    new.truncate(max_size.min(data.len()));
     data[..new.len()].copy_from_slice(&new);
     new.len()
 }
@@ -113,8 +113,8 @@ fn of_bytes(mut bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
             if rng.bool() {
                 value.reverse();
             }
-            if let Some(there) = bytes.get_mut(at..at + width) {
-                there.copy_from_slice(&value);
+            if let Some(target) = bytes.get_mut(at..at + width) {
+                target.copy_from_slice(&value);
             }
         }
         5 => drop(bytes.drain(at..until)),
@@ -227,8 +227,8 @@ fn of_text(bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
             words.swap(at, with);
         }
         4 | 5 if at < words.len() => {
-            let there = std::mem::take(&mut words[at]);
-            words[at] = of_bytes(there, b"!:,/-\"\\'0x ", rng);
+            let target = std::mem::take(&mut words[at]);
+            words[at] = of_bytes(target, b"!:,/-\"\\'0x ", rng);
         }
         6 if at < words.len() => {
             // A whole option with its values, from the other input.
@@ -271,7 +271,7 @@ struct List {
 /// `NLA_F_NESTED` of `linux/netlink.h`.
 const NESTED: u16 = 0x8000;
 /// Largest nesting depth of lists.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 impl List {
     fn read(mut bytes: &[u8], depth: usize) -> Self {
@@ -285,7 +285,7 @@ impl List {
             // nft omits the flag in places.
             let inner = Self::read(payload, depth + 1);
             let looks = payload.len() >= 8 && inner.rest.is_empty() && !inner.nodes.is_empty();
-            let content = if depth < DEEPEST && (kind & NESTED != 0 || looks) {
+            let content = if depth < MAX_DEPTH && (kind & NESTED != 0 || looks) {
                 Content::Nested(inner)
             } else {
                 Content::Payload(payload.to_vec())

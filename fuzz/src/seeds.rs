@@ -70,7 +70,9 @@ fn parsed() -> Vec<(Family, Rule)> {
     for line in rules() {
         for family in [Family::Ipv4, Family::Ipv6] {
             if let Ok(mut rule) = Rule::parse(family, &line)
-                && rule.resolve_sets(family, &mut targets::Sums).is_ok()
+                && rule
+                    .resolve_sets(family, &mut targets::FakeSetNames)
+                    .is_ok()
             {
                 all.push((family, rule));
             }

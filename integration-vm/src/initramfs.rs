@@ -98,7 +98,7 @@ mod tests {
     use super::{Archive, DIRECTORY, FILE};
 
     #[test]
-    fn cpio_reads_what_is_written() {
+    fn cpio_can_read_the_archive() {
         let mut archive = Archive::default();
         archive.add("d", DIRECTORY, b"");
         archive.add("d/three", FILE, b"abc");

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_end_is_not_good() {
+    fn unfinished_tests_are_failures() {
         let killed = Cell::parse("137 0 9", "running 3 tests\ntest one ... ok\n");
         assert!(!killed.is_good());
         assert_eq!(killed.text(&[]), "**no result**: it took too long");

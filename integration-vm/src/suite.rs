@@ -132,7 +132,7 @@ const CHOSEN: [ChosenModule; 31] = [
             "a_chain_is_not_missed_for_a_race",
             "a_chain_is_never_missed_while",
             "a_listing_that_a_change_runs_across",
-            "a_kept_list_is_of_the_generation",
+            "a_kept_list_has_the_stated_generation",
             "rules_that_iptables_wrote",
             "ten_thousand",
         ],
@@ -143,15 +143,15 @@ const CHOSEN: [ChosenModule; 31] = [
             "every_expression_of_the_rulesets",
             "kube_proxys_",
             "filters_show",
-            "look_ups_find",
+            "lookups_match_listings",
         ],
     ),
     ChosenModule::most_of(
         "snapshot::kept",
         &[
-            "what_times_out_meanwhile",
+            "expiring_elements",
             "rulesets_of_real_clients",
-            "the_bytecode_is_what_nft_prints",
+            "bytecode_matches_nft",
             "a_ruleset_does_not_differ",
         ],
     )
@@ -173,7 +173,7 @@ const CHOSEN: [ChosenModule; 31] = [
             "beside_writers_that_hardly_pause",
             "every_ruleset_is_shown",
             "removed_elements_take_no_memory",
-            "what_is_lost_is_read_anew",
+            "lost_changes_are_reread",
         ],
     )
     .rounds(&[("MIRROR_COMMITS", "60")]),
@@ -181,25 +181,25 @@ const CHOSEN: [ChosenModule; 31] = [
         .rounds(&[("MIRROR_PLANS", "45")]),
     ChosenModule::all_of("iptables::reconcile_chain")
         .rounds(&[("CHAIN_ROUNDS", "3")])
-        .root_only(&["a_chain_holds", "rules_stand_before"]),
+        .root_only(&["reconcile_uses_the_fewest_changes", "rules_stand_before"]),
     ChosenModule::most_of(
         "events::live",
         &[
             "a_beginning_is_whole",
             "a_large_transaction",
-            "what_four_writers_do",
-            "what_is_told_of_every_ruleset",
+            "commits_of_four_writers",
+            "events_of_every_ruleset",
         ],
     ),
     ChosenModule::most_of("nft::guard", &["lost_notifications", "without_a_pause"]),
     ChosenModule::most_of(
         "nft::commit_echo",
-        &["beside_another_writer", "ten_thousand"],
+        &["with_a_concurrent_writer", "ten_thousand"],
     ),
     ChosenModule::most_of("nft::groups", &["one_bad_service_of_a_thousand"]),
     ChosenModule::most_of(
         "nft::preflight",
-        &["rulesets_that_are_there", "it_says_what_a_rule_by_itself"],
+        &["rulesets_that_are_there", "single_expressions_are_checked"],
     ),
     ChosenModule::most_of("snapshot::restore", &["sets_of_any_intervals"]),
     ChosenModule::most_of(
@@ -209,7 +209,7 @@ const CHOSEN: [ChosenModule; 31] = [
             "are_refused",
             "every_bit_counts",
             "is_refused",
-            "of_whatever_is_loaded",
+            "anything_loaded_can_be_read",
             "survives",
         ],
     ),
@@ -217,13 +217,13 @@ const CHOSEN: [ChosenModule; 31] = [
         "command::verbs",
         &[
             "a_listing_is_of_one_generation",
-            "a_reader_who_had_enough",
+            "exits_successfully_when_the_reader_stops",
             "as_nft_writes",
             "bytecode",
             "cannot_be_written",
             "chosen_and_counted",
             "counters_differ",
-            "files_that_are_none",
+            "rejects_invalid_files",
             "forge",
             "json",
             "kubelets_chains",
@@ -259,13 +259,13 @@ const CHOSEN: [ChosenModule; 31] = [
     ChosenModule::most_of(
         "kube::kubelet",
         &[
-            "a_rival_that_commits_all_the_time",
+            "ensure_completes_beside_constant_commits",
             "edits_by_iptables",
             "iptables_finds_each_rule",
             "two_at_once",
         ],
     )
-    .root_only(&["kubelets_commands", "rules_of_iptables", "what_is_damaged"]),
+    .root_only(&["kubelets_commands", "rules_of_iptables", "damaged_rules"]),
     ChosenModule::most_of("iptables::legacy_oracle", &["kube_proxys_tables"]),
     ChosenModule::all_of("iptables::legacy_replace")
         .root_only(&["a_new_ipv4_table", "the_tools_wait"]),
@@ -276,7 +276,7 @@ const CHOSEN: [ChosenModule; 31] = [
         &[
             "a_thousand_changes",
             "changes_read_whole_chains",
-            "nobody_sees_a_part",
+            "restored_texts_are_atomic",
             "parallel_changes",
             "a_hundred_writers",
         ],

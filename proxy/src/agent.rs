@@ -62,7 +62,7 @@ pub(crate) struct Agent {
     /// Interval between complete syncs.
     period: Duration,
     /// Time of the last complete sync.
-    looked: Instant,
+    last_check: Instant,
     triggered: Vec<SystemTime>,
     /// The services with a health check node port.
     checked: BTreeSet<ObjectName>,
@@ -91,7 +91,7 @@ impl Agent {
             is_due: true,
             retry: None,
             period,
-            looked: Instant::now(),
+            last_check: Instant::now(),
             triggered: Vec::new(),
             checked: BTreeSet::new(),
             health_ports: watch::Sender::default(),
@@ -131,10 +131,10 @@ impl Agent {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if self.looked.elapsed() >= self.period {
+            if self.last_check.elapsed() >= self.period {
                 self.is_due = true;
                 // From here on the state counts as unknown, even if the sync fails.
-                self.looked = Instant::now();
+                self.last_check = Instant::now();
                 if let Some(proxy) = &mut self.proxy {
                     proxy.require_full_sync();
                 }
@@ -299,7 +299,7 @@ impl Agent {
                     "synced"
                 );
                 if outcome.whole {
-                    self.looked = Instant::now();
+                    self.last_check = Instant::now();
                 }
                 self.is_due = false;
                 self.retry = None;
@@ -351,11 +351,11 @@ mod tests {
     use crate::proxy::Outcome;
 
     /// A call to the fake proxy: services with their numbers of endpoints, and the zone.
-    type Told = (Vec<(String, usize)>, Option<String>);
+    type SyncedState = (Vec<(String, usize)>, Option<String>);
 
     struct Fake {
         config: Config,
-        told: Sender<Told>,
+        states: Sender<SyncedState>,
         fails: Arc<Mutex<usize>>,
     }
 
@@ -377,7 +377,7 @@ mod tests {
                 .collect();
             all.sort();
             let zone = self.config.zone.as_deref().map(str::to_owned);
-            self.told.send((all, zone)).unwrap();
+            self.states.send((all, zone)).unwrap();
             Ok(Outcome {
                 services: changed,
                 skipped: vec![(ObjectName::new("ns", "bad"), "EINVAL".to_owned())],
@@ -408,7 +408,7 @@ mod tests {
     }
 
     struct Running {
-        told: Receiver<Told>,
+        states: Receiver<SyncedState>,
         to: Sender<Change>,
         metrics: Arc<Metrics>,
         thread: JoinHandle<()>,
@@ -419,14 +419,14 @@ mod tests {
     }
 
     fn start_with(fails: usize, node_wait: Duration) -> Running {
-        let (tell, told) = mpsc::channel();
+        let (state_sender, states) = mpsc::channel();
         let (to, from) = mpsc::channel();
         let metrics = Arc::new(Metrics::new());
         let fails = Arc::new(Mutex::new(fails));
         let open: Open = Box::new(move |config| {
             Ok(Box::new(Fake {
                 config,
-                told: tell.clone(),
+                states: state_sender.clone(),
                 fails: Arc::clone(&fails),
             }))
         });
@@ -440,7 +440,7 @@ mod tests {
         agent.wait_for_node(node_wait);
         let thread = thread::spawn(move || agent.run(&from));
         Running {
-            told,
+            states,
             to,
             metrics,
             thread,
@@ -453,9 +453,9 @@ mod tests {
             let end = Instant::now() + Duration::from_secs(20);
             loop {
                 let left = end.saturating_duration_since(Instant::now());
-                let (told, in_zone) = self.told.recv_timeout(left).unwrap();
-                let told: Vec<_> = told.iter().map(|(name, n)| (&**name, *n)).collect();
-                if told == services && in_zone.as_deref() == zone {
+                let (states, in_zone) = self.states.recv_timeout(left).unwrap();
+                let states: Vec<_> = states.iter().map(|(name, n)| (&**name, *n)).collect();
+                if states == services && in_zone.as_deref() == zone {
                     return;
                 }
             }
@@ -463,13 +463,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_followed() {
+    fn follows_a_manifest_directory() {
         let dir = tempfile::tempdir().unwrap();
         // Atomically: a partly written file would be read in that state.
         let write = |name: &str, text: &str| {
-            let beside = dir.path().join(".new");
-            std::fs::write(&beside, text).unwrap();
-            std::fs::rename(&beside, dir.path().join(name)).unwrap();
+            let temporary = dir.path().join(".new");
+            std::fs::write(&temporary, text).unwrap();
+            std::fs::rename(&temporary, dir.path().join(name)).unwrap();
         };
         write(
             "web.yaml",
@@ -539,7 +539,7 @@ mod tests {
     /// The node's known fields are kept when its Node object is deleted, and when it is registered again and lacks some
     /// fields.
     #[test]
-    fn a_node_that_is_gone_is_what_it_was() {
+    fn deleted_node_keeps_last_state() {
         let agent = start(0);
         agent.node(Some(node(Some("a"), "1", true)));
         agent.to.send(Change::Complete).unwrap();
@@ -566,11 +566,11 @@ mod tests {
         agent.node(Some(node(None, "3", true)));
         agent.to.send(Change::Stop).unwrap();
         agent.thread.join().unwrap();
-        assert!(agent.told.try_recv().is_err());
+        assert!(agent.states.try_recv().is_err());
     }
 
     #[test]
-    fn fields_that_a_new_node_lacks_are_what_they_were() {
+    fn missing_node_fields_keep_last_values() {
         let configure: Configure = Box::new(|node| {
             let mut config = Config::new("node1");
             if let Some(node) = node {
@@ -632,7 +632,12 @@ mod tests {
     fn the_first_sync_waits_for_the_node_but_not_forever() {
         let agent = start_with(0, Duration::from_secs(3600));
         agent.to.send(Change::Complete).unwrap();
-        assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
+        assert!(
+            agent
+                .states
+                .recv_timeout(Duration::from_millis(200))
+                .is_err()
+        );
         assert!(agent.metrics.health_state().is_live);
         agent.node(Some(node(Some("a"), "1", true)));
         agent.until(&[], Some("a"));
@@ -642,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_synced_before_all_is_known_and_failures_are_tried_again() {
+    fn first_sync_waits_for_all_objects_and_failures_are_retried() {
         let agent = start(2);
         let object = Object::Service(Some(Box::new(chainwright_kube::service::Service::new(
             ObjectName::new("default", "web"),
@@ -650,7 +655,12 @@ mod tests {
         ))));
         let key = (Kind::Service, ObjectName::new("default", "web"));
         agent.to.send(Change::Object(key, Some(object))).unwrap();
-        assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
+        assert!(
+            agent
+                .states
+                .recv_timeout(Duration::from_millis(200))
+                .is_err()
+        );
         assert!(!agent.metrics.health_state().is_healthy());
         agent.to.send(Change::Complete).unwrap();
         agent.until(&[("default/web", 0)], None);

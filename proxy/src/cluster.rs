@@ -43,7 +43,7 @@ pub(crate) struct Silence {
 
 impl Silence {
     /// Less than a minute in total. The ping times are those of Kubernetes' own clients.
-    pub(crate) const USUAL: Self = Self {
+    pub(crate) const DEFAULT: Self = Self {
         ping: Duration::from_secs(30),
         pong: Duration::from_secs(15),
         watch: 45,
@@ -70,7 +70,7 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Server, String>
             .await
             .map_err(|error| with_sources(&error))?,
     };
-    server(config, Silence::USUAL)
+    server(config, Silence::DEFAULT)
 }
 
 /// kube's own client uses HTTP/1.1 only and waits indefinitely for a silent server.
@@ -173,7 +173,7 @@ async fn complete(listed: &mut UnboundedReceiver<Kind>, to: &Sender<Change>) {
     while let Some(kind) = listed.recv().await {
         if kinds.insert(kind) && kinds.len() == 3 {
             info!("initial list of the cluster received");
-            tell(to, Change::Complete);
+            send_change(to, Change::Complete);
         }
     }
 }
@@ -201,7 +201,7 @@ async fn each<K: Resource + Debug>(
             }
             Ok(Event::InitDone) => {
                 for gone in known.extract_if(|name| !seen.contains(name)) {
-                    tell(to, Change::Object((kind, gone), None));
+                    send_change(to, Change::Object((kind, gone), None));
                 }
                 seen = HashSet::new();
                 // After the first time nothing receives this.
@@ -214,7 +214,7 @@ async fn each<K: Resource + Debug>(
             Ok(Event::Delete(object)) => {
                 let name = objects::name(object.meta());
                 known.remove(&name);
-                tell(to, Change::Object((kind, name), None));
+                send_change(to, Change::Object((kind, name), None));
             }
             Err(error) => warn!(?kind, error = %with_sources(&error), "watch failed, retrying"),
         }
@@ -229,12 +229,12 @@ fn apply<K: Resource>(
 ) {
     let name = objects::name(object.meta());
     match read(object) {
-        Ok(object) => tell(to, Change::Object((kind, name), Some(object))),
+        Ok(object) => send_change(to, Change::Object((kind, name), Some(object))),
         Err(error) => warn!(%error, "invalid object: the last valid version is kept"),
     }
 }
 
-fn tell(to: &Sender<Change>, change: Change) {
+fn send_change(to: &Sender<Change>, change: Change) {
     // Fails only when the agent stops.
     let _ = to.send(change);
 }

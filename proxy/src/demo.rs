@@ -32,9 +32,9 @@ const NEW_POD: &str = "10.244.1.7";
 /// Number of requests to each displayed port of a service.
 const REQUESTS: usize = 20;
 /// Time limit for an answer. A refusal over IPv6 may take a second.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(1500);
 /// How long the answers may differ from the manifests.
-const SETTLED: Duration = Duration::from_secs(10);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the folder must be unchanged before the client sends requests again.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -56,20 +56,20 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let net = Net::new().map_err(|error| with_sources(&*error))?;
-    let said = |error: std::io::Error| format!("output: {error}");
+    let output_error = |error: std::io::Error| format!("output: {error}");
     let mode = settings.mode.as_str();
     writeln!(
         out,
         "A client, a node and pods, each in a network namespace of its own."
     )
-    .map_err(said)?;
+    .map_err(output_error)?;
     if let Some(folder) = folder {
-        let place = folder.display();
+        let path = folder.display();
         writeln!(
             out,
-            "On the node, the agent watches {place}, mode {mode}. Press Ctrl-C to stop."
+            "On the node, the agent watches {path}, mode {mode}. Press Ctrl-C to stop."
         )
-        .map_err(said)?;
+        .map_err(output_error)?;
         let demo = Demo::start(net, settings, folder)?;
         loop {
             while demo.change_signal.recv_timeout(QUIET).is_ok() {}
@@ -77,25 +77,25 @@ pub(crate) fn run(
             if demo.change_signal.recv().is_err() {
                 return Err("the folder is no longer watched".to_owned());
             }
-            writeln!(out, "The folder changed.").map_err(said)?;
+            writeln!(out, "The folder changed.").map_err(output_error)?;
         }
     }
     let folder = tempfile::tempdir().map_err(|error| format!("a folder: {error}"))?;
-    let place = folder.path().join("web.yaml");
-    write(&place, WEB)?;
+    let path = folder.path().join("web.yaml");
+    write(&path, WEB)?;
     writeln!(
         out,
         "On the node, the agent watches a folder, mode {mode}. It contains web.yaml."
     )
-    .map_err(said)?;
+    .map_err(output_error)?;
     let demo = Demo::start(net, settings, folder.path())?;
     let before = demo.show(out)?;
     writeln!(
         out,
         "web.yaml is replaced: pod {OLD_POD} is removed, pod {NEW_POD} is added."
     )
-    .map_err(said)?;
-    write(&place, &WEB.replace(OLD_POD, NEW_POD))?;
+    .map_err(output_error)?;
+    write(&path, &WEB.replace(OLD_POD, NEW_POD))?;
     let start = Instant::now();
     let new = format!("{NEW_POD}:8080");
     while !demo
@@ -103,12 +103,12 @@ pub(crate) fn run(
         .iter()
         .any(|(_, answers)| answers.contains_key(&new))
     {
-        if start.elapsed() > SETTLED {
+        if start.elapsed() > SETTLE_TIMEOUT {
             return Err(format!("no request reached {NEW_POD}"));
         }
     }
     let took = start.elapsed().as_millis();
-    writeln!(out, "The first request reached {NEW_POD} after {took} ms.").map_err(said)?;
+    writeln!(out, "The first request reached {NEW_POD} after {took} ms.").map_err(output_error)?;
     let after = demo.show(out)?;
     match (before.len(), after.len(), after.contains_key(&new)) {
         (2, 2, true) => Ok(()),
@@ -117,10 +117,10 @@ pub(crate) fn run(
 }
 
 /// Replaces a file atomically, as programs do.
-fn write(place: &Path, text: &str) -> Result<(), String> {
-    let beside = place.with_extension("new");
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, place));
-    written.map_err(|error| format!("{}: {error}", place.display()))
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let temporary = path.with_extension("new");
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The network namespaces.
@@ -218,7 +218,7 @@ impl Pods {
 
 /// Answers with the address at which a request arrived.
 fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -238,9 +238,9 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
 
 /// Sends a request, and returns the server's address or the failure.
 fn request(to: SocketAddr) -> String {
-    let asked = || {
-        let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+    let responses = || {
+        let mut stream = TcpStream::connect_timeout(&to, REPLY_TIMEOUT)?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         write!(
             stream,
             "GET / HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n"
@@ -249,7 +249,7 @@ fn request(to: SocketAddr) -> String {
         stream.read_to_string(&mut answer)?;
         Ok::<_, std::io::Error>(answer)
     };
-    match asked() {
+    match responses() {
         Ok(answer) => match answer.split_once("\r\n\r\n") {
             Some((_, body)) => body.to_owned(),
             None => "no answer".to_owned(),
@@ -290,7 +290,7 @@ impl Demo {
         };
         thread::spawn(move || of_node.node.run(agent));
 
-        let (tell, change_signal) = mpsc::channel();
+        let (change_sender, change_signal) = mpsc::channel();
         let (to, changed) = mpsc::channel();
         let services = Arc::new(Mutex::new(Services::new()));
         let (of_net, of_services) = (Arc::clone(&net), Arc::clone(&services));
@@ -303,7 +303,7 @@ impl Demo {
                     tracing::warn!("{error}");
                 }
                 take(&mut lock(&of_services), &change);
-                let both = (to_agent.send(change), tell.send(()));
+                let both = (to_agent.send(change), change_sender.send(()));
                 if both.0.is_err() || both.1.is_err() {
                     return;
                 }
@@ -336,7 +336,7 @@ impl Demo {
     /// Sends this many requests to each port.
     fn request_all(&self, times: usize) -> Vec<(ServicePort, Answers)> {
         let ports = self.ports().into_iter();
-        let asked = ports.map(|port| {
+        let responses = ports.map(|port| {
             let to = SocketAddr::new(port.cluster_ip, port.port);
             let mut answers = Answers::new();
             // A refusal repeats for every request.
@@ -350,13 +350,13 @@ impl Demo {
             }
             (port, answers)
         });
-        asked.collect()
+        responses.collect()
     }
 
     /// Shows which endpoints answer, as soon as no unexpected one does, and returns the answers.
     fn show(&self, out: &mut dyn Write) -> Result<Answers, String> {
         let start = Instant::now();
-        let is_settled = |(port, answers): &(ServicePort, Answers)| {
+        let is_expected = |(port, answers): &(ServicePort, Answers)| {
             let expected: HashSet<_> = port
                 .internal()
                 .iter()
@@ -370,16 +370,16 @@ impl Demo {
                 false => answers.keys().all(is_one),
             }
         };
-        let asked = loop {
-            let asked = self.request_all(REQUESTS);
-            let has_some = !asked.is_empty() || start.elapsed() > PATIENCE;
-            if has_some && asked.iter().all(is_settled) || start.elapsed() > SETTLED {
-                break asked;
+        let responses = loop {
+            let responses = self.request_all(REQUESTS);
+            let has_some = !responses.is_empty() || start.elapsed() > REPLY_TIMEOUT;
+            if has_some && responses.iter().all(is_expected) || start.elapsed() > SETTLE_TIMEOUT {
+                break responses;
             }
         };
         let mut all = Answers::new();
         let mut text = String::new();
-        for (port, answers) in asked {
+        for (port, answers) in responses {
             let to = SocketAddr::new(port.cluster_ip, port.port);
             let requests: usize = answers.values().sum();
             let s = if requests == 1 { "" } else { "s" };

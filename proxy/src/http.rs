@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 
 /// The paths that a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Serves {
+pub(crate) enum ServedPaths {
     /// `/healthz` and `/livez`.
     Health,
     /// `/metrics`, `/proxyMode` and `/healthz`.
@@ -32,7 +32,7 @@ pub(crate) enum Serves {
 pub(crate) type Answer = Arc<dyn Fn(&Method, &str) -> Response<Full<Bytes>> + Send + Sync>;
 
 /// The answers about the agent itself.
-pub(crate) fn answers(serves: Serves, mode: &'static str, metrics: Arc<Metrics>) -> Answer {
+pub(crate) fn answers(serves: ServedPaths, mode: &'static str, metrics: Arc<Metrics>) -> Answer {
     Arc::new(move |method, path| answer(method, path, serves, mode, &metrics))
 }
 
@@ -95,7 +95,7 @@ pub(crate) async fn serve_at(address: SocketAddr, answer: Answer, again: Duratio
 fn answer(
     method: &Method,
     path: &str,
-    serves: Serves,
+    serves: ServedPaths,
     mode: &'static str,
     metrics: &Metrics,
 ) -> Response<Full<Bytes>> {
@@ -108,7 +108,7 @@ fn answer(
         );
     }
     match (serves, path) {
-        (Serves::Health, "/healthz" | "/livez") => {
+        (ServedPaths::Health, "/healthz" | "/livez") => {
             let health_state = metrics.health_state();
             let is_healthz = path == "/healthz";
             let is_healthy = match is_healthz {
@@ -138,9 +138,9 @@ fn answer(
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             response
         }
-        (Serves::Metrics, "/healthz") => response(StatusCode::OK, TEXT, "ok".to_owned()),
-        (Serves::Metrics, "/proxyMode") => response(StatusCode::OK, TEXT, mode.to_owned()),
-        (Serves::Metrics, "/metrics") => match metrics.text() {
+        (ServedPaths::Metrics, "/healthz") => response(StatusCode::OK, TEXT, "ok".to_owned()),
+        (ServedPaths::Metrics, "/proxyMode") => response(StatusCode::OK, TEXT, mode.to_owned()),
+        (ServedPaths::Metrics, "/metrics") => match metrics.text() {
             Ok(text) => {
                 let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 response(StatusCode::OK, format, text)
@@ -184,8 +184,8 @@ mod tests {
         let get = |serves, path| answer(&Method::GET, path, serves, "flat", &metrics).status();
         let both = || {
             [
-                get(Serves::Health, "/healthz"),
-                get(Serves::Health, "/livez"),
+                get(ServedPaths::Health, "/healthz"),
+                get(ServedPaths::Health, "/livez"),
             ]
         };
         const NO: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
@@ -195,7 +195,7 @@ mod tests {
         metrics.changed(Kind::Service);
         metrics.wait_since(Duration::from_secs(3600));
         assert_eq!(both(), [NO, YES]);
-        assert_eq!(get(Serves::Metrics, "/healthz"), YES);
+        assert_eq!(get(ServedPaths::Metrics, "/healthz"), YES);
         // The first sync is due, and overdue.
         metrics.listed();
         assert_eq!(both(), [NO, YES]);
@@ -217,19 +217,25 @@ mod tests {
         metrics.node_is_eligible(true);
         assert_eq!(both(), [YES, YES]);
         for path in ["/metrics", "/proxyMode"] {
-            assert_eq!(get(Serves::Metrics, path), StatusCode::OK);
-            assert_eq!(get(Serves::Health, path), StatusCode::NOT_FOUND);
+            assert_eq!(get(ServedPaths::Metrics, path), StatusCode::OK);
+            assert_eq!(get(ServedPaths::Health, path), StatusCode::NOT_FOUND);
         }
-        let post = answer(&Method::POST, "/metrics", Serves::Metrics, "flat", &metrics);
+        let post = answer(
+            &Method::POST,
+            "/metrics",
+            ServedPaths::Metrics,
+            "flat",
+            &metrics,
+        );
         assert_eq!(post.status(), StatusCode::METHOD_NOT_ALLOWED);
     }
 
     #[test]
-    fn bodies_are_kube_proxys() {
+    fn bodies_match_kube_proxy() {
         let runtime = runtime();
         let metrics = Metrics::new();
         let body = |path| {
-            let response = answer(&Method::GET, path, Serves::Health, "flat", &metrics);
+            let response = answer(&Method::GET, path, ServedPaths::Health, "flat", &metrics);
             assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
             assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
             let body = runtime.block_on(response.into_body().collect()).unwrap();
@@ -257,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_taken_is_tried_again() {
+    fn bind_is_retried_if_the_address_is_in_use() {
         runtime().block_on(async {
             let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = taken.local_addr().unwrap();
             let metrics = Arc::new(Metrics::new());
-            let answers = answers(Serves::Metrics, "flat", metrics);
+            let answers = answers(ServedPaths::Metrics, "flat", metrics);
             tokio::spawn(serve_at(address, answers, Duration::from_millis(10)));
             // The first attempt has been made.
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use chainwright::iptables::{Backend, Family};
 use chainwright::netlink;
 use chainwright::nft::{self, Connection, Table, Transaction};
-use chainwright_kube::detect::{Detection, Detector, Look, ServiceTableKind, Verdict};
+use chainwright_kube::detect::{Detection, Detector, ProbeResult, ServiceTableKind, Verdict};
 use chainwright_kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
 use tracing::{debug, info, warn};
 
@@ -21,7 +21,7 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
             Mode::Flat => Layout::Flat,
             Mode::Nftables => Layout::Nftables,
             Mode::Iptables => {
-                let detection = Detector::open().look();
+                let detection = Detector::open().probe();
                 let (verdict, backend) = (detection.verdict(), backend(&detection));
                 info!(%verdict, %backend, "iptables backend detected");
                 Layout::Iptables(backend)
@@ -47,7 +47,7 @@ pub(crate) fn backend(detection: &Detection) -> Backend {
         detection
             .of(backend)
             .iter()
-            .all(|look| *look == Look::Absent)
+            .all(|probe| *probe == ProbeResult::Absent)
     };
     match detection.verdict() {
         Verdict::Legacy => Backend::Legacy,
@@ -114,8 +114,8 @@ impl Proxy for Kernel {
         others?;
         let refused: BTreeSet<_> = self.proxy.skipped().map(|aside| aside.service).collect();
         let skipped = synced.skipped.into_iter().map(|aside| {
-            let why = format!("{}: {}", aside.family, with_sources(&*aside.error));
-            (aside.service, why)
+            let reason = format!("{}: {}", aside.family, with_sources(&*aside.error));
+            (aside.service, reason)
         });
         Ok(Outcome {
             services: synced.services,
@@ -202,11 +202,11 @@ pub(crate) struct CleanUp {
 /// others.
 pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp {
     let mut done = CleanUp::default();
-    let mut there = Vec::new();
+    let mut installed_layouts = Vec::new();
     let tables = Detector::open().service_tables();
     for layout in Layout::ALL {
         for family in Family::ALL {
-            let found = layout.is_there(family).and_then(|is_there| {
+            let found = layout.is_installed(family).and_then(|is_installed| {
                 let is_own = match layout {
                     Layout::Nftables => match &tables {
                         Ok(tables) => tables.iter().any(|table| {
@@ -217,10 +217,10 @@ pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp
                     Layout::Iptables(backend) => is_marked(backend, family)?,
                     _ => true,
                 };
-                Ok(is_there.then_some(is_own))
+                Ok(is_installed.then_some(is_own))
             });
             match found {
-                Ok(Some(is_own)) => there.push((layout, family, is_own)),
+                Ok(Some(is_own)) => installed_layouts.push((layout, family, is_own)),
                 Ok(None) => done.unmark(layout, family),
                 Err(error) => done.fail(layout, family, &error),
             }
@@ -228,9 +228,9 @@ pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp
     }
     // A running kube-proxy uses the tables that this program did not create. If there are no such tables, it has taken
     // over those that this program created.
-    let took_over = runs.filter(|_| there.iter().all(|(_, _, is_own)| *is_own));
-    for (layout, family, is_own) in there {
-        let why = match (is_own, runs, took_over) {
+    let took_over = runs.filter(|_| installed_layouts.iter().all(|(_, _, is_own)| *is_own));
+    for (layout, family, is_own) in installed_layouts {
+        let reason = match (is_own, runs, took_over) {
             (false, Some(process), _) => Some(format!(
                 "kube-proxy is running on this node (process {process})"
             )),
@@ -240,8 +240,8 @@ pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp
             )),
             _ => None,
         };
-        if let Some(why) = why.filter(|_| !including_kube_proxy) {
-            done.left.push((layout, family, why));
+        if let Some(reason) = reason.filter(|_| !including_kube_proxy) {
+            done.left.push((layout, family, reason));
             continue;
         }
         match layout.clean_up(family) {
@@ -373,11 +373,12 @@ mod tests {
         }
     }
 
-    fn there() -> Vec<Layout> {
-        let is_there = |layout: &Layout| Family::ALL.map(|family| layout.is_there(family).unwrap());
-        let there = Layout::ALL.into_iter();
-        there
-            .filter(|layout| is_there(layout) == [true, true])
+    fn installed_layouts() -> Vec<Layout> {
+        let is_installed =
+            |layout: &Layout| Family::ALL.map(|family| layout.is_installed(family).unwrap());
+        let installed_layouts = Layout::ALL.into_iter();
+        installed_layouts
+            .filter(|layout| is_installed(layout) == [true, true])
             .collect()
     }
 
@@ -401,14 +402,14 @@ mod tests {
     const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
     #[test]
-    fn what_the_agent_made_is_removed() {
+    fn tables_of_the_agent_are_removed() {
         for (mode, layout) in MODES.into_iter().zip([Layout::Flat, Layout::Nftables, NFT]) {
             let node = Sandbox::new().unwrap();
             node.run(|| {
                 served(mode);
-                assert_eq!(there(), [layout]);
+                assert_eq!(installed_layouts(), [layout]);
                 assert_done(&clean_up(false, None), &[layout], &[]);
-                assert_eq!(there(), []);
+                assert_eq!(installed_layouts(), []);
                 let left = tables().0;
                 assert!(
                     left.iter()
@@ -423,13 +424,13 @@ mod tests {
 
     /// Covers kube-proxy's layouts together with one of the agent, and a running kube-proxy.
     #[test]
-    fn what_a_kube_proxy_made_stays_unless_it_is_named() {
+    fn kube_proxy_tables_stay_unless_requested() {
         for theirs in [Layout::Nftables, NFT, LEGACY] {
             for runs in [None, Some(1)] {
                 let node = Sandbox::new().unwrap();
                 node.run(|| {
                     kube_proxys(theirs);
-                    assert_eq!(there(), [theirs]);
+                    assert_eq!(installed_layouts(), [theirs]);
                     assert_done(&clean_up(false, runs), &[], &[theirs]);
                     // Beside a layout of the agent, whose first sync would remove kube-proxy's.
                     for (mode, layout) in
@@ -441,10 +442,10 @@ mod tests {
                         served(mode);
                         kube_proxys(theirs);
                         assert_done(&clean_up(false, runs), &[layout], &[theirs]);
-                        assert_eq!(there(), [theirs]);
+                        assert_eq!(installed_layouts(), [theirs]);
                     }
                     assert_done(&clean_up(true, runs), &[theirs], &[]);
-                    assert_eq!(there(), []);
+                    assert_eq!(installed_layouts(), []);
                 })
                 .unwrap();
             }
@@ -476,20 +477,23 @@ mod tests {
             // The agent changes to another mode.
             served(Mode::Iptables);
             served(Mode::Flat);
-            assert_eq!((there(), marks()), (vec![Layout::Flat], [false; 2]));
+            assert_eq!(
+                (installed_layouts(), marks()),
+                (vec![Layout::Flat], [false; 2])
+            );
         })
         .unwrap();
     }
 
     /// It took over the agent's tables: nothing else of kube-proxy exists.
     #[test]
-    fn a_running_kube_proxys_own_stays() {
+    fn running_kube_proxy_tables_stay() {
         for (mode, layout) in [(Mode::Nftables, Layout::Nftables), (Mode::Iptables, NFT)] {
             let node = Sandbox::new().unwrap();
             node.run(|| {
                 served(mode);
                 assert_done(&clean_up(false, Some(1)), &[], &[layout]);
-                assert_eq!(there(), [layout]);
+                assert_eq!(installed_layouts(), [layout]);
                 assert_done(&clean_up(false, None), &[layout], &[]);
             })
             .unwrap();
@@ -503,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_does_not_keep_the_others() {
+    fn one_failure_does_not_stop_the_others() {
         let node = Sandbox::new().unwrap();
         node.run(|| {
             served(Mode::Iptables);
@@ -529,16 +533,16 @@ mod tests {
 
     #[test]
     fn iptables_mode_uses_the_backend_that_is_found() {
-        let none = Look::Marks(Marks::default());
-        let hint = Look::Marks(Marks {
+        let none = ProbeResult::Marks(Marks::default());
+        let hint = ProbeResult::Marks(Marks {
             hint: true,
             canary: false,
         });
-        let canary = Look::Marks(Marks {
+        let canary = ProbeResult::Marks(Marks {
             hint: false,
             canary: true,
         });
-        let failed = || Look::Failed("denied".to_owned());
+        let failed = || ProbeResult::Failed("denied".to_owned());
         for (nft, legacy, expected) in [
             (
                 [none.clone(), none.clone()],
@@ -562,22 +566,22 @@ mod tests {
             ),
             (
                 [none.clone(), none.clone()],
-                [Look::Absent, Look::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
                 Backend::Nft,
             ),
             (
-                [Look::Absent, Look::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
                 [none.clone(), none.clone()],
                 Backend::Legacy,
             ),
             (
-                [Look::Absent, Look::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
                 [failed(), failed()],
                 Backend::Legacy,
             ),
             (
-                [Look::Absent, Look::Absent],
-                [Look::Absent, Look::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
                 Backend::Nft,
             ),
             (
@@ -600,10 +604,10 @@ mod tests {
                     .restore(Family::Ipv6, text, &Default::default())
                     .unwrap();
                 served(Mode::Iptables);
-                assert_eq!(there(), [expected]);
+                assert_eq!(installed_layouts(), [expected]);
                 assert_done(&clean_up(false, None), &[expected], &[]);
                 // The hint belongs to a kubelet.
-                assert_eq!(backend(&Detector::open().look()), of);
+                assert_eq!(backend(&Detector::open().probe()), of);
             })
             .unwrap();
         }
@@ -633,9 +637,9 @@ mod tests {
                             && !error.contains(&format!("{serves}: ")),
                         "{error}"
                     );
-                    assert!(Layout::Flat.is_there(serves).unwrap());
-                    assert!(!Layout::Nftables.is_there(serves).unwrap());
-                    assert!(Layout::Nftables.is_there(broken).unwrap());
+                    assert!(Layout::Flat.is_installed(serves).unwrap());
+                    assert!(!Layout::Nftables.is_installed(serves).unwrap());
+                    assert!(Layout::Nftables.is_installed(broken).unwrap());
                 }
                 drop(owner);
                 while tables()
@@ -645,7 +649,7 @@ mod tests {
                     std::thread::yield_now();
                 }
                 proxy.sync(&mut services).unwrap();
-                assert_eq!(there(), [Layout::Flat]);
+                assert_eq!(installed_layouts(), [Layout::Flat]);
             })
             .unwrap();
         }

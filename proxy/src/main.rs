@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use tracing::{Level, error, info, warn};
 
 use crate::agent::{Agent, Change};
-use crate::http::Serves;
+use crate::http::ServedPaths;
 use crate::metrics::Metrics;
 use crate::options::{Options, Settings};
 
@@ -107,8 +107,8 @@ async fn run(options: &Options) -> Result<(), String> {
     info!(mode = mode.as_str(), node = settings.node, "starts");
     let metrics = Arc::new(Metrics::new());
     for (address, serves) in [
-        (settings.health, Serves::Health),
-        (settings.metrics, Serves::Metrics),
+        (settings.health, ServedPaths::Health),
+        (settings.metrics, ServedPaths::Metrics),
     ] {
         if let Some(address) = address {
             let metrics = Arc::clone(&metrics);
@@ -116,9 +116,9 @@ async fn run(options: &Options) -> Result<(), String> {
             tokio::spawn(http::serve_at(address, answers, http::BIND_RETRY));
         }
     }
-    let place = sysctl::Place::default();
-    sysctl::apply(&settings.conntrack, &place);
-    let tcp_be_liberal = place.is_liberal();
+    let paths = sysctl::SysctlPaths::default();
+    sysctl::apply(&settings.conntrack, &paths);
+    let tcp_be_liberal = paths.is_liberal();
     let (changes, changed) = mpsc::channel();
     let (wrong, stale) = mpsc::channel();
     let no_thread = |error| format!("cannot start a thread: {error}");

@@ -44,7 +44,7 @@ impl Folder {
     }
 
     /// Reads all files.
-    pub(crate) fn read_all(&mut self, tell: &mut dyn FnMut(Change)) -> io::Result<()> {
+    pub(crate) fn read_all(&mut self, on_change: &mut dyn FnMut(Change)) -> io::Result<()> {
         let mut paths: BTreeSet<_> = self.files.keys().cloned().collect();
         for entry in self.path.read_dir()? {
             let path = entry?.path();
@@ -53,7 +53,7 @@ impl Folder {
             }
         }
         for path in paths {
-            self.read(&path, tell);
+            self.read(&path, on_change);
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ impl Folder {
     }
 
     /// Reads a file that may have changed or been deleted.
-    pub(crate) fn read(&mut self, path: &Path, tell: &mut dyn FnMut(Change)) {
+    pub(crate) fn read(&mut self, path: &Path, on_change: &mut dyn FnMut(Change)) {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -101,14 +101,20 @@ impl Folder {
             .filter(|key| !new.contains_key(key));
         let gone: HashSet<_> = gone.collect();
         for key in gone {
-            self.set(key, path, None, tell);
+            self.set(key, path, None, on_change);
         }
         for (key, object) in new {
-            self.set(key, path, Some(object), tell);
+            self.set(key, path, Some(object), on_change);
         }
     }
 
-    fn set(&mut self, key: Key, path: &Path, to: Option<Object>, tell: &mut dyn FnMut(Change)) {
+    fn set(
+        &mut self,
+        key: Key,
+        path: &Path,
+        to: Option<Object>,
+        on_change: &mut dyn FnMut(Change),
+    ) {
         let of = self.objects.entry(key.clone()).or_default();
         let before = of.values().next().cloned();
         let others = of.len() - usize::from(of.contains_key(path));
@@ -129,7 +135,7 @@ impl Folder {
             self.objects.remove(&key);
         }
         if before != after {
-            tell(Change::Object(key, after));
+            on_change(Change::Object(key, after));
         }
     }
 }
@@ -152,7 +158,11 @@ pub(crate) fn watch(path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> 
     watch_every(CHECK_INTERVAL, path, to)
 }
 
-fn watch_every(look: Duration, path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
+fn watch_every(
+    poll_interval: Duration,
+    path: PathBuf,
+    to: Sender<Change>,
+) -> notify::Result<Watch> {
     // Events contain absolute names. Each file must have one name.
     let path = std::path::absolute(path).map_err(notify::Error::io)?;
     let (events, watched) = mpsc::channel();
@@ -168,18 +178,18 @@ fn watch_every(look: Duration, path: PathBuf, to: Sender<Change>) -> notify::Res
         folder: Folder::new(path),
         watched: watched_folder,
         watcher: Arc::downgrade(&watcher),
-        look,
+        poll_interval,
     };
-    let mut tell = move |change| drop(to.send(change));
+    let mut on_change = move |change| drop(to.send(change));
     let folder = &mut follower.folder;
-    folder.read_all(&mut tell).map_err(notify::Error::io)?;
+    folder.read_all(&mut on_change).map_err(notify::Error::io)?;
     info!(
         files = folder.files.len(),
         objects = folder.objects.len(),
         "manifests read"
     );
-    tell(Change::Complete);
-    thread::spawn(move || follower.run(&watched, &mut tell));
+    on_change(Change::Complete);
+    thread::spawn(move || follower.run(&watched, &mut on_change));
     Ok(Watch { _watcher: watcher })
 }
 
@@ -195,41 +205,45 @@ struct Follower {
     /// The folder being watched.
     watched: Option<(u64, u64)>,
     watcher: Weak<Mutex<RecommendedWatcher>>,
-    look: Duration,
+    poll_interval: Duration,
 }
 
 impl Follower {
-    fn run(&mut self, watched: &Receiver<notify::Result<Event>>, tell: &mut dyn FnMut(Change)) {
+    fn run(
+        &mut self,
+        watched: &Receiver<notify::Result<Event>>,
+        on_change: &mut dyn FnMut(Change),
+    ) {
         loop {
-            let mut touched = Touched::default();
-            match watched.recv_timeout(self.look) {
-                Ok(first) => touched.add(first, &self.folder.path),
+            let mut changed_paths = ChangedPaths::default();
+            match watched.recv_timeout(self.poll_interval) {
+                Ok(first) => changed_paths.add(first, &self.folder.path),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             let latest = Instant::now() + MAX_DELAY;
-            while touched.any() {
+            while changed_paths.any() {
                 let left = latest.saturating_duration_since(Instant::now());
                 match watched.recv_timeout(QUIET.min(left)) {
-                    Ok(event) => touched.add(event, &self.folder.path),
+                    Ok(event) => changed_paths.add(event, &self.folder.path),
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
                 }
             }
-            if touched.folder_is_gone {
+            if changed_paths.folder_is_gone {
                 self.watched = None;
             }
-            touched.all |= self.watch_again();
-            if touched.all {
-                if let Err(error) = self.folder.read_all(tell) {
+            changed_paths.all |= self.watch_again();
+            if changed_paths.all {
+                if let Err(error) = self.folder.read_all(on_change) {
                     let path = self.folder.path.display();
                     warn!(%path, %error, "cannot read folder: all objects are unchanged");
                 }
                 continue;
             }
             // No event reports a change of a link's target.
-            touched.paths.extend(self.folder.links());
-            for path in touched.paths {
-                self.folder.read(&path, tell);
+            changed_paths.paths.extend(self.folder.links());
+            for path in changed_paths.paths {
+                self.folder.read(&path, on_change);
             }
         }
     }
@@ -262,13 +276,13 @@ impl Follower {
 
 /// The files that a burst of events affects.
 #[derive(Debug, Default)]
-struct Touched {
+struct ChangedPaths {
     paths: BTreeSet<PathBuf>,
     all: bool,
     folder_is_gone: bool,
 }
 
-impl Touched {
+impl ChangedPaths {
     fn any(&self) -> bool {
         self.all || !self.paths.is_empty()
     }
@@ -336,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn files_change_their_own_objects() {
+    fn files_change_only_their_own_objects() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = dir.path().join(name);
@@ -351,23 +365,23 @@ mod tests {
         write(".c.yaml", "[");
         write("notes.txt", "[");
         let mut folder = Folder::new(dir.path().to_owned());
-        let all = changes(|tell| folder.read_all(tell).unwrap());
+        let all = changes(|on_change| folder.read_all(on_change).unwrap());
         let there = |name: &str| (name.to_owned(), true);
         assert_eq!(all, [there("one"), there("two")]);
-        assert_eq!(changes(|tell| folder.read_all(tell).unwrap()), []);
+        assert_eq!(changes(|on_change| folder.read_all(on_change).unwrap()), []);
 
         // Broken: nothing changes, not even the parts that can be parsed.
         write("a.yaml", &(service("one", "10.96.0.7") + "--- [\n"));
-        assert_eq!(changes(|tell| folder.read(&a, tell)), []);
+        assert_eq!(changes(|on_change| folder.read(&a, on_change)), []);
         write("a.yaml", &service("one", "10.96.0.7"));
         // The second service is still in the other file, with another address.
-        let now = changes(|tell| folder.read(&a, tell));
+        let now = changes(|on_change| folder.read(&a, on_change));
         assert_eq!(now, [there("one"), there("two")]);
         let key = (Kind::Service, ObjectName::new("default", "two"));
         assert_eq!(folder.objects[&key].len(), 1);
 
         std::fs::remove_file(&b).unwrap();
-        let gone = changes(|tell| folder.read_all(tell).unwrap());
+        let gone = changes(|on_change| folder.read_all(on_change).unwrap());
         assert_eq!(gone, [("two".to_owned(), false)]);
         assert_eq!(folder.files.len(), 1);
     }
@@ -382,9 +396,9 @@ mod tests {
         let next = || next(&from);
         assert_eq!(next(), ("one".to_owned(), true));
         assert_eq!(next(), ("complete".to_owned(), true));
-        let beside = dir.path().join(".b.yaml.tmp");
-        std::fs::write(&beside, service("two", "10.96.0.2")).unwrap();
-        std::fs::rename(&beside, dir.path().join("b.yaml")).unwrap();
+        let temporary = dir.path().join(".b.yaml.tmp");
+        std::fs::write(&temporary, service("two", "10.96.0.2")).unwrap();
+        std::fs::rename(&temporary, dir.path().join("b.yaml")).unwrap();
         assert_eq!(next(), ("two".to_owned(), true));
         std::fs::remove_file(dir.path().join("a.yaml")).unwrap();
         assert_eq!(next(), ("one".to_owned(), false));
@@ -393,7 +407,7 @@ mod tests {
 
     /// Folders with names of all kinds, each followed until a file's objects are gone.
     #[test]
-    fn a_file_has_one_name_whatever_the_folder_is_called() {
+    fn file_identity_ignores_the_folder_path() {
         let dir = tempfile::tempdir_in(".").unwrap();
         let absolute = dir.path().canonicalize().unwrap();
         let name = dir.path().file_name().unwrap().to_str().unwrap();
@@ -414,9 +428,9 @@ mod tests {
             let watch = watch(PathBuf::from(&way), to).unwrap();
             assert_eq!(next(&from), ("one".to_owned(), true), "{way}");
             assert_eq!(next(&from), ("complete".to_owned(), true), "{way}");
-            let beside = absolute.join(".new");
-            std::fs::write(&beside, service("two", "10.96.0.2")).unwrap();
-            std::fs::rename(&beside, &file).unwrap();
+            let temporary = absolute.join(".new");
+            std::fs::write(&temporary, service("two", "10.96.0.2")).unwrap();
+            std::fs::rename(&temporary, &file).unwrap();
             let mut both = [next(&from), next(&from)];
             both.sort();
             assert_eq!(
@@ -431,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_links_lead_to_is_followed() {
+    fn symlink_targets_are_watched() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         for version in ["v1", "v2"] {

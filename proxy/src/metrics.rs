@@ -40,17 +40,17 @@ pub(crate) struct Metrics {
     transactions: Counter,
     skipped: Gauge,
     conflicts: Gauge,
-    forgetting: Labelled<OfFamily, Histogram>,
-    forgotten: Labelled<OfFamily, Counter>,
-    flushes: Labelled<OfFamily, Counter>,
-    forgetting_failures: Counter,
+    deletion_seconds: Labelled<FamilyLabel, Histogram>,
+    deleted_flows: Labelled<FamilyLabel, Counter>,
+    flushes: Labelled<FamilyLabel, Counter>,
+    deletion_failures: Counter,
     health: Mutex<Health>,
 }
 
 /// The label `ip_family`, with kube-proxy's values.
-type OfFamily = [(&'static str, &'static str); 1];
+type FamilyLabel = [(&'static str, &'static str); 1];
 
-const fn of_family(family: Family) -> OfFamily {
+const fn family_label(family: Family) -> FamilyLabel {
     match family {
         Family::Ipv4 => [("ip_family", "IPv4")],
         Family::Ipv6 => [("ip_family", "IPv6")],
@@ -122,10 +122,10 @@ impl Metrics {
             transactions: Counter::default(),
             skipped: Gauge::default(),
             conflicts: Gauge::default(),
-            forgetting: Labelled::new_with_constructor(duration),
-            forgotten: Labelled::default(),
+            deletion_seconds: Labelled::new_with_constructor(duration),
+            deleted_flows: Labelled::default(),
             flushes: Labelled::default(),
-            forgetting_failures: Counter::default(),
+            deletion_failures: Counter::default(),
             health: Mutex::default(),
         };
         metrics.registered()
@@ -206,12 +206,12 @@ impl Metrics {
             "conntrack_reconciler_sync_duration",
             "Duration of deleting stale UDP connections after a sync",
             seconds(),
-            self.forgetting.clone(),
+            self.deletion_seconds.clone(),
         );
         kube.register(
             "conntrack_reconciler_deleted_entries",
             "Deleted connections, without those in kernel flushes",
-            self.forgotten.clone(),
+            self.deleted_flows.clone(),
         );
         let own = self.registry.sub_registry_with_prefix("chainwright_proxy");
         own.register(
@@ -222,7 +222,7 @@ impl Metrics {
         own.register(
             "conntrack_failures",
             "Failed deletions of connections",
-            self.forgetting_failures.clone(),
+            self.deletion_failures.clone(),
         );
         own.register("services", "Number of services", self.services.clone());
         own.register(
@@ -316,22 +316,27 @@ impl Metrics {
     }
 
     /// Records a deletion of stale connections.
-    pub(crate) fn stale_deleted(&self, family: Family, took: Duration, forgotten: DeletedFlows) {
-        let of = of_family(family);
+    pub(crate) fn stale_deleted(
+        &self,
+        family: Family,
+        took: Duration,
+        deleted_flows: DeletedFlows,
+    ) {
+        let of = family_label(family);
         let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        self.forgetting
+        self.deletion_seconds
             .get_or_create(&of)
             .observe(took.as_secs_f64());
-        let deleted = number(forgotten.listed.deleted);
-        self.forgotten.get_or_create(&of).inc_by(deleted);
+        let deleted = number(deleted_flows.listed.deleted);
+        self.deleted_flows.get_or_create(&of).inc_by(deleted);
         self.flushes
             .get_or_create(&of)
-            .inc_by(number(forgotten.flushes));
+            .inc_by(number(deleted_flows.flushes));
     }
 
     /// Records a failed deletion of stale connections.
     pub(crate) fn stale_deletion_failed(&self) {
-        self.forgetting_failures.inc();
+        self.deletion_failures.inc();
     }
 
     /// Returns the agent's health.

@@ -161,14 +161,14 @@ pub(crate) mod tests {
 
     /// The answer to `/healthz` at 127.0.0.1.
     pub(crate) async fn get(port: u16) -> Option<String> {
-        let asked = tokio::task::spawn_blocking(move || {
+        let reply = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
             stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").ok()?;
             let mut text = String::new();
             stream.read_to_string(&mut text).ok()?;
             Some(text)
         });
-        asked.await.unwrap()
+        reply.await.unwrap()
     }
 
     async fn until(port: u16, is: impl Fn(Option<&str>) -> bool) {
@@ -181,7 +181,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn load_balancers_are_told_of_endpoints_here() {
+    fn health_checks_report_local_endpoints() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -190,11 +190,11 @@ pub(crate) mod tests {
             let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let port = free.local_addr().unwrap().port();
             drop(free);
-            let (tell, told) = watch::channel(Ports::new());
-            tokio::spawn(serve(told, Duration::from_secs(3600)));
+            let (sender, receiver) = watch::channel(Ports::new());
+            tokio::spawn(serve(receiver, Duration::from_secs(3600)));
             let say = |here| {
                 let services = services(port, here);
-                tell.send_replace(ports(services.names(), &services, "here"));
+                sender.send_replace(ports(services.names(), &services, "here"));
             };
             say(2);
             until(port, |text| {
@@ -207,14 +207,14 @@ pub(crate) mod tests {
             .await;
             say(0);
             until(port, |text| text.is_some_and(|text| text.starts_with("HTTP/1.0 503"))).await;
-            tell.send_replace(Ports::new());
+            sender.send_replace(Ports::new());
             until(port, |text| text.is_none()).await;
         });
     }
 
     /// Takes the port in each family while the other is free.
     #[test]
-    fn a_port_that_is_taken_is_tried_again() {
+    fn bind_is_retried_if_the_port_is_in_use() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -224,8 +224,8 @@ pub(crate) mod tests {
                 let taken = TcpListener::bind(address).await.unwrap();
                 let port = taken.local_addr().unwrap().port();
                 let services = services(port, 1);
-                let (tell, told) = watch::channel(ports(services.names(), &services, "here"));
-                tokio::spawn(serve(told, Duration::from_millis(10)));
+                let (sender, receiver) = watch::channel(ports(services.names(), &services, "here"));
+                tokio::spawn(serve(receiver, Duration::from_millis(10)));
                 // The first attempt has been made.
                 sleep(Duration::from_millis(50)).await;
                 drop(taken);
@@ -233,7 +233,7 @@ pub(crate) mod tests {
                     text.is_some_and(|text| text.starts_with("HTTP/1.0 200"))
                 })
                 .await;
-                tell.send_replace(Ports::new());
+                sender.send_replace(Ports::new());
                 until(port, |text| text.is_none()).await;
             }
         });

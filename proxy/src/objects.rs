@@ -110,10 +110,10 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
 
 /// Removes the position from an error: the parser knows only the position within the document.
 fn without_position(error: &str) -> String {
-    let said = error
+    let message = error
         .rsplit_once(" at line ")
-        .map_or(error, |(said, _)| said);
-    said.to_owned()
+        .map_or(error, |(message, _)| message);
+    message.to_owned()
 }
 
 /// Splits a file into documents, each with its first line. A line with this prefix separates documents, whatever the
@@ -210,7 +210,7 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
     }
 
     #[test]
-    fn a_node_that_is_about_to_go_is_not_eligible() {
+    fn deleted_node_is_not_eligible() {
         for (rest, is_eligible) in [
             ("", true),
             ("spec: { taints: [] }", true),
@@ -248,7 +248,7 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
     }
 
     #[test]
-    fn problems_name_their_place() {
+    fn problems_include_their_location() {
         let bad = |text: &str| read(text).unwrap_err();
         let syntax = bad("apiVersion: v1\nkind: ConfigMap\n---\na: 1\nb: [1\nc: 2\n");
         assert!((5..=7).contains(&syntax.line), "{syntax}");

@@ -365,8 +365,8 @@ impl File {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
         let file = Self::parse(&text).map_err(|error| format!("{place}: {error}"))?;
         for (field, value) in &file.others {
-            let is_said = !value.is_null() && field != "apiVersion";
-            if is_said {
+            let has_value = !value.is_null() && field != "apiVersion";
+            if has_value {
                 warn!(file = %place, %field, "field has no effect");
             }
         }
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_kube_proxys_but_for_the_mode() {
+    fn defaults_match_kube_proxy_except_the_mode() {
         let settings = settings(&[]).unwrap();
         assert_eq!((settings.mode, &*settings.node), (Mode::Flat, "node1"));
         assert_eq!(settings.health, Some(([0, 0, 0, 0], 10256).into()));
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_the_same_as_options_and_options_go_before() {
+    fn options_override_the_config_file() {
         let text = "mode: nftables\nclusterCIDR: 10.244.0.0/16,fd00:1::/56\n\
             nodePortAddresses: [127.0.0.0/8]\nhealthzBindAddress: ''\nmetricsBindAddress: '::1'\n\
             bindAddress: 0.0.0.0\n\
@@ -751,7 +751,7 @@ mod tests {
 
     /// Every boolean flag accepts Go's forms; the file's value applies if the flag is absent.
     #[test]
-    fn booleans_are_gos() {
+    fn booleans_parse_as_in_go() {
         type Of = fn(&Options) -> Option<bool>;
         let flags: [(&str, Of); 6] = [
             ("demo", |o| o.demo),
@@ -828,7 +828,7 @@ mod tests {
     }
 
     #[test]
-    fn node_ports_are_where_kube_proxy_has_them() {
+    fn node_port_addresses_match_kube_proxy() {
         let none = || NodePortAddresses::These(Vec::new());
         for (mode, expected) in [
             ("iptables", NodePortAddresses::All),
@@ -875,7 +875,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_node_says_is_taken_in() {
+    fn node_object_settings_are_applied() {
         let text = "detectLocalMode: NodeCIDR\nnodePortAddresses: [primary]\n";
         let settings = with_file(text, &[]).unwrap();
         let node = Node {
@@ -913,7 +913,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn invalid_options_are_named() {
         for (text, word) in [
             ("mode: ipvs\n", "mode"),
             ("mode: [\n", "config.yaml"),

@@ -65,12 +65,12 @@ fn delete(
         None => connection.insert(Connection::open()?),
     };
     let start = Instant::now();
-    let forgotten = flows.delete(connection)?;
+    let deleted = flows.delete(connection)?;
     let took = start.elapsed();
-    metrics.stale_deleted(flows.family(), took, forgotten);
+    metrics.stale_deleted(flows.family(), took, deleted);
     let DeletedFlows {
         listed, flushes, ..
-    } = forgotten;
+    } = deleted;
     debug!(family = %flows.family(), deleted = listed.deleted, absent = listed.absent, flushes, ?took, "stale connections deleted");
     Ok(())
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_syncs_make_wrong_is_deleted_and_counted() {
+    fn stale_flows_are_deleted_and_counted() {
         let sandbox = Sandbox::new().unwrap();
         sandbox
             .run(|| {

@@ -70,14 +70,14 @@ impl Conntrack {
 
 /// The location of the settings.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct SysctlPaths {
     /// A folder of settings files, for the calling thread's network namespace.
     settings: PathBuf,
     hash_size: PathBuf,
     processors: usize,
 }
 
-impl Default for Place {
+impl Default for SysctlPaths {
     fn default() -> Self {
         let processors = std::thread::available_parallelism();
         Self {
@@ -88,7 +88,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl SysctlPaths {
     /// Whether the kernel accepts TCP packets outside their connection's window.
     pub(crate) fn is_liberal(&self) -> bool {
         read(&self.settings.join(LIBERAL)).is_ok_and(|value| value != 0)
@@ -120,15 +120,15 @@ impl fmt::Display for Failure {
 }
 
 /// Writes the requested settings, and logs those that cannot be written.
-pub(crate) fn apply(conntrack: &Conntrack, place: &Place) {
-    for failure in write(conntrack, place) {
+pub(crate) fn apply(conntrack: &Conntrack, paths: &SysctlPaths) {
+    for failure in write(conntrack, paths) {
         warn!("{failure}");
     }
 }
 
-fn write(conntrack: &Conntrack, place: &Place) -> Vec<Failure> {
+fn write(conntrack: &Conntrack, paths: &SysctlPaths) -> Vec<Failure> {
     let mut failures = Vec::new();
-    let setting = |name: &str| place.settings.join(name);
+    let setting = |name: &str| paths.settings.join(name);
     let mut set = |setting: PathBuf, value: u64, is_enough: fn(u64, u64) -> bool| {
         let written = read(&setting).and_then(|there| match is_enough(there, value) {
             true => Ok(()),
@@ -145,9 +145,9 @@ fn write(conntrack: &Conntrack, place: &Place) -> Vec<Failure> {
     };
     let is_at_least: fn(u64, u64) -> bool = |there, value| there >= value;
     let is: fn(u64, u64) -> bool = |there, value| there == value;
-    if let Some(max) = conntrack.max(place.processors) {
+    if let Some(max) = conntrack.max(paths.processors) {
         set(setting("nf_conntrack_max"), max, is_at_least);
-        set(place.hash_size.clone(), max / 4, is_at_least);
+        set(paths.hash_size.clone(), max / 4, is_at_least);
     }
     for (name, time) in [
         ("tcp_timeout_established", conntrack.tcp_established),
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_entries_as_kube_proxy_asks_for() {
+    fn conntrack_max_matches_kube_proxy() {
         let of = |max_per_core, min, processors| {
             let conntrack = Conntrack {
                 max_per_core,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// A folder in place of the kernel's, with these values.
-    fn folder(max: &str, hash_size: &str) -> (tempfile::TempDir, Place) {
+    fn folder(max: &str, hash_size: &str) -> (tempfile::TempDir, SysctlPaths) {
         let dir = tempfile::tempdir().unwrap();
         for (name, value) in [
             ("nf_conntrack_max", max),
@@ -207,33 +207,33 @@ mod tests {
         ] {
             fs::write(dir.path().join(name), value).unwrap();
         }
-        let place = Place {
+        let paths = SysctlPaths {
             settings: dir.path().to_owned(),
             hash_size: dir.path().join("hashsize"),
             processors: 4,
         };
-        (dir, place)
+        (dir, paths)
     }
 
-    fn value(place: &Place, name: &str) -> u64 {
-        read(&place.settings.join(name)).unwrap()
+    fn value(paths: &SysctlPaths, name: &str) -> u64 {
+        read(&paths.settings.join(name)).unwrap()
     }
 
     #[test]
-    fn what_is_asked_for_is_written() {
-        let (_dir, place) = folder("65536\n", "16384\n");
-        let failures = write(&Conntrack::default(), &place);
+    fn requested_sysctls_are_written() {
+        let (_dir, paths) = folder("65536\n", "16384\n");
+        let failures = write(&Conntrack::default(), &paths);
         assert!(failures.is_empty(), "{failures:?}");
-        assert_eq!(value(&place, "nf_conntrack_max"), 131_072);
-        assert_eq!(value(&place, "hashsize"), 32_768);
+        assert_eq!(value(&paths, "nf_conntrack_max"), 131_072);
+        assert_eq!(value(&paths, "hashsize"), 32_768);
         let established = "nf_conntrack_tcp_timeout_established";
-        assert_eq!(value(&place, established), 86_400);
-        assert_eq!(value(&place, "nf_conntrack_tcp_timeout_close_wait"), 3600);
-        assert_eq!(value(&place, "nf_conntrack_udp_timeout"), 30);
-        assert!(!place.is_liberal());
+        assert_eq!(value(&paths, established), 86_400);
+        assert_eq!(value(&paths, "nf_conntrack_tcp_timeout_close_wait"), 3600);
+        assert_eq!(value(&paths, "nf_conntrack_udp_timeout"), 30);
+        assert!(!paths.is_liberal());
 
         // Larger values stay; 0 leaves a setting unchanged; a failed write is reported, and the others continue.
-        let (_dir, place) = folder("1000000\n", "x\n");
+        let (_dir, paths) = folder("1000000\n", "x\n");
         let conntrack = Conntrack {
             tcp_established: Duration::ZERO,
             udp: Duration::from_millis(45_900),
@@ -241,29 +241,29 @@ mod tests {
             tcp_be_liberal: true,
             ..Conntrack::default()
         };
-        let failures = write(&conntrack, &place);
-        let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
-        let [hash_size, stream] = &said[..] else {
-            panic!("{said:?}");
+        let failures = write(&conntrack, &paths);
+        let messages: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        let [hash_size, stream] = &messages[..] else {
+            panic!("{messages:?}");
         };
         assert!(hash_size.contains("hashsize to "), "{hash_size}");
         assert!(stream.contains("udp_timeout_stream") && stream.contains("not active"));
-        assert_eq!(value(&place, "nf_conntrack_max"), 1_000_000);
-        assert_eq!(value(&place, established), 432_000);
-        assert_eq!(value(&place, "nf_conntrack_udp_timeout"), 45);
-        assert!(place.is_liberal());
+        assert_eq!(value(&paths, "nf_conntrack_max"), 1_000_000);
+        assert_eq!(value(&paths, established), 432_000);
+        assert_eq!(value(&paths, "nf_conntrack_udp_timeout"), 45);
+        assert!(paths.is_liberal());
     }
 
     #[test]
-    fn a_namespaces_own_settings_are_written_and_the_machines_are_not() {
+    fn only_namespaced_sysctls_are_written() {
         let sandbox = Sandbox::new().unwrap();
         sandbox
             .run(|| {
-                let place = Place {
+                let paths = SysctlPaths {
                     processors: 32,
-                    ..Place::default()
+                    ..SysctlPaths::default()
                 };
-                let before = value(&place, "nf_conntrack_max");
+                let before = value(&paths, "nf_conntrack_max");
                 let conntrack = Conntrack {
                     max_per_core: u32::MAX,
                     udp: Duration::from_secs(77),
@@ -271,14 +271,17 @@ mod tests {
                     tcp_be_liberal: true,
                     ..Conntrack::default()
                 };
-                let failures = write(&conntrack, &place);
-                let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
+                let failures = write(&conntrack, &paths);
+                let messages: Vec<_> = failures.iter().map(ToString::to_string).collect();
                 // A machine that already has as many entries is not changed.
-                let of_max = said.iter().find(|said| said.contains("nf_conntrack_max"));
-                assert_eq!(of_max.is_some(), before < MAX_ENTRIES, "{said:?}");
-                let is_told = |said: &String| said.contains("initial user and network namespaces");
-                assert!(of_max.is_none_or(is_told), "{said:?}");
-                assert_eq!(value(&place, "nf_conntrack_max"), before);
+                let of_max = messages
+                    .iter()
+                    .find(|messages| messages.contains("nf_conntrack_max"));
+                assert_eq!(of_max.is_some(), before < MAX_ENTRIES, "{messages:?}");
+                let mentions_namespaces =
+                    |message: &String| message.contains("initial user and network namespaces");
+                assert!(of_max.is_none_or(mentions_namespaces), "{messages:?}");
+                assert_eq!(value(&paths, "nf_conntrack_max"), before);
                 for (name, expected) in [
                     ("nf_conntrack_udp_timeout", 77),
                     ("nf_conntrack_udp_timeout_stream", 177),
@@ -286,9 +289,9 @@ mod tests {
                     ("nf_conntrack_tcp_timeout_close_wait", 3600),
                     (LIBERAL, 1),
                 ] {
-                    assert_eq!(value(&place, name), expected, "{name}");
+                    assert_eq!(value(&paths, name), expected, "{name}");
                 }
-                assert!(place.is_liberal());
+                assert!(paths.is_liberal());
             })
             .unwrap();
     }

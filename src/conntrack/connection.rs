@@ -17,8 +17,8 @@ use super::listing::Listing;
 use crate::Retry;
 use crate::errno::Errno;
 use crate::netlink::{
-    Acknowledgement, Answer, DatagramReceiver, Dump, Error, Loss, Message, MessageError,
-    MessageWriter, Messages, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
+    Acknowledgement, DatagramReceiver, Dump, Error, Loss, Message, MessageError, MessageWriter,
+    Messages, NextDatagram, NfGenMsg, ObjectReply, RECEIVE_BUFFER, Socket,
 };
 use crate::retry::impl_retry;
 
@@ -129,8 +129,8 @@ impl Connection {
     /// Receives a datagram into the buffer.
     #[inline]
     pub(super) fn receive(&mut self) -> Result<usize, Error> {
-        let mut next = Next::new(&mut self.buffer);
-        self.socket.take_in(&mut next)?;
+        let mut next = NextDatagram::new(&mut self.buffer);
+        self.socket.receive_all(&mut next)?;
         Ok(next.length())
     }
 
@@ -213,8 +213,8 @@ impl Connection {
         request: &'static str,
         sequence: u32,
     ) -> Result<Option<(usize, usize)>, Error> {
-        let mut answer = Answer::new(&mut self.buffer, request, sequence, &[libc::ENOENT]);
-        self.socket.take_in(&mut answer)?;
+        let mut answer = ObjectReply::new(&mut self.buffer, request, sequence, &[libc::ENOENT]);
+        self.socket.receive_all(&mut answer)?;
         Ok(answer.found())
     }
 
@@ -276,7 +276,7 @@ impl Connection {
             entry.encode(writer)
         })?;
         let mut answers = AckBatch::new(&mut self.buffer, "create an entry", sequence, 1);
-        self.socket.take_in(&mut answers)?;
+        self.socket.receive_all(&mut answers)?;
         match answers.absent {
             0 => Ok(()),
             _ => Err(Error::Refused {
@@ -335,7 +335,7 @@ impl Connection {
         self.socket.reserve_send(self.request.len())?;
         self.socket.send(&self.request)?;
         let mut answers = AckBatch::new(&mut self.buffer, "delete an entry", first, keys.len());
-        self.socket.take_in(&mut answers)?;
+        self.socket.receive_all(&mut answers)?;
         Ok(Deleted {
             deleted: keys.len() - answers.absent,
             absent: answers.absent,
@@ -400,7 +400,7 @@ impl Connection {
             let sequence =
                 connection.send_request(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, write)?;
             let mut answers = AckBatch::new(&mut connection.buffer, REQUEST, sequence, 1);
-            connection.socket.take_in(&mut answers)?;
+            connection.socket.receive_all(&mut answers)?;
             Ok(answers.absent)
         });
         match absent {
@@ -520,7 +520,7 @@ impl DatagramReceiver for AckBatch<'_> {
         self.rest == 0
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(self.buffer)
     }
 
@@ -646,7 +646,7 @@ mod tests {
             assert!(connection.unfinished.is_none());
             let error = connection.receive().unwrap_err();
             assert!(
-                matches!(error, Error::Lost(Loss::Absent)),
+                matches!(error, Error::Lost(Loss::MissingReply)),
                 "{losses}: {error:?}"
             );
             let mut listing = connection.entries(&Filter::all()).unwrap();

@@ -427,14 +427,14 @@ mod tests {
         }
 
         #[test]
-        fn anything_is_read_or_not(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = Tuple::decode(&bytes);
         }
     }
 
     /// The bytes of a UDP entry, from `conntrack -L` on Linux 6.18.
     #[test]
-    fn as_the_kernel_lists_it() {
+    fn matches_the_kernels_listing() {
         let bytes = [
             0x14, 0, 0x01, 0x80, // CTA_TUPLE_IP
             0x08, 0, 0x01, 0, 10, 0, 0, 1, // CTA_IP_V4_SRC

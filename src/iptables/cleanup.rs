@@ -35,7 +35,7 @@ impl<'c> Cleanup<'c> {
             xt::Match::Comment(comment) => (self.comments)(comment.as_bytes().as_bstr()),
             _ => false,
         };
-        rule.leads_to().is_some_and(self.chains) || rule.matches.iter().any(is_its)
+        rule.jump_chain().is_some_and(self.chains) || rule.matches.iter().any(is_its)
     }
 }
 
@@ -75,35 +75,37 @@ impl TableEdit<'_> {
     ///
     /// # Errors
     /// Read errors.
-    pub fn clean_up(&mut self, what: &Cleanup<'_>) -> Result<CleanedUp, Error> {
-        let mut gone = CleanedUp {
+    pub fn clean_up(&mut self, selection: &Cleanup<'_>) -> Result<CleanedUp, Error> {
+        let mut removed = CleanedUp {
             family: self.family(),
             table: self.name().to_owned(),
             chains: Vec::new(),
             rules: Vec::new(),
         };
         for chain in self.unique_chains()? {
-            let goes = (what.chains)(chain.as_bstr()) && !self.is_builtin(chain.as_bstr());
+            let is_removed =
+                (selection.chains)(chain.as_bstr()) && !self.is_builtin(chain.as_bstr());
             let mut splices = Vec::new();
             for (place, entry) in self.rules_of(chain.as_bstr())?.into_iter().enumerate() {
-                if !goes && !entry.as_ref().is_ok_and(|entry| what.has(&entry.rule)) {
+                if !is_removed && !entry.as_ref().is_ok_and(|entry| selection.has(&entry.rule)) {
                     continue;
                 }
                 splices.push(Splice {
                     out: place..place + 1,
                     put: Vec::new(),
                 });
-                gone.rules
+                removed
+                    .rules
                     .push((chain.clone(), entry.map(|entry| entry.rule)));
             }
-            match goes {
-                true => gone.chains.push(chain),
+            match is_removed {
+                true => removed.chains.push(chain),
                 false if splices.is_empty() => {}
                 false => self.editor.splice(self.table, chain.as_bstr(), &splices)?,
             }
         }
-        self.remove_chains(&gone.chains)?;
-        Ok(gone)
+        self.remove_chains(&removed.chains)?;
+        Ok(removed)
     }
 }
 
@@ -119,8 +121,8 @@ impl Iptables {
     ///
     /// let mut legacy = Iptables::open(Backend::Legacy)?;
     /// let left_behind = Cleanup::chains(&|name| name.starts_with(b"AZURE-NPM"));
-    /// for gone in legacy.clean_up(&[Family::Ipv4, Family::Ipv6], &left_behind, false)? {
-    ///     println!("{} chains of {}", gone.chains.len(), gone.table);
+    /// for removed in legacy.clean_up(&[Family::Ipv4, Family::Ipv6], &left_behind, false)? {
+    ///     println!("{} chains of {}", removed.chains.len(), removed.table);
     /// }
     /// # Ok::<(), chainwright::iptables::Error>(())
     /// ```
@@ -130,7 +132,7 @@ impl Iptables {
     pub fn clean_up(
         &mut self,
         families: &[Family],
-        what: &Cleanup<'_>,
+        selection: &Cleanup<'_>,
         test: bool,
     ) -> Result<Vec<CleanedUp>, Error> {
         let mut names = Vec::new();
@@ -139,35 +141,35 @@ impl Iptables {
             .filter(|family| families.contains(family))
         {
             let in_use = self.tables_in_use(*family)?.into_iter();
-            let wanted = in_use.filter(|name| what.table.is_none_or(|only| only == name));
+            let wanted = in_use.filter(|name| selection.table.is_none_or(|only| only == name));
             names.extend(wanted.map(|name| (*family, name)));
         }
         let tables: Vec<_> = names.iter().map(|(f, name)| (*f, name.as_str())).collect();
         if tables.is_empty() {
             return Ok(Vec::new());
         }
-        let mut gone = self.clean(&tables, what, !test)?;
-        gone.retain(|gone| !gone.is_empty());
-        if !test && !gone.is_empty() {
+        let mut removed = self.clean(&tables, selection, !test)?;
+        removed.retain(|removed| !removed.is_empty());
+        if !test && !removed.is_empty() {
             let again = self
-                .clean(&tables, what, false)
+                .clean(&tables, selection, false)
                 .map_err(|error| Error::NotVerified(Box::new(error)))?;
             if let Some(again) = again.into_iter().find(|again| !again.is_empty()) {
                 return Err(Error::Recreated(Box::new(again)));
             }
         }
-        let rules = gone.iter_mut().flat_map(|gone| &mut gone.rules);
+        let rules = removed.iter_mut().flat_map(|removed| &mut removed.rules);
         for rule in rules.filter_map(|(_, rule)| rule.as_mut().ok()) {
             // A set whose name cannot be found keeps its index.
             let _ = named(rule, self.sets());
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     fn clean(
         &mut self,
         tables: &[(Family, &str)],
-        what: &Cleanup<'_>,
+        selection: &Cleanup<'_>,
         apply: bool,
     ) -> Result<Vec<CleanedUp>, Error> {
         let change = Change {
@@ -177,7 +179,7 @@ impl Iptables {
             repeatable: false,
         };
         self.change(tables, change, &mut |edit: &mut Edit<'_>| {
-            let each = (0..tables.len()).map(|table| edit.at(table).clean_up(what));
+            let each = (0..tables.len()).map(|table| edit.at(table).clean_up(selection));
             each.collect()
         })
     }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_come_back() {
+    fn counters_round_trip() {
         let counters = Counters {
             packets: 3,
             bytes: u64::MAX,

@@ -266,8 +266,8 @@ impl TableEdit<'_> {
     /// [`Error::TargetName`].
     pub fn new_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
-        self.not_builtin(chain)?;
-        self.not_target(chain)?;
+        self.check_not_builtin(chain)?;
+        self.check_not_target(chain)?;
         self.editor.new_chain(self.table, chain)
     }
 
@@ -280,7 +280,7 @@ impl TableEdit<'_> {
         if self.has_chain(chain)? {
             return Ok(());
         }
-        self.not_target(chain)?;
+        self.check_not_target(chain)?;
         self.editor.new_chain(self.table, chain)
     }
 
@@ -292,7 +292,7 @@ impl TableEdit<'_> {
     /// Read errors; [`Error::TargetName`].
     pub fn declare(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
-        self.not_verdict(chain)?;
+        self.check_not_verdict(chain)?;
         self.editor.declare(self.table, chain)
     }
 
@@ -306,7 +306,7 @@ impl TableEdit<'_> {
         let chain = chain.as_ref().as_bstr();
         // nf_tables creates and removes built-in chains.
         if self.editor.backend() == Backend::Legacy {
-            self.not_builtin(chain)?;
+            self.check_not_builtin(chain)?;
         }
         if self.is_builtin(chain) {
             let policy = self.editor.policy(self.table, chain)?;
@@ -356,15 +356,15 @@ impl TableEdit<'_> {
         to: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
         let (from, to) = (from.as_ref().as_bstr(), to.as_ref().as_bstr());
-        self.not_target(to)?;
+        self.check_not_target(to)?;
         if self.is_builtin(from) && !self.is_builtin(to) && self.has_chain(to)? {
             return Err(Error::ChainExists {
                 table: self.name.to_owned(),
                 chain: to.to_owned(),
             });
         }
-        self.not_builtin(from)?;
-        self.not_builtin(to)?;
+        self.check_not_builtin(from)?;
+        self.check_not_builtin(to)?;
         self.editor.rename_chain(self.table, from, to)
     }
 
@@ -448,7 +448,7 @@ impl TableEdit<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let rule = self.to_put_in(rule)?;
+        let rule = self.check_and_resolve(rule)?;
         self.editor
             .append(self.table, chain.as_ref().as_bstr(), &rule, counters)
     }
@@ -472,7 +472,7 @@ impl TableEdit<'_> {
                 return Err(self.no_such_number(chain, number, rules));
             }
         }
-        let rule = self.to_put_in(rule)?;
+        let rule = self.check_and_resolve(rule)?;
         self.editor
             .insert(self.table, chain, number - 1, &rule, counters)
     }
@@ -490,7 +490,7 @@ impl TableEdit<'_> {
     ) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         let position = self.position(chain, number)?;
-        let rule = self.to_put_in(rule)?;
+        let rule = self.check_and_resolve(rule)?;
         self.editor
             .replace(self.table, chain, position, &rule, counters)
     }
@@ -543,7 +543,7 @@ impl TableEdit<'_> {
     }
 
     /// Checks that the table may hold the rule, and resolves its sets.
-    pub(super) fn to_put_in<'r>(&self, rule: &'r Rule) -> Result<Cow<'r, Rule>, Error> {
+    pub(super) fn check_and_resolve<'r>(&self, rule: &'r Rule) -> Result<Cow<'r, Rule>, Error> {
         if self.name == "nat" && rule.target == Target::Drop {
             return Err(Error::NatDrop);
         }
@@ -589,18 +589,18 @@ impl TableEdit<'_> {
     }
 
     /// Rejects the name of a verdict, which a rule cannot use for a chain.
-    fn not_verdict(&self, chain: &BStr) -> Result<(), Error> {
+    fn check_not_verdict(&self, chain: &BStr) -> Result<(), Error> {
         match is_verdict(chain) {
             true => Err(target_name(self.name, chain)),
             false => Ok(()),
         }
     }
 
-    fn not_target(&self, chain: &BStr) -> Result<(), Error> {
-        not_target(self.family, self.name, chain)
+    fn check_not_target(&self, chain: &BStr) -> Result<(), Error> {
+        check_not_target(self.family, self.name, chain)
     }
 
-    fn not_builtin(&self, chain: &BStr) -> Result<(), Error> {
+    fn check_not_builtin(&self, chain: &BStr) -> Result<(), Error> {
         if self.is_builtin(chain) {
             return Err(Error::Builtin {
                 table: self.name.to_owned(),
@@ -623,7 +623,7 @@ fn target_name(table: &str, chain: &BStr) -> Error {
 }
 
 /// Rejects the name of a verdict, or of an extension that is a target.
-pub(super) fn not_target(family: Family, table: &str, chain: &BStr) -> Result<(), Error> {
+pub(super) fn check_not_target(family: Family, table: &str, chain: &BStr) -> Result<(), Error> {
     match is_verdict(chain) || xt::Target::named(family, chain).is_some() {
         true => Err(target_name(table, chain)),
         false => Ok(()),

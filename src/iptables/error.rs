@@ -332,9 +332,10 @@ impl Error {
 
     /// A table that is missing in all of the texts, with a hint.
     pub(super) fn not_in_text<'t>(name: &str, texts: impl Iterator<Item = &'t [u8]>) -> Self {
-        let there = texts.flat_map(|text| text.lines());
-        let there = there.filter_map(|line| line.strip_prefix(b"*")?.trim_ascii().to_str().ok());
-        let near = super::text::nearest(name.as_bytes(), there);
+        let declared_tables = texts.flat_map(|text| text.lines());
+        let declared_tables =
+            declared_tables.filter_map(|line| line.strip_prefix(b"*")?.trim_ascii().to_str().ok());
+        let near = super::text::nearest(name.as_bytes(), declared_tables);
         Self::NotInText {
             name: name.to_owned(),
             hint: near.map(|near| format!("did you mean {near}?")),

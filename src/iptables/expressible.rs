@@ -14,10 +14,10 @@ use crate::xt::{self, Family, SetName, SetNames, Text};
 type Inexpressible = &'static str;
 
 /// Longest name of a chain in iptables, in bytes (`XT_EXTENSION_MAXNAMELEN` includes the NUL).
-const LONGEST_CHAIN_NAME: usize = 28;
+const MAX_CHAIN_NAME_LENGTH: usize = 28;
 
 /// Length of the longest name of a target or a built-in chain.
-const LONGEST_RESERVED_NAME: usize = 11;
+const MAX_RESERVED_NAME_LENGTH: usize = 11;
 
 /// Words after `-j` that never mean a chain. An extension's name means a chain if the table has one of that name.
 const VERDICTS: [&[u8]; 6] = [
@@ -33,14 +33,14 @@ const VERDICTS: [&[u8]; 6] = [
 pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Inexpressible> {
     let bytes = name.as_bytes();
     let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'"' | 0);
-    if bytes.is_empty() || bytes.len() > LONGEST_CHAIN_NAME {
+    if bytes.is_empty() || bytes.len() > MAX_CHAIN_NAME_LENGTH {
         return Err("a chain name must have 1 to 28 bytes");
     }
     if matches!(bytes[0], b'-' | b'!') || bytes.iter().any(odd) {
         return Err("a chain name has a space, quote or newline");
     }
     // No target and no built-in chain has such a long name.
-    if bytes.len() > LONGEST_RESERVED_NAME {
+    if bytes.len() > MAX_RESERVED_NAME_LENGTH {
         return Ok(());
     }
     if VERDICTS.contains(&bytes) {
@@ -58,7 +58,7 @@ pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Inexpressible> {
 /// Whether this is the name of an extension that can be a target.
 pub(super) fn is_target(name: &BStr) -> bool {
     let named = |family| xt::Target::named(family, name).is_some();
-    name.len() <= LONGEST_RESERVED_NAME && (named(Family::Ipv4) || named(Family::Ipv6))
+    name.len() <= MAX_RESERVED_NAME_LENGTH && (named(Family::Ipv4) || named(Family::Ipv6))
 }
 
 /// Checks that the rule's text in this chain parses as the same rule, on its own or, if `declared`, where the target
@@ -70,7 +70,7 @@ pub(super) fn rule(
     rule: &Rule,
     declared: bool,
 ) -> Result<(), Inexpressible> {
-    if let Some(to) = rule.leads_to() {
+    if let Some(to) = rule.jump_chain() {
         chain(table, to)?;
         if !declared && is_target(to) {
             return Err("a chain has the name of a target");
@@ -129,7 +129,7 @@ fn has_gaps(one: &xt::Match) -> bool {
     let xt::Match::Conntrack(conntrack) = one else {
         return false;
     };
-    let gaps = |compared: Option<xt::Compared<xt::matches::conntrack::ConntrackAddress>>| {
+    let gaps = |compared: Option<xt::Negatable<xt::matches::conntrack::ConntrackAddress>>| {
         let mask = compared.map(|compared| compared.value.mask);
         mask.is_some_and(|mask| mask.prefix_length().is_none())
     };
@@ -196,7 +196,7 @@ fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
 
 /// Prints the rule and parses the text; `true` if it is the same rule.
 fn is_read_back(family: Family, rule: &Rule) -> bool {
-    if rule.leads_to().is_some() {
+    if rule.jump_chain().is_some() {
         // A chain that the text declares is always accepted after `-j`.
         let mut conditions = rule.clone();
         conditions.target = Target::None;
@@ -323,12 +323,12 @@ mod tests {
         let verdicts = VERDICTS.iter().map(|verdict| verdict.len());
         let all = targets.map(|name| name.len());
         let all = all.chain(builtin.map(str::len)).chain(verdicts);
-        assert_eq!(all.max(), Some(LONGEST_RESERVED_NAME));
+        assert_eq!(all.max(), Some(MAX_RESERVED_NAME_LENGTH));
     }
 
     proptest! {
         #[test]
-        fn what_is_sure_is_read_back(
+        fn expressible_rules_round_trip(
             (family, target) in prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)]
                 .prop_flat_map(|family| (Just(family), targets(family))),
             matches in prop::collection::vec(matches(), 0..2),

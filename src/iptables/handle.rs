@@ -192,7 +192,7 @@ impl Iptables {
     }
 
     /// Holds the lock across all changes until [`release`](Self::release), if the backend has one.
-    pub(super) fn hold(&mut self) -> Result<Option<HeldLock>, Error> {
+    pub(super) fn acquire_lock(&mut self) -> Result<Option<HeldLock>, Error> {
         let Inner::Legacy { policy, wait, .. } = &mut self.inner else {
             return Ok(None);
         };
@@ -503,7 +503,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_as_patient_as_the_handle() {
+    fn connections_inherit_the_retry_policy() {
         let sandbox = chainwright_testing::Sandbox::new().unwrap();
         let handle = sandbox.run(Iptables::nft).unwrap().unwrap();
         let of = |handle: &Iptables| match &handle.inner {

@@ -234,11 +234,11 @@ impl Iptables {
             return self.migrate(to, migration);
         }
         // Of the two, the handle of the legacy tables has a lock.
-        let here = self.hold().map_err(MigrationError::Lock)?;
-        let moved = match to.hold() {
-            Ok(there) => {
+        let here = self.acquire_lock().map_err(MigrationError::Lock)?;
+        let moved = match to.acquire_lock() {
+            Ok(existing) => {
                 let moved = self.migrate(to, migration);
-                to.release(there);
+                to.release(existing);
                 moved
             }
             Err(error) => Err(MigrationError::Lock(error)),
@@ -260,9 +260,9 @@ impl Iptables {
                 let table = read(&tables, &table, migration, &mut obstacles);
                 moving.extend(table);
             }
-            let there = to.read(*family, &[]).map_err(MigrationError::Read)?;
+            let existing = to.read(*family, &[]).map_err(MigrationError::Read)?;
             for table in moving.iter_mut().filter(|table| table.family == *family) {
-                check_destination(table, &there, migration, &mut obstacles);
+                check_destination(table, &existing, migration, &mut obstacles);
             }
         }
         if !obstacles.is_empty() {
@@ -328,9 +328,9 @@ impl Iptables {
         migration: &Migration<'_>,
     ) -> Result<(), MigrationError> {
         for family in &families(migration) {
-            let there = self.read(*family, &[]).map_err(MigrationError::Read)?;
+            let existing = self.read(*family, &[]).map_err(MigrationError::Read)?;
             for table in moving.iter().filter(|table| table.family == *family) {
-                if let Err(chain) = is_equivalent(table, &there, migration) {
+                if let Err(chain) = is_equivalent(table, &existing, migration) {
                     return Err(MigrationError::Differs {
                         family: table.family,
                         table: table.name.clone(),
@@ -415,7 +415,7 @@ fn read(
                     continue;
                 }
             };
-            match (is_kept, entry.rule.leads_to().map(migration.keep)) {
+            match (is_kept, entry.rule.jump_chain().map(migration.keep)) {
                 (true, Some(false)) => obstacles.push(moving.obstacle(
                     chain.name(),
                     Some(number),
@@ -474,7 +474,7 @@ fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Opt
     let rules = chain.rules();
     let rules = rules.map(|rule| tables.entry(&rule).ok().map(|entry| entry.rule));
     let is_kept = |rule: &Option<Rule>| {
-        let to = rule.as_ref().and_then(Rule::leads_to);
+        let to = rule.as_ref().and_then(Rule::jump_chain);
         to.is_some_and(migration.keep)
     };
     rules.filter(|rule| !is_kept(rule)).collect()
@@ -483,20 +483,20 @@ fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Opt
 /// Checks whether the other backend has the table already; otherwise collects obstacles there.
 fn check_destination(
     table: &mut MovingTable,
-    there: &Tables,
+    existing: &Tables,
     migration: &Migration<'_>,
     obstacles: &mut Vec<Obstacle>,
 ) {
-    let Some(known) = there.table(&table.name) else {
+    let Some(known) = existing.table(&table.name) else {
         return;
     };
-    table.was_there = is_equivalent(table, there, migration).is_ok();
+    table.was_there = is_equivalent(table, existing, migration).is_ok();
     if table.was_there {
         return;
     }
     for chain in known.chains().filter(|one| !(migration.keep)(one.name())) {
         let name = chain.name();
-        let rules = own(there, &chain, migration).len();
+        let rules = own(existing, &chain, migration).len();
         let moves = table.chain(name).is_some_and(|moving| {
             !moving.entries.is_empty() || matches!(moving.policy, Some((Policy::Drop, _)))
         });
@@ -534,10 +534,10 @@ const fn policy_of(chain: &Chain<'_>) -> Policy {
 /// Checks that an existing table means the same; the error is the first chain that differs.
 fn is_equivalent(
     table: &MovingTable,
-    there: &Tables,
+    existing: &Tables,
     migration: &Migration<'_>,
 ) -> Result<(), BString> {
-    let known = there.table(&table.name);
+    let known = existing.table(&table.name);
     let chains = known.into_iter().flat_map(|known| known.chains());
     let chains: HashMap<&BStr, Chain<'_>> = chains.map(|chain| (chain.name(), chain)).collect();
     for moving in &table.chains {
@@ -549,7 +549,7 @@ fn is_equivalent(
             (None, Some((policy, _))) => policy != Policy::Accept,
             (policy, None) => policy.is_none(),
         };
-        let rules = chain.map(|chain| own(there, &chain, migration));
+        let rules = chain.map(|chain| own(existing, &chain, migration));
         let rules = rules.unwrap_or_default();
         let mut both = rules.iter().zip(&moving.entries);
         let same = rules.len() == moving.entries.len()
@@ -564,7 +564,7 @@ fn is_equivalent(
     // No other rules.
     for chain in chains.values().filter(|one| !(migration.keep)(one.name())) {
         let moves = table.chain(chain.name()).is_some();
-        if !moves && !own(there, chain, migration).is_empty() {
+        if !moves && !own(existing, chain, migration).is_empty() {
             return Err(chain.name().to_owned());
         }
     }
@@ -579,12 +579,12 @@ fn changed(
     migration: &Migration<'_>,
 ) -> Result<Option<BString>, Error> {
     let mut edit = edit.at(place);
-    let there = edit.unique_chains()?;
-    let known: HashSet<&BString> = there.iter().collect();
+    let existing = edit.unique_chains()?;
+    let known: HashSet<&BString> = existing.iter().collect();
     if let Some(gone) = table.chains.iter().find(|one| !known.contains(&one.name)) {
         return Ok(Some(gone.name.clone()));
     }
-    for name in there {
+    for name in existing {
         if (migration.keep)(name.as_bstr()) {
             continue;
         }
@@ -601,12 +601,12 @@ fn changed(
             let Ok(entry) = entry else {
                 return Ok(Some(name));
             };
-            if entry.rule.leads_to().is_some_and(migration.keep) {
+            if entry.rule.jump_chain().is_some_and(migration.keep) {
                 continue;
             }
             let read = entries
                 .next()
-                .map(|read| edit.to_put_in(&read.rule))
+                .map(|read| edit.check_and_resolve(&read.rule))
                 .transpose()?;
             if !read.is_some_and(|read| entry.rule.means_the_same(&read)) {
                 return Ok(Some(name));
@@ -629,7 +629,7 @@ fn empty(
     let mut edit = edit.at(place);
     for chain in table.chains.iter().filter(|one| one.policy.is_some()) {
         edit.reconcile_chain_keeping(&chain.name, &[], |rule| {
-            rule.leads_to().is_some_and(migration.keep)
+            rule.jump_chain().is_some_and(migration.keep)
         })?;
         edit.set_policy(&chain.name, Some(Policy::Accept), None)?;
     }

@@ -9,7 +9,7 @@
 //! | move tables to the other backend | [`Iptables::migrate_to`] |
 //! | restore tables in which other programs have chains | [`Iptables::restore_keeping`] |
 //! | find faults in tables, or changes that will fail | [`doctor`] |
-//! | predict how versions of iptables-nft read a rule | [`forecast`] |
+//! | predict how versions of iptables-nft read a rule | [`compat`] |
 //! | inspect tables that were read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | use a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
@@ -27,13 +27,13 @@
 #[doc(hidden)]
 pub mod builtin;
 mod cleanup;
+pub mod compat;
 mod convert;
 mod deviation;
 pub mod doctor;
 mod edit;
 mod error;
 mod expressible;
-pub mod forecast;
 mod handle;
 mod header;
 pub mod legacy;

@@ -111,7 +111,7 @@ impl TableEdit<'_> {
         rules: &[Rule],
         others: OtherRules<'_>,
     ) -> Result<ChainChanges, Error> {
-        let wanted = rules.iter().map(|rule| self.to_put_in(rule));
+        let wanted = rules.iter().map(|rule| self.check_and_resolve(rule));
         let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
         self.ensure_chain(chain)?;
         let known = self.rules_of(chain)?;
@@ -234,9 +234,9 @@ impl RuleNumbers {
     fn number(&mut self, rule: &Rule) -> usize {
         match self.known.entry(rule.canonical()) {
             Found::Occupied(known) => *known.get(),
-            Found::Vacant(room) => {
+            Found::Vacant(vacant) => {
                 self.next += 1;
-                *room.insert(self.next - 1)
+                *vacant.insert(self.next - 1)
             }
         }
     }

@@ -124,7 +124,7 @@ impl Rule {
 
     /// Returns the chain that the rule jumps or goes to.
     #[must_use]
-    pub fn leads_to(&self) -> Option<&BStr> {
+    pub fn jump_chain(&self) -> Option<&BStr> {
         match &self.target {
             Target::Jump(chain) | Target::Goto(chain) => Some(chain.as_bstr()),
             _ => None,
@@ -132,7 +132,7 @@ impl Rule {
     }
 
     /// Mutable access to the chain that it jumps or goes to.
-    pub(super) const fn leads_to_mut(&mut self) -> Option<&mut BString> {
+    pub(super) const fn jump_chain_mut(&mut self) -> Option<&mut BString> {
         match &mut self.target {
             Target::Jump(chain) | Target::Goto(chain) => Some(chain),
             _ => None,
@@ -207,7 +207,7 @@ impl Rule {
     }
 
     /// Whether it matches every packet; comments do not count.
-    pub(super) fn is_for_all(&self) -> bool {
+    pub(super) fn matches_all_packets(&self) -> bool {
         let Self {
             source,
             destination,
@@ -218,9 +218,10 @@ impl Rule {
             matches,
             target: _,
         } = self;
-        let asked = |address: &Option<Address>| address.is_some_and(|one| !one.is_everything());
-        !asked(source)
-            && !asked(destination)
+        let is_restricted =
+            |address: &Option<Address>| address.is_some_and(|one| !one.is_everything());
+        !is_restricted(source)
+            && !is_restricted(destination)
             && in_interface.is_none()
             && out_interface.is_none()
             && protocol.is_none()
@@ -235,10 +236,10 @@ impl Rule {
     #[must_use]
     pub fn means_the_same(&self, other: &Self) -> bool {
         let head = |rule: &Self| {
-            let said = |address: Option<Address>| address.filter(|a| !a.is_everything());
+            let restriction = |address: Option<Address>| address.filter(|a| !a.is_everything());
             (
-                said(rule.source),
-                said(rule.destination),
+                restriction(rule.source),
+                restriction(rule.destination),
                 rule.protocol,
                 rule.fragment,
             )
@@ -252,10 +253,10 @@ impl Rule {
 
     /// Returns the representative of all rules that [mean the same](Self::means_the_same).
     pub(super) fn canonical(&self) -> Self {
-        let said = |address: Option<Address>| address.filter(|a| !a.is_everything());
+        let restriction = |address: Option<Address>| address.filter(|a| !a.is_everything());
         Self {
-            source: said(self.source),
-            destination: said(self.destination),
+            source: restriction(self.source),
+            destination: restriction(self.destination),
             in_interface: self.in_interface.clone(),
             out_interface: self.out_interface.clone(),
             protocol: self.protocol,
@@ -395,19 +396,19 @@ fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
 /// Removes `-m tcp` and `-m udp` without conditions if there is another one with conditions: nf_tables does not list
 /// the former.
 fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
-    let is_asked_of = |asking: &xt::Match, empty: &xt::Match| match (asking, empty) {
-        (xt::Match::Tcp(asking), xt::Match::Tcp(empty)) => {
-            *empty == xt::matches::tcp::Tcp::default() && asking != empty
+    let supersedes = |conditional: &xt::Match, empty: &xt::Match| match (conditional, empty) {
+        (xt::Match::Tcp(conditional), xt::Match::Tcp(empty)) => {
+            *empty == xt::matches::tcp::Tcp::default() && conditional != empty
         }
-        (xt::Match::Udp(asking), xt::Match::Udp(empty)) => {
-            *empty == xt::matches::udp::Udp::default() && asking != empty
+        (xt::Match::Udp(conditional), xt::Match::Udp(empty)) => {
+            *empty == xt::matches::udp::Udp::default() && conditional != empty
         }
         _ => false,
     };
     let between_effects = all.chunk_by(|one, next| !one.has_effects() && !next.has_effects());
     between_effects
         .flat_map(|part| {
-            let is_needed = |one: &&xt::Match| !part.iter().any(|other| is_asked_of(other, one));
+            let is_needed = |one: &&xt::Match| !part.iter().any(|other| supersedes(other, one));
             part.iter().filter(is_needed).cloned().collect::<Vec<_>>()
         })
         .collect()

@@ -17,7 +17,7 @@ use crate::errno::Errno;
 use crate::retry::impl_retry;
 
 /// Maximum number of bytes of table names to read.
-const LONGEST_NAMES: usize = 1 << 16;
+const MAX_NAMES_LENGTH: usize = 1 << 16;
 
 /// Access to the legacy tables of one family in one network namespace.
 ///
@@ -338,7 +338,7 @@ impl Connection {
         let mut text = vec![0; 512];
         let length = loop {
             match file.read_at(&mut text, 0) {
-                Ok(length) if length < text.len() || length >= LONGEST_NAMES => break length,
+                Ok(length) if length < text.len() || length >= MAX_NAMES_LENGTH => break length,
                 Ok(_) => text.resize(text.len() * 2, 0),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -384,7 +384,7 @@ impl Connection {
     /// # Errors
     /// As [`read`](Self::read).
     #[doc(hidden)]
-    pub fn floor(&self, table: impl AsRef<[u8]>, buffer: &mut Table) -> Result<usize, Error> {
+    pub fn baseline(&self, table: impl AsRef<[u8]>, buffer: &mut Table) -> Result<usize, Error> {
         let family = self.family;
         let table = TableName::new(table)?;
         let info = self.get_info(table)?;

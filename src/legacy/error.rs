@@ -382,12 +382,12 @@ pub enum Problem {
         value: u16,
     },
     /// A match or target is smaller than its head or larger than its place.
-    #[error("a match or target of {size} bytes in {room}")]
+    #[error("a match or target of {size} bytes in {available}")]
     ExtensionSize {
         /// The size in its header.
         size: u16,
         /// Bytes from its start to the end of the entry (for a match: to the target).
-        room: usize,
+        available: usize,
     },
     /// An entry precedes the first chain.
     #[error("an entry outside of all chains")]

@@ -41,23 +41,23 @@ impl PartialEq for ExtensionRef<'_> {
 impl Eq for ExtensionRef<'_> {}
 
 impl<'t> ExtensionRef<'t> {
-    /// Returns the extension at the start of `room`, the space it may occupy. `offset` is the
-    /// position of `room` in the table.
-    pub(super) fn of(room: &'t [u8], offset: usize) -> Result<Self, Malformed> {
-        let size = match room {
+    /// Returns the extension at the start of `available`, the space it may occupy. `offset` is the
+    /// position of `available` in the table.
+    pub(super) fn of(available: &'t [u8], offset: usize) -> Result<Self, Malformed> {
+        let size = match available {
             [first, second, ..] => u16::from_ne_bytes([*first, *second]),
             _ => 0,
         };
         if !usize::from(size).is_multiple_of(XT_ALIGN) {
             return Err(Malformed::new(offset, Problem::Misaligned { value: size }));
         }
-        match room.get(..usize::from(size)) {
+        match available.get(..usize::from(size)) {
             Some(bytes) if bytes.len() >= EXTENSION_HEAD => Ok(Self { bytes }),
             _ => Err(Malformed::new(
                 offset,
                 Problem::ExtensionSize {
                     size,
-                    room: room.len(),
+                    available: available.len(),
                 },
             )),
         }

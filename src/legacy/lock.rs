@@ -137,7 +137,7 @@ pub struct LockHolder {
 }
 
 /// Maximum number of bytes of `/proc/locks` to read.
-const LONGEST_LOCKS: u64 = 1 << 20;
+const MAX_LOCKS_LENGTH: u64 = 1 << 20;
 
 impl LockHolder {
     /// Finds the process that holds the lock of a file.
@@ -145,7 +145,7 @@ impl LockHolder {
         let metadata = file.metadata().ok()?;
         let mut locks = Vec::new();
         let all = File::open("/proc/locks").ok()?;
-        all.take(LONGEST_LOCKS).read_to_end(&mut locks).ok()?;
+        all.take(MAX_LOCKS_LENGTH).read_to_end(&mut locks).ok()?;
         let pid = holder(&locks, metadata.dev(), metadata.ino())?;
         let name = fs::read(format!("/proc/{pid}/comm")).ok();
         Some(Self {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_is_locked_and_not_waited_for() {
+    fn locks_a_fifo_without_blocking() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time() {
+    fn the_lock_is_exclusive() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let policy = LockPolicy::Path(path.clone());

@@ -35,7 +35,7 @@ pub(super) enum CounterSource {
     /// One entry takes the difference between the old entry's counters and those that were read.
     Zeroed { number: u32, read: Counters },
     /// One entry takes these counters.
-    Given(Counters),
+    Explicit(Counters),
     /// `count` entries start at zero.
     Zero { count: u32 },
 }
@@ -44,7 +44,7 @@ impl CounterSource {
     /// Appends `next`, or merges it with the last element.
     pub(super) fn push(all: &mut Vec<Self>, next: Self) {
         let next = match next {
-            Self::Given(Counters {
+            Self::Explicit(Counters {
                 packets: 0,
                 bytes: 0,
             }) => Self::Zero { count: 1 },
@@ -169,7 +169,7 @@ impl Replacement {
             match *counted {
                 CounterSource::Preserved { count, .. } => *counted = CounterSource::Zero { count },
                 CounterSource::Zeroed { .. } => *counted = CounterSource::Zero { count: 1 },
-                CounterSource::Given(_) | CounterSource::Zero { .. } => {}
+                CounterSource::Explicit(_) | CounterSource::Zero { .. } => {}
             }
         }
         self
@@ -220,7 +220,7 @@ impl Replacement {
                         bytes: now.bytes.saturating_sub(read.bytes),
                     });
                 }
-                CounterSource::Given(counters) => each(counters),
+                CounterSource::Explicit(counters) => each(counters),
                 CounterSource::Zero { count } => {
                     for _ in 0..count {
                         each(Counters::default());

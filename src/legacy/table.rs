@@ -346,7 +346,7 @@ impl Open<'_> {
 
 /// The start offsets of built-in chains, in the order of the entries.
 struct ChainStarts {
-    sorted: [(u32, Hook); ChainStarts::ROOM],
+    sorted: [(u32, Hook); ChainStarts::MAX_HOOKS],
     position: usize,
     /// Number of built-in chains.
     count: usize,
@@ -354,11 +354,11 @@ struct ChainStarts {
 
 impl ChainStarts {
     /// A table has at most five built-in chains; the remaining elements are sentinels.
-    const ROOM: usize = 6;
+    const MAX_HOOKS: usize = 6;
     const STOP: (u32, Hook) = (u32::MAX, Hook::Prerouting);
 
     fn new(info: &Info) -> Self {
-        let mut sorted = [Self::STOP; Self::ROOM];
+        let mut sorted = [Self::STOP; Self::MAX_HOOKS];
         let starts = info
             .hooks()
             .filter_map(|hook| Some((info.hook_entry(hook)?, hook)));
@@ -369,7 +369,7 @@ impl ChainStarts {
         Self {
             sorted,
             position: 0,
-            count: info.hooks().count().min(Self::ROOM),
+            count: info.hooks().count().min(Self::MAX_HOOKS),
         }
     }
 

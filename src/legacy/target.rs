@@ -46,10 +46,10 @@ impl<'t> Target<'t> {
         let Some(verdict) = rule.entry().verdict() else {
             let offset = rule.offset() + rule.entry().target_offset;
             // The length of the extension comes from its u16 size field.
-            let (size, room) = (raw.bytes().len() as u16, rule.entry().target().len());
+            let (size, available) = (raw.bytes().len() as u16, rule.entry().target().len());
             return Err(Malformed::new(
                 offset,
-                Problem::ExtensionSize { size, room },
+                Problem::ExtensionSize { size, available },
             ));
         };
         let Ok(to) = u32::try_from(verdict) else {

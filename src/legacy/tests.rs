@@ -442,7 +442,7 @@ fn refused(
 }
 
 #[test]
-fn wrong_entries_are_named() {
+fn errors_name_invalid_entries() {
     let table = IPV4_FILTER.read();
     let second = rule(&table, "INPUT", 1).offset();
     let left = table.entries().len() - second;
@@ -492,7 +492,7 @@ fn wrong_entries_are_named() {
 }
 
 #[test]
-fn wrong_chains_are_named() {
+fn errors_name_invalid_chains() {
     let table = IPV4_FILTER.read();
     let input = Hook::Input;
     let input_policy = table.info().underflow(input).unwrap();
@@ -600,24 +600,30 @@ fn wrong_chains_are_named() {
 }
 
 #[test]
-fn wrong_matches_and_targets_are_named() {
+fn errors_name_invalid_matches_and_targets() {
     let table = IPV4_FILTER.read();
     let offset = rule(&table, "INPUT", 0).offset();
     let (first, second) = (offset + 112, offset + 112 + 48);
     for (size, problem) in [
-        (0, Problem::ExtensionSize { size: 0, room: 288 }),
+        (
+            0,
+            Problem::ExtensionSize {
+                size: 0,
+                available: 288,
+            },
+        ),
         (
             24,
             Problem::ExtensionSize {
                 size: 24,
-                room: 288,
+                available: 288,
             },
         ),
         (
             296,
             Problem::ExtensionSize {
                 size: 296,
-                room: 288,
+                available: 288,
             },
         ),
         (33, Problem::Misaligned { value: 33 }),
@@ -649,8 +655,20 @@ fn wrong_matches_and_targets_are_named() {
         rule.target().map(|target| format!("{target:?}"))
     };
     for (size, problem) in [
-        (24, Problem::ExtensionSize { size: 24, room: 40 }),
-        (48, Problem::ExtensionSize { size: 48, room: 40 }),
+        (
+            24,
+            Problem::ExtensionSize {
+                size: 24,
+                available: 40,
+            },
+        ),
+        (
+            48,
+            Problem::ExtensionSize {
+                size: 48,
+                available: 40,
+            },
+        ),
         (41, Problem::Misaligned { value: 41 }),
     ] {
         assert_eq!(set(target, size), Err(Malformed::new(target, problem)));
@@ -703,7 +721,7 @@ fn a_chain_without_its_implicit_return_keeps_all_its_rules() {
 }
 
 #[test]
-fn a_chains_name_may_lack_its_nul() {
+fn chain_names_may_lack_the_nul_byte() {
     let table = IPV4_FILTER.read();
     let head = table.chain("EMPTY").unwrap().offset() - 176;
     let changed = IPV4_FILTER

@@ -43,7 +43,7 @@ pub struct Rejection {
 
 /// The outcome that the replies prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BatchStatus {
     /// Every operation was applied: the kernel acknowledged the end.
     Applied,
     /// Every operation was valid, and the end was not acknowledged. Kernels before 6.10 report applied
@@ -57,9 +57,9 @@ pub enum Verdict {
 
 /// The result of the replies to one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replies {
+pub struct BatchResult {
     /// The outcome that they prove.
-    pub verdict: Verdict,
+    pub status: BatchStatus,
     /// The errors, in the order of the operations.
     pub rejections: Vec<Rejection>,
     /// Whether replies were lost, so that more operations may have failed than are listed.
@@ -139,12 +139,12 @@ impl BatchReplies {
 
     /// Records that the kernel echoed the batch's changes to the sender (`NLM_F_ECHO`), as it does only for committed
     /// batches.
-    pub fn tell(&mut self) {
+    pub fn record_echo(&mut self) {
         self.echoed = true;
     }
 
     /// Records that the kernel dropped replies, or that one was truncated.
-    pub fn lose(&mut self) {
+    pub fn record_loss(&mut self) {
         self.lost = true;
     }
 
@@ -156,7 +156,7 @@ impl BatchReplies {
 
     /// Determines the outcome, once the socket has no more replies.
     #[must_use]
-    pub fn finish(mut self) -> Replies {
+    pub fn finish(mut self) -> BatchResult {
         if self.first_acknowledged {
             // The first operation succeeded: an error at its number is the commit's.
             for rejection in &mut self.rejections {
@@ -165,20 +165,20 @@ impl BatchReplies {
                 }
             }
         }
-        let verdict = if self.end_acknowledged || self.echoed {
+        let status = if self.end_acknowledged || self.echoed {
             // The kernel acknowledges the end and echoes changes only after the commit. An error beside that
             // answers another request.
             self.rejections.clear();
-            Verdict::Applied
+            BatchStatus::Applied
         } else if !self.rejections.is_empty() {
-            Verdict::Rejected
+            BatchStatus::Rejected
         } else if self.first_acknowledged && self.last_acknowledged && !self.lost {
-            Verdict::Acknowledged
+            BatchStatus::Acknowledged
         } else {
-            Verdict::Unknown
+            BatchStatus::Unknown
         };
-        Replies {
-            verdict,
+        BatchResult {
+            status,
             rejections: self.rejections,
             lost: self.lost,
         }
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     /// Replays (sequence, errno) pairs as the replies to five operations numbered 1 to 5.
-    fn replay(replies: &[(u32, i32)], lost: bool) -> Replies {
+    fn replay(replies: &[(u32, i32)], lost: bool) -> BatchResult {
         let mut state = BatchReplies::new(1..=5);
         for &(sequence, errno) in replies {
             let mut datagram = Vec::new();
@@ -199,12 +199,12 @@ mod tests {
             state.accept(&datagram).unwrap();
         }
         if lost {
-            state.lose();
+            state.record_loss();
         }
         state.finish()
     }
 
-    fn failed(replies: &Replies) -> Vec<Option<usize>> {
+    fn failed(replies: &BatchResult) -> Vec<Option<usize>> {
         replies.rejections.iter().map(|r| r.operation).collect()
     }
 
@@ -212,24 +212,24 @@ mod tests {
     fn applied_with_and_without_an_end_acknowledgement() {
         // Linux 6.10 and later.
         assert_eq!(
-            replay(&[(1, 0), (5, 0), (6, 0)], false).verdict,
-            Verdict::Applied
+            replay(&[(1, 0), (5, 0), (6, 0)], false).status,
+            BatchStatus::Applied
         );
         // Before 6.10 BATCH_END is never acknowledged.
         assert_eq!(
-            replay(&[(1, 0), (5, 0)], false).verdict,
-            Verdict::Acknowledged
+            replay(&[(1, 0), (5, 0)], false).status,
+            BatchStatus::Acknowledged
         );
         // The first operation's is missing: perhaps together with the commit's error.
-        assert_eq!(replay(&[(5, 0)], false).verdict, Verdict::Unknown);
+        assert_eq!(replay(&[(5, 0)], false).status, BatchStatus::Unknown);
         // The end is acknowledged after the commit, whatever else was lost.
-        assert_eq!(replay(&[(6, 0)], true).verdict, Verdict::Applied);
+        assert_eq!(replay(&[(6, 0)], true).status, BatchStatus::Applied);
     }
 
     #[test]
     fn several_operations_failed() {
         let outcome = replay(&[(1, 0), (2, 2), (4, 17), (5, 0)], false);
-        assert_eq!(outcome.verdict, Verdict::Rejected);
+        assert_eq!(outcome.status, BatchStatus::Rejected);
         assert_eq!(failed(&outcome), [Some(1), Some(3)]);
         assert_eq!(outcome.rejections[1].errno, Errno::new(17));
     }
@@ -240,54 +240,57 @@ mod tests {
         assert_eq!(failed(&replay(&[(1, 2), (5, 0)], false)), [Some(0)]);
         // The commit: reported at the first operation, which was acknowledged as well.
         let commit = replay(&[(1, libc::ELOOP), (1, 0), (5, 0)], false);
-        assert_eq!(commit.verdict, Verdict::Rejected);
+        assert_eq!(commit.status, BatchStatus::Rejected);
         assert_eq!(failed(&commit), [None]);
         // A moved generation: reported at the first operation, nothing else comes.
         let moved = replay(&[(1, libc::ERESTART)], false);
-        assert_eq!(moved.verdict, Verdict::Rejected);
+        assert_eq!(moved.status, BatchStatus::Rejected);
         // No permission: reported at BATCH_BEGIN.
         assert_eq!(failed(&replay(&[(0, libc::EPERM)], false)), [None]);
     }
 
     #[test]
     fn lost_replies() {
-        assert_eq!(replay(&[], true).verdict, Verdict::Unknown);
-        assert_eq!(replay(&[], false).verdict, Verdict::Unknown);
+        assert_eq!(replay(&[], true).status, BatchStatus::Unknown);
+        assert_eq!(replay(&[], false).status, BatchStatus::Unknown);
         // The commit's error may be among the lost ones.
-        assert_eq!(replay(&[(1, 0), (5, 0)], true).verdict, Verdict::Unknown);
+        assert_eq!(replay(&[(1, 0), (5, 0)], true).status, BatchStatus::Unknown);
         // One error proves that nothing was applied.
         let outcome = replay(&[(3, 2)], true);
-        assert_eq!((outcome.verdict, outcome.lost), (Verdict::Rejected, true));
+        assert_eq!(
+            (outcome.status, outcome.lost),
+            (BatchStatus::Rejected, true)
+        );
     }
 
     #[test]
     fn an_echo_proves_the_commit() {
         let mut state = BatchReplies::new(1..=5);
-        state.tell();
-        state.lose();
-        assert_eq!(state.finish().verdict, Verdict::Applied);
+        state.record_echo();
+        state.record_loss();
+        assert_eq!(state.finish().status, BatchStatus::Applied);
     }
 
     #[test]
     fn answers_to_other_requests_do_not_count() {
         let outcome = replay(&[(77, 1), (1, 0), (5, 0)], false);
-        assert_eq!(outcome.verdict, Verdict::Acknowledged);
+        assert_eq!(outcome.status, BatchStatus::Acknowledged);
         // The end's acknowledgement proves the commit, whatever else is queued.
         let outcome = replay(&[(3, libc::ENOENT), (1, 0), (5, 0), (6, 0)], false);
         assert_eq!(
-            (outcome.verdict, failed(&outcome)),
-            (Verdict::Applied, vec![])
+            (outcome.status, failed(&outcome)),
+            (BatchStatus::Applied, vec![])
         );
     }
 
     #[test]
-    fn a_cut_reply_counts_as_lost() {
+    fn a_truncated_reply_counts_as_lost() {
         let mut datagram = Vec::new();
         reply(&mut datagram, 6, 0, None, None);
         for end in 1..datagram.len() {
             let mut state = BatchReplies::new(1..=5);
             assert!(state.accept(&datagram[..end]).is_err());
-            assert_eq!(state.finish().verdict, Verdict::Unknown);
+            assert_eq!(state.finish().status, BatchStatus::Unknown);
         }
     }
 

@@ -33,7 +33,7 @@ pub enum Loss {
     /// dump within the `recvmsg` that takes the one before it. So an answer that is not there when it is
     /// asked for will never come, and nobody waits for it.
     #[error("nothing is queued, and the answer is not complete")]
-    Absent,
+    MissingReply,
 }
 
 /// An error of a netlink socket or of one request over it.

@@ -241,12 +241,12 @@ impl Unread {
 
 /// A value does not fit its attribute: the message has been removed from the buffer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{misfit} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
+#[error("{}{error_kind} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
 pub struct MessageError {
     /// Type of the attribute.
     pub attribute: u16,
     /// The reason.
-    pub misfit: MessageErrorKind,
+    pub error_kind: MessageErrorKind,
     /// What the message was for, if that is known: `delete chain`, `look up a chain`.
     pub operation: Option<String>,
 }
@@ -269,45 +269,45 @@ pub enum MessageErrorKind {
     },
     /// A name that is longer than the kernel allows: 255 bytes (`NFT_NAME_MAXLEN`), 15 for a network device
     /// (`IFNAMSIZ`), 4096 for a security context (`NFT_SECMARK_CTX_MAXLEN`).
-    #[error("the name {:?}… is {} bytes long (at most {most})", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
+    #[error("the name {:?}… is {} bytes long (at most {max_length})", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
     LongName {
         /// The name.
         name: BString,
         /// The kernel's limit, in bytes.
-        most: usize,
+        max_length: usize,
     },
     /// Data that the kernel only keeps, and of which it keeps no more than this (`NFT_USERDATA_MAXLEN`).
-    #[error("the user data is {length} bytes long; the kernel keeps at most {most}")]
+    #[error("the user data is {length} bytes long; the kernel keeps at most {max_length}")]
     LongData {
         /// The length, in bytes.
         length: usize,
         /// The kernel's limit, in bytes.
-        most: usize,
+        max_length: usize,
     },
 }
 
 impl MessageErrorKind {
     /// Why the kernel does not accept this name; `None` if it does.
     #[inline]
-    pub(crate) fn of_name(name: &[u8], most: usize) -> Option<Self> {
+    pub(crate) fn of_name(name: &[u8], max_length: usize) -> Option<Self> {
         if name.find_byte(0).is_some() {
             return Some(Self::Nul { name: name.into() });
         }
-        (name.len() > most).then(|| Self::LongName {
+        (name.len() > max_length).then(|| Self::LongName {
             name: name.into(),
-            most,
+            max_length,
         })
     }
 }
 
 /// The longest name of a table, a chain, a set or an object: `NFT_NAME_MAXLEN` without the NUL.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_LENGTH: usize = 255;
 /// The longest name of a network device: `IFNAMSIZ` without the NUL.
-const LONGEST_DEVICE: usize = libc::IFNAMSIZ - 1;
+const MAX_DEVICE_LENGTH: usize = libc::IFNAMSIZ - 1;
 /// The longest context of a secmark: `NFT_SECMARK_CTX_MAXLEN`. Older kernels take 256 bytes.
-pub(crate) const LONGEST_CONTEXT: usize = 4096;
+pub(crate) const MAX_CONTEXT_LENGTH: usize = 4096;
 /// The longest user data of an object, a rule or an element: `NFT_USERDATA_MAXLEN`.
-const LONGEST_DATA: usize = 256;
+const MAX_DATA_LENGTH: usize = 256;
 
 /// Appends one message to a buffer: header, `nfgenmsg`, attributes, nested attributes.
 ///
@@ -319,7 +319,7 @@ pub struct MessageWriter<'b> {
     start: usize,
     error: Option<Box<MessageError>>,
     /// Flags to omit from attributes' types.
-    unmarked: u16,
+    without_nested_flag: u16,
 }
 
 impl<'b> MessageWriter<'b> {
@@ -336,7 +336,7 @@ impl<'b> MessageWriter<'b> {
             buffer,
             start,
             error: None,
-            unmarked: 0,
+            without_nested_flag: 0,
         }
     }
 
@@ -366,14 +366,14 @@ impl<'b> MessageWriter<'b> {
             buffer,
             start,
             error: None,
-            unmarked: 0,
+            without_nested_flag: 0,
         }
     }
 
     /// Writes nested attributes without `NLA_F_NESTED`, as nf_tables dumps them.
     #[doc(hidden)]
-    pub fn unmarked(mut self) -> Self {
-        self.unmarked = NLA_F_NESTED;
+    pub fn without_nested_flag(mut self) -> Self {
+        self.without_nested_flag = NLA_F_NESTED;
         self
     }
 
@@ -398,9 +398,9 @@ impl<'b> MessageWriter<'b> {
     fn open(&mut self, kind: u16, length: usize) {
         let total = ATTRIBUTE_HEADER + length;
         if total > usize::from(u16::MAX) {
-            self.misfit(kind & !NLA_F_NESTED, MessageErrorKind::TooLong { length });
+            self.error_kind(kind & !NLA_F_NESTED, MessageErrorKind::TooLong { length });
         }
-        let kind = kind & !self.unmarked;
+        let kind = kind & !self.without_nested_flag;
         let [l0, l1] = (total as u16).to_ne_bytes();
         let [t0, t1] = kind.to_ne_bytes();
         self.buffer.extend_from_slice(&[l0, l1, t0, t1]);
@@ -450,11 +450,11 @@ impl<'b> MessageWriter<'b> {
 
     /// Records the first value that does not fit.
     #[cold]
-    fn misfit(&mut self, attribute: u16, misfit: MessageErrorKind) {
+    fn error_kind(&mut self, attribute: u16, error_kind: MessageErrorKind) {
         self.error.get_or_insert_with(|| {
             Box::new(MessageError {
                 attribute,
-                misfit,
+                error_kind,
                 operation: None,
             })
         });
@@ -463,15 +463,15 @@ impl<'b> MessageWriter<'b> {
     /// Whether the kernel accepts this name; if not, [`finish`](Self::finish) fails.
     #[inline]
     pub(crate) fn admits_name(&mut self, attribute: u16, name: &[u8]) -> bool {
-        self.admits(attribute, name, LONGEST_NAME)
+        self.admits(attribute, name, MAX_NAME_LENGTH)
     }
 
     #[inline]
-    fn admits(&mut self, attribute: u16, name: &[u8], most: usize) -> bool {
-        match MessageErrorKind::of_name(name, most) {
+    fn admits(&mut self, attribute: u16, name: &[u8], max_length: usize) -> bool {
+        match MessageErrorKind::of_name(name, max_length) {
             None => true,
-            Some(misfit) => {
-                self.misfit(attribute, misfit);
+            Some(error_kind) => {
+                self.error_kind(attribute, error_kind);
                 false
             }
         }
@@ -481,17 +481,17 @@ impl<'b> MessageWriter<'b> {
     /// a NUL or is longer than a name can be, [`finish`](Self::finish) fails.
     #[inline]
     pub fn string(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        self.string_up_to(kind, value, LONGEST_NAME)
+        self.string_up_to(kind, value, MAX_NAME_LENGTH)
     }
 
     /// Like [`string`](Self::string), for the name of a network device.
     pub(crate) fn device(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        self.string_up_to(kind, value, LONGEST_DEVICE)
+        self.string_up_to(kind, value, MAX_DEVICE_LENGTH)
     }
 
     #[inline]
-    fn string_up_to(&mut self, kind: u16, value: &[u8], most: usize) -> &mut Self {
-        if !self.admits(kind, value, most) {
+    fn string_up_to(&mut self, kind: u16, value: &[u8], max_length: usize) -> &mut Self {
+        if !self.admits(kind, value, max_length) {
             return self;
         }
         self.open(kind, value.len() + 1);
@@ -504,27 +504,27 @@ impl<'b> MessageWriter<'b> {
     /// Like [`string`](Self::string), but without the terminating NUL. An empty string keeps it: the kernel rejects one
     /// of no bytes.
     pub(crate) fn without_nul(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        self.unterminated_up_to(kind, value, LONGEST_NAME)
+        self.unterminated_up_to(kind, value, MAX_NAME_LENGTH)
     }
 
     /// Like [`without_nul`](Self::unended), for the context of a secmark.
     pub(crate) fn context(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        self.unterminated_up_to(kind, value, LONGEST_CONTEXT)
+        self.unterminated_up_to(kind, value, MAX_CONTEXT_LENGTH)
     }
 
-    fn unterminated_up_to(&mut self, kind: u16, value: &[u8], most: usize) -> &mut Self {
+    fn unterminated_up_to(&mut self, kind: u16, value: &[u8], max_length: usize) -> &mut Self {
         match value {
             [] => self.string(kind, value),
-            value if self.admits(kind, value, most) => self.bytes(kind, value),
+            value if self.admits(kind, value, max_length) => self.bytes(kind, value),
             _ => self,
         }
     }
 
     /// Appends an attribute with user data.
     pub(crate) fn userdata(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        let (length, most) = (value.len(), LONGEST_DATA);
-        if length > most {
-            self.misfit(kind, MessageErrorKind::LongData { length, most });
+        let (length, max_length) = (value.len(), MAX_DATA_LENGTH);
+        if length > max_length {
+            self.error_kind(kind, MessageErrorKind::LongData { length, max_length });
             return self;
         }
         self.bytes(kind, value)
@@ -543,7 +543,7 @@ impl<'b> MessageWriter<'b> {
             }
             Err(_) => {
                 let length = total - ATTRIBUTE_HEADER;
-                self.misfit(kind, MessageErrorKind::TooLong { length });
+                self.error_kind(kind, MessageErrorKind::TooLong { length });
             }
         }
         self
@@ -581,7 +581,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_what_it_reads() {
+    fn messages_round_trip() {
         let mut buffer = vec![0xaa; 8];
         let mut writer = MessageWriter::nfnetlink(
             &mut buffer,
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_does_not_fit_takes_the_message_back() {
+    fn an_oversized_payload_discards_the_message() {
         for nested in [false, true] {
             let mut buffer = vec![1, 2, 3, 4];
             let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
@@ -651,10 +651,16 @@ mod tests {
             assert_eq!((error.attribute, &buffer[..]), (3, &[1, 2, 3, 4][..]));
             match name.len() {
                 256 => assert!(matches!(
-                    error.misfit,
-                    MessageErrorKind::LongName { most: 255, .. }
+                    error.error_kind,
+                    MessageErrorKind::LongName {
+                        max_length: 255,
+                        ..
+                    }
                 )),
-                _ => assert_eq!(error.misfit, MessageErrorKind::Nul { name: name.into() }),
+                _ => assert_eq!(
+                    error.error_kind,
+                    MessageErrorKind::Nul { name: name.into() }
+                ),
             }
         }
         let mut buffer = Vec::new();
@@ -698,16 +704,26 @@ mod tests {
             (|w, value| _ = w.context(1, value), 4096),
             (|w, value| _ = w.userdata(1, value), 256),
         ];
-        for (write, most) in limits {
-            for length in [1, most - 1, most, most + 1, most + 2] {
+        for (write, max_length) in limits {
+            for length in [
+                1,
+                max_length - 1,
+                max_length,
+                max_length + 1,
+                max_length + 2,
+            ] {
                 let mut buffer = Vec::new();
                 let mut writer = MessageWriter::new(&mut buffer, 1, 0, 7);
                 write(&mut writer, &vec![b'x'; length]);
                 let result = writer.finish();
-                assert_eq!(result.is_ok(), length <= most, "{most} {length}");
+                assert_eq!(
+                    result.is_ok(),
+                    length <= max_length,
+                    "{max_length} {length}"
+                );
                 if let Err(error) = result {
                     let text = error.to_string();
-                    assert!(text.contains(&format!("at most {most}")), "{text}");
+                    assert!(text.contains(&format!("at most {max_length}")), "{text}");
                     assert!(buffer.is_empty());
                 }
             }

@@ -46,16 +46,16 @@ pub use ack::Acknowledgement;
 pub use attribute::{Attribute, Attributes};
 #[doc(hidden)]
 pub use attribute::{AttributeCursor, FastPathMiss};
-pub use batch::{BatchReplies, Rejection, Replies, Verdict};
+pub use batch::{BatchReplies, BatchResult, BatchStatus, Rejection};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
 #[cfg(feature = "serde")]
-pub(crate) use message::LONGEST_CONTEXT;
+pub(crate) use message::MAX_CONTEXT_LENGTH;
 pub(crate) use message::Unread;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
 #[doc(hidden)]
 pub use peer::Peer;
-pub(crate) use receive::{Answer, DatagramReceiver, Next};
+pub(crate) use receive::{DatagramReceiver, NextDatagram, ObjectReply};
 #[doc(hidden)]
 pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};

@@ -14,15 +14,15 @@ pub(crate) trait DatagramReceiver {
     fn is_complete(&self) -> bool;
 
     /// The buffer for the next datagram.
-    fn room(&mut self) -> Result<&mut [u8], Error>;
+    fn space(&mut self) -> Result<&mut [u8], Error>;
 
     /// Processes a datagram of this length at the start of the buffer.
     fn take(&mut self, length: usize) -> Result<(), Error>;
 
-    /// Reports that no datagram was queued ([`Loss::Absent`]), or that part of the answer was lost
+    /// Reports that no datagram was queued ([`Loss::MissingReply`]), or that part of the answer was lost
     /// otherwise. `Ok` continues with the datagrams after the loss.
     #[cold]
-    fn lose(&mut self, error: Error) -> Result<(), Error> {
+    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
         Err(error)
     }
 }
@@ -32,11 +32,11 @@ impl Socket {
     ///
     /// This never waits: a datagram that is not queued is lost.
     #[inline(always)]
-    pub(crate) fn take_in(&self, intake: &mut impl DatagramReceiver) -> Result<(), Error> {
-        while !intake.is_complete() {
-            match self.receive(intake.room()?) {
-                Ok(length) => intake.take(length)?,
-                Err(error) => intake.lose(error)?,
+    pub(crate) fn receive_all(&self, receiver: &mut impl DatagramReceiver) -> Result<(), Error> {
+        while !receiver.is_complete() {
+            match self.receive(receiver.space()?) {
+                Ok(length) => receiver.take(length)?,
+                Err(error) => receiver.record_loss(error)?,
             }
         }
         Ok(())
@@ -55,7 +55,7 @@ impl Socket {
             lost: false,
         };
         // Its errors are irrelevant: the caller abandoned the listing.
-        let _ = self.take_in(&mut rest);
+        let _ = self.receive_all(&mut rest);
     }
 }
 
@@ -63,12 +63,12 @@ impl Socket {
 const MAX_ERRORS: usize = 4;
 
 /// Receives a single datagram of any kind.
-pub(crate) struct Next<'b> {
+pub(crate) struct NextDatagram<'b> {
     buffer: &'b mut [u8],
     length: Option<usize>,
 }
 
-impl<'b> Next<'b> {
+impl<'b> NextDatagram<'b> {
     pub(crate) const fn new(buffer: &'b mut [u8]) -> Self {
         Self {
             buffer,
@@ -82,12 +82,12 @@ impl<'b> Next<'b> {
     }
 }
 
-impl DatagramReceiver for Next<'_> {
+impl DatagramReceiver for NextDatagram<'_> {
     fn is_complete(&self) -> bool {
         self.length.is_some()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(self.buffer)
     }
 
@@ -98,7 +98,7 @@ impl DatagramReceiver for Next<'_> {
 }
 
 /// Receives the answer to a request for one object.
-pub(crate) struct Answer<'b> {
+pub(crate) struct ObjectReply<'b> {
     buffer: &'b mut [u8],
     request: &'static str,
     sequence: u32,
@@ -107,7 +107,7 @@ pub(crate) struct Answer<'b> {
     found: Option<Option<(usize, usize)>>,
 }
 
-impl<'b> Answer<'b> {
+impl<'b> ObjectReply<'b> {
     /// Expects the answer to the request with this sequence number; `request` names it in errors. The errors
     /// `absent` mean that the object does not exist.
     pub(crate) const fn new(
@@ -131,12 +131,12 @@ impl<'b> Answer<'b> {
     }
 }
 
-impl DatagramReceiver for Answer<'_> {
+impl DatagramReceiver for ObjectReply<'_> {
     fn is_complete(&self) -> bool {
         self.found.is_some()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(self.buffer)
     }
 
@@ -186,7 +186,7 @@ impl DatagramReceiver for DumpDrain<'_> {
         self.lost || self.dump.ended()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(self.buffer)
     }
 
@@ -198,14 +198,14 @@ impl DatagramReceiver for DumpDrain<'_> {
         Ok(())
     }
 
-    fn lose(&mut self, error: Error) -> Result<(), Error> {
+    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
         match error {
             Error::Truncated { .. } => self.progressing = true,
-            Error::Lost(Loss::Absent) if self.progressing => self.lost = true,
+            Error::Lost(Loss::MissingReply) if self.progressing => self.lost = true,
             _ if self.errors == MAX_ERRORS => self.lost = true,
             // If the kernel had no memory for the next part, it tries again when something is
             // received: the answer to any request.
-            Error::Lost(Loss::Absent) => {
+            Error::Lost(Loss::MissingReply) => {
                 self.errors += 1;
                 self.lost = self.socket.send(self.probe).is_err();
             }

@@ -66,9 +66,9 @@ impl Endpoint {
         match self {
             // Neli's own receive function does not report the sender.
             Self::Kernel(socket) => {
-                let mut room = [IoSliceMut::new(buffer)];
+                let mut iov = [IoSliceMut::new(buffer)];
                 let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
-                let received = recvmsg::<NetlinkAddr>(socket.as_raw_fd(), &mut room, None, flags)?;
+                let received = recvmsg::<NetlinkAddr>(socket.as_raw_fd(), &mut iov, None, flags)?;
                 Ok(Received {
                     length: received.bytes,
                     sender: received.address.map_or(u32::MAX, |sender| sender.pid()),
@@ -445,7 +445,7 @@ impl Socket {
     /// Receives one datagram of an answer and returns its length.
     ///
     /// This never waits: the kernel queues an answer, or the next part of one, before the caller asks
-    /// for it. If nothing is queued, it is lost ([`Loss::Absent`]).
+    /// for it. If nothing is queued, it is lost ([`Loss::MissingReply`]).
     ///
     /// # Errors
     /// The errors of [`try_receive`](Self::try_receive), and [`Error::Lost`] when nothing is queued.
@@ -453,7 +453,7 @@ impl Socket {
     pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Error> {
         match self.try_receive(buffer)? {
             Some(length) => Ok(length),
-            None => Err(Error::Lost(Loss::Absent)),
+            None => Err(Error::Lost(Loss::MissingReply)),
         }
     }
 

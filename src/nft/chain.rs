@@ -103,7 +103,7 @@ object! {
         /// Flags.
         NFTA_CHAIN_FLAGS => flags: ChainFlags,
         /// Number of the chain's rules plus references to it, set by the kernel.
-        NFTA_CHAIN_USE => references: u32 [given],
+        NFTA_CHAIN_USE => references: u32 [kernel_set],
         /// Number by which rules of the same batch can refer to the chain.
         NFTA_CHAIN_ID => id: u32 [written],
         /// Data stored by user space, opaque to the kernel.

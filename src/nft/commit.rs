@@ -4,14 +4,14 @@ use std::fmt;
 
 use bstr::BString;
 
-use super::committed::{Committed, EchoIntake};
+use super::committed::{Committed, EchoCollector};
 use super::connection::Connection;
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, missing_feature};
 use super::generation::{Generation, Origin};
 use super::transaction::{END, Echo, Transaction};
 use crate::errno::Errno;
-use crate::netlink::{self, BatchReplies, DatagramReceiver, Loss, Message, Rejection, Verdict};
+use crate::netlink::{self, BatchReplies, BatchStatus, DatagramReceiver, Loss, Message, Rejection};
 
 /// State of the ruleset after a failed commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl Connection {
     }
 
     fn commit_with_echo(&mut self, transaction: &Transaction) -> Result<Committed, CommitError> {
-        let mut echoes = EchoIntake::new(self.port());
+        let mut echoes = EchoCollector::new(self.port());
         self.send_batch_retrying(transaction, Batch::Whole, Some(&mut echoes))?;
         Ok(echoes.finish(transaction))
     }
@@ -300,7 +300,7 @@ impl Connection {
         &mut self,
         transaction: &Transaction,
         batch: Batch,
-        mut echoes: Option<&mut EchoIntake>,
+        mut echoes: Option<&mut EchoCollector>,
     ) -> Result<(), CommitError> {
         let mut attempts = self.retry.begin();
         let batch = if self.check_only {
@@ -333,7 +333,7 @@ impl Connection {
         &mut self,
         transaction: &Transaction,
         batch: Batch,
-        mut echoes: Option<&mut EchoIntake>,
+        mut echoes: Option<&mut EchoCollector>,
     ) -> Result<(), CommitError> {
         if transaction.is_empty() {
             return Ok(());
@@ -378,8 +378,10 @@ impl Connection {
             .len()
             .saturating_mul(REPORT_SIZE)
             .min(MAX_REPORTS_SIZE);
-        let room = echoes.as_ref().map_or(0, |_| EchoIntake::room(transaction));
-        self.socket.reserve_receive(reports.max(room));
+        let space = echoes
+            .as_ref()
+            .map_or(0, |_| EchoCollector::space(transaction));
+        self.socket.reserve_receive(reports.max(space));
         // To be compared if the reply is lost.
         let before = match transaction.expected_generation() {
             Some(generation) => generation,
@@ -407,23 +409,23 @@ impl Connection {
             self.acknowledges_ends = Some(true);
         }
         let replies = replies.finish();
-        let outcome = match replies.verdict {
-            Verdict::Applied => return Ok(()),
-            Verdict::Rejected => Outcome::NothingApplied,
+        let outcome = match replies.status {
+            BatchStatus::Applied => return Ok(()),
+            BatchStatus::Rejected => Outcome::NothingApplied,
             // The end was not sent, and no operation failed.
-            Verdict::Acknowledged if batch == Batch::WithoutEnd => return Ok(()),
-            Verdict::Acknowledged | Verdict::Unknown => match self.generation() {
+            BatchStatus::Acknowledged if batch == Batch::WithoutEnd => return Ok(()),
+            BatchStatus::Acknowledged | BatchStatus::Unknown => match self.generation() {
                 // Every commit that changes something increments the generation.
-                Ok(now) if now == before => match replies.verdict {
-                    Verdict::Acknowledged if !self.acknowledges_ends() => return Ok(()),
+                Ok(now) if now == before => match replies.status {
+                    BatchStatus::Acknowledged if !self.acknowledges_ends() => return Ok(()),
                     _ => Outcome::NothingApplied,
                 },
-                Ok(_) if replies.verdict == Verdict::Acknowledged => return Ok(()),
+                Ok(_) if replies.status == BatchStatus::Acknowledged => return Ok(()),
                 _ => Outcome::Unknown,
             },
         };
         if first_error.is_none() && replies.rejections.is_empty() {
-            first_error = Some(netlink::Error::Lost(Loss::Absent));
+            first_error = Some(netlink::Error::Lost(Loss::MissingReply));
         }
         Err(CommitError {
             outcome,
@@ -437,11 +439,11 @@ impl Connection {
     /// Discards queued replies to earlier requests that failed midway; their sequence numbers do not belong to the
     /// batch.
     fn discard_replies(&mut self) {
-        let mut queued = DiscardIntake {
+        let mut queued = DiscardReceiver {
             buffer: &mut self.buffer,
             empty: false,
         };
-        let _ = self.socket.take_in(&mut queued);
+        let _ = self.socket.receive_all(&mut queued);
     }
 
     /// Reads the replies to a batch, which are all queued when sending returns. Returns the replies and the first
@@ -449,9 +451,9 @@ impl Connection {
     fn replies(
         &mut self,
         transaction: &Transaction,
-        echoes: Option<&mut EchoIntake>,
+        echoes: Option<&mut EchoCollector>,
     ) -> (BatchReplies, Option<netlink::Error>) {
-        let mut verdicts = ReplyIntake {
+        let mut receiver = BatchReplyReceiver {
             buffer: &mut self.buffer,
             echoes,
             replies: BatchReplies::new(transaction.sequences()),
@@ -459,8 +461,8 @@ impl Connection {
             errors: 0,
             ended: false,
         };
-        let taken = self.socket.take_in(&mut verdicts);
-        let (replies, first_error) = (verdicts.replies, verdicts.first_error);
+        let taken = self.socket.receive_all(&mut receiver);
+        let (replies, first_error) = (receiver.replies, receiver.first_error);
         (replies, first_error.or(taken.err()))
     }
 
@@ -482,10 +484,10 @@ impl Connection {
 }
 
 /// Receives the replies to a batch.
-struct ReplyIntake<'c> {
+struct BatchReplyReceiver<'c> {
     buffer: &'c mut [u8],
     replies: BatchReplies,
-    echoes: Option<&'c mut EchoIntake>,
+    echoes: Option<&'c mut EchoCollector>,
     /// The first error.
     first_error: Option<netlink::Error>,
     errors: u32,
@@ -493,12 +495,12 @@ struct ReplyIntake<'c> {
     ended: bool,
 }
 
-impl DatagramReceiver for ReplyIntake<'_> {
+impl DatagramReceiver for BatchReplyReceiver<'_> {
     fn is_complete(&self) -> bool {
         self.ended || self.replies.complete()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], netlink::Error> {
+    fn space(&mut self) -> Result<&mut [u8], netlink::Error> {
         Ok(self.buffer)
     }
 
@@ -507,10 +509,10 @@ impl DatagramReceiver for ReplyIntake<'_> {
         let accepted = self.replies.accept(datagram);
         if let Some(echoes) = &mut self.echoes {
             if echoes.accept(datagram) {
-                self.replies.tell();
+                self.replies.record_echo();
             }
             if accepted.is_err() {
-                echoes.lose();
+                echoes.record_loss();
             }
         }
         if let Err(malformed) = accepted {
@@ -519,15 +521,15 @@ impl DatagramReceiver for ReplyIntake<'_> {
         Ok(())
     }
 
-    fn lose(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
+    fn record_loss(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
         match error {
             // All replies are already queued, so an empty queue means that no more will come.
-            netlink::Error::Lost(Loss::Absent) => self.ended = true,
+            netlink::Error::Lost(Loss::MissingReply) => self.ended = true,
             // The decisive reply may still be queued.
             error => {
-                self.replies.lose();
+                self.replies.record_loss();
                 if let Some(echoes) = &mut self.echoes {
-                    echoes.lose();
+                    echoes.record_loss();
                 }
                 self.first_error.get_or_insert(error);
                 self.errors += 1;
@@ -539,17 +541,17 @@ impl DatagramReceiver for ReplyIntake<'_> {
 }
 
 /// Discards everything that is queued.
-struct DiscardIntake<'c> {
+struct DiscardReceiver<'c> {
     buffer: &'c mut [u8],
     empty: bool,
 }
 
-impl DatagramReceiver for DiscardIntake<'_> {
+impl DatagramReceiver for DiscardReceiver<'_> {
     fn is_complete(&self) -> bool {
         self.empty
     }
 
-    fn room(&mut self) -> Result<&mut [u8], netlink::Error> {
+    fn space(&mut self) -> Result<&mut [u8], netlink::Error> {
         Ok(self.buffer)
     }
 
@@ -557,11 +559,11 @@ impl DatagramReceiver for DiscardIntake<'_> {
         Ok(())
     }
 
-    fn lose(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
+    fn record_loss(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
         // An error of the socket itself is not about the replies either.
         self.empty = matches!(
             error,
-            netlink::Error::Lost(Loss::Absent) | netlink::Error::Receive { .. }
+            netlink::Error::Lost(Loss::MissingReply) | netlink::Error::Receive { .. }
         );
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Committed {
     /// Whether a notified change is this transaction.
     ///
     /// Kernels before 5.14 have no numbers for network namespaces. There, only changes from a monitor opened
-    /// [beside](super::live::MonitorOptions::open_beside) the committing connection can be recognized.
+    /// [beside](super::live::MonitorOptions::open_in_namespace_of) the committing connection can be recognized.
     #[must_use]
     pub fn made(&self, change: &Change) -> bool {
         self.generation == Some(change.generation())
@@ -132,7 +132,7 @@ impl fmt::Debug for Committed {
 
 /// Collects the kernel's echo to the sender of a batch.
 #[derive(Debug)]
-pub(super) struct EchoIntake {
+pub(super) struct EchoCollector {
     /// The sender's netlink port.
     port: u32,
     /// A generation before the batch.
@@ -145,7 +145,7 @@ pub(super) struct EchoIntake {
     is_lossy: bool,
 }
 
-impl EchoIntake {
+impl EchoCollector {
     pub(super) const fn new(port: u32) -> Self {
         Self {
             port,
@@ -168,7 +168,7 @@ impl EchoIntake {
     }
 
     /// Returns the size of the receive buffer that the echo needs.
-    pub(super) fn room(transaction: &Transaction) -> usize {
+    pub(super) fn space(transaction: &Transaction) -> usize {
         // The kernel lists objects with more attributes than requested, and counts its own overhead against the buffer.
         let more = transaction.len().saturating_mul(EXTRA_PER_OBJECT);
         transaction.byte_length().saturating_add(more).min(MAX_ROOM)
@@ -220,7 +220,7 @@ impl EchoIntake {
     }
 
     /// Records that something was lost.
-    pub(super) const fn lose(&mut self) {
+    pub(super) const fn record_loss(&mut self) {
         self.is_lossy = true;
     }
 

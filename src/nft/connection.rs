@@ -16,7 +16,8 @@ use super::object::Listed;
 use super::watch;
 use crate::Retry;
 use crate::netlink::{
-    Answer, Dump, Error, Message, MessageWriter, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
+    Dump, Error, Message, MessageWriter, NextDatagram, NfGenMsg, ObjectReply, RECEIVE_BUFFER,
+    Socket,
 };
 use crate::retry::impl_retry;
 
@@ -183,8 +184,8 @@ impl Connection {
     /// Receives a datagram into the buffer.
     #[inline]
     pub(super) fn receive(&mut self) -> Result<usize, Error> {
-        let mut next = Next::new(&mut self.buffer);
-        self.socket.take_in(&mut next)?;
+        let mut next = NextDatagram::new(&mut self.buffer);
+        self.socket.receive_all(&mut next)?;
         Ok(next.length())
     }
 
@@ -385,8 +386,8 @@ impl Connection {
         sequence: u32,
         absent: &[i32],
     ) -> Result<Option<(usize, usize)>, Error> {
-        let mut answer = Answer::new(&mut self.buffer, request, sequence, absent);
-        self.socket.take_in(&mut answer)?;
+        let mut answer = ObjectReply::new(&mut self.buffer, request, sequence, absent);
+        self.socket.receive_all(&mut answer)?;
         Ok(answer.found())
     }
 

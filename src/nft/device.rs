@@ -119,8 +119,8 @@ impl<'a> Iterator for DeviceIter<'a> {
         let attribute = self.0.next()?.ok()?; // the constructors accept only valid attributes
         let payload = attribute.payload;
         Some(match attribute.kind {
-            NFTA_DEVICE_NAME => Device::Name(Name::keep(payload)?),
-            NFTA_DEVICE_PREFIX => Device::Prefix(Name::keep(payload)?),
+            NFTA_DEVICE_NAME => Device::Name(Name::parse_payload(payload)?),
+            NFTA_DEVICE_PREFIX => Device::Prefix(Name::parse_payload(payload)?),
             kind => Device::Unknown { kind, payload },
         })
     }

@@ -64,7 +64,7 @@ attributes! {
         /// Timeout, if it differs from the set's.
         NFTA_SET_ELEM_TIMEOUT => timeout: Milliseconds,
         /// Time left until the timeout.
-        NFTA_SET_ELEM_EXPIRATION => expiration: Milliseconds [passing],
+        NFTA_SET_ELEM_EXPIRATION => expiration: Milliseconds [volatile],
         /// The key, or the first key of a range.
         NFTA_SET_ELEM_KEY => key: Data<'a> [identity],
         /// The last key of a range of concatenations.
@@ -395,21 +395,21 @@ impl<'a> Iterator for ElementIter<'a> {
 }
 
 impl<'a> Field<'a> for ElementList<'a> {
-    type Kept = &'a [u8];
+    type Parsed = &'a [u8];
     type View = ElementIter<'a>;
     type Static = ElementList<'static>;
 
     #[inline(always)]
-    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
+    fn parse_payload(payload: &'a [u8]) -> Option<&'a [u8]> {
         Some(payload) // the iterator reports malformed elements
     }
     #[inline(always)]
-    fn view(kept: &'a [u8]) -> ElementIter<'a> {
-        ElementIter(Attributes::new(kept))
+    fn view(parsed: &'a [u8]) -> ElementIter<'a> {
+        ElementIter(Attributes::new(parsed))
     }
-    fn value(kept: &'a [u8]) -> Self {
-        match Padded::Elements.without_padding(kept) {
-            None => Self::of_bytes(kept),
+    fn value(parsed: &'a [u8]) -> Self {
+        match Padded::Elements.without_padding(parsed) {
+            None => Self::of_bytes(parsed),
             Some(bytes) => Self {
                 bytes: bytes.into(),
                 error: None,

@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_LIST_ELEMENTS,
 };
 
-use super::declare::{Field, Known, Note, noted};
+use super::declare::{AttributeNotes, Field, Note, noted};
 use super::element::{Element, ElementRef, Elements};
 use super::expr::{Expressions, ObjectType};
 use super::name::{Bytes, Name};
@@ -62,7 +62,7 @@ impl Operation {
 /// The description of a kind of object: its messages, its attributes' notes, and their names.
 struct Kind {
     messages: Messages,
-    known: &'static [Known],
+    known: &'static [AttributeNotes],
     attributes: &'static [(u16, &'static str)],
 }
 
@@ -84,7 +84,7 @@ impl Kind {
     const fn described<T: Written>() -> Self {
         Self {
             messages: T::MESSAGES,
-            known: T::KNOWN,
+            known: T::ATTRIBUTE_NOTES,
             attributes: T::NAMES,
         }
     }
@@ -92,7 +92,7 @@ impl Kind {
     /// Returns the attributes that name an object, outermost first.
     fn path(&self) -> impl Iterator<Item = u16> {
         const NAMES: [Note; 4] = [Note::table, Note::chain, Note::set, Note::name];
-        let names = |(_, notes): &&Known| notes.iter().any(|note| NAMES.contains(note));
+        let names = |(_, notes): &&AttributeNotes| notes.iter().any(|note| NAMES.contains(note));
         self.known.iter().filter(names).map(|(kind, _)| *kind)
     }
 
@@ -149,7 +149,7 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
     let path = kind
         .path()
         .filter_map(|attribute| attributes.clone().find(attribute))
-        .filter_map(Name::keep)
+        .filter_map(Name::parse_payload)
         .map(BString::from)
         .collect::<Vec<_>>();
     let handle = noted(kind.known, Note::handle)

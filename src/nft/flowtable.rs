@@ -53,7 +53,7 @@ object! {
         /// Handle, assigned by the kernel.
         NFTA_FLOWTABLE_HANDLE => handle: u64 [required, handle],
         /// Number of rules that refer to it, set by the kernel.
-        NFTA_FLOWTABLE_USE => references: u32 [given],
+        NFTA_FLOWTABLE_USE => references: u32 [kernel_set],
         /// Flags.
         NFTA_FLOWTABLE_FLAGS => flags: FlowtableFlags,
         /// Attachment to hook and devices.

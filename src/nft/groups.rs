@@ -26,11 +26,11 @@ use crate::netlink::Message;
 /// # fn main() -> Result<(), chainwright::Error> {
 /// # chainwright_testing::Sandbox::new()?.run(|| {
 /// use chainwright::nft::expr::Immediate;
-/// use chainwright::nft::{Chain, Connection, Family, Groups, Rule, Table, Transaction};
+/// use chainwright::nft::{Chain, Connection, Family, TransactionGroups, Rule, Table, Transaction};
 ///
 /// let mut base = Transaction::new();
 /// base.add(&Table::new(Family::INET, "proxy"))?;
-/// let mut groups = Groups::new();
+/// let mut groups = TransactionGroups::new();
 /// groups.add("base", base);
 /// for (service, target) in [("web", "pods"), ("mail", "none"), ("dns", "pods")] {
 ///     let mut tx = Transaction::new();
@@ -53,18 +53,18 @@ use crate::netlink::Message;
 /// earlier one is skipped, so is this one, with [`caused_by`](SetAside::caused_by) naming it. The ids of sets, chains
 /// and rules within a transaction are local to each group, so groups can be written independently.
 #[derive(Debug, Clone)]
-pub struct Groups<K> {
+pub struct TransactionGroups<K> {
     groups: Vec<(K, Transaction)>,
     expected: Option<Generation>,
 }
 
-impl<K> Default for Groups<K> {
+impl<K> Default for TransactionGroups<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K> Groups<K> {
+impl<K> TransactionGroups<K> {
     /// Creates an empty list of groups.
     #[must_use]
     pub const fn new() -> Self {
@@ -105,7 +105,7 @@ impl<K> Groups<K> {
     }
 }
 
-/// The result of committing [`Groups`].
+/// The result of committing [`TransactionGroups`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "some groups may have been set aside"]
 pub struct CommittedGroups<'g, K> {
@@ -150,7 +150,7 @@ impl Connection {
     /// operations count through all groups that were sent.
     pub fn commit_groups<'g, K>(
         &mut self,
-        groups: &'g Groups<K>,
+        groups: &'g TransactionGroups<K>,
     ) -> Result<CommittedGroups<'g, K>, CommitError> {
         commit(groups, |tx, attempt| match attempt {
             Attempt::Check => self.check(tx).map(|()| None),
@@ -161,14 +161,14 @@ impl Connection {
 
 impl Guard {
     /// Like [`Connection::commit_groups`], if the tables are unchanged since they were read. The generation
-    /// [expected](Groups::expect_generation) by the groups is ignored in favour of the guard's own.
+    /// [expected](TransactionGroups::expect_generation) by the groups is ignored in favour of the guard's own.
     ///
     /// # Errors
     /// Same as [`Connection::commit_groups`] and [`commit`](Self::commit).
     pub fn commit_groups<'g, K>(
         &mut self,
         connection: &mut Connection,
-        groups: &'g Groups<K>,
+        groups: &'g TransactionGroups<K>,
     ) -> Result<CommittedGroups<'g, K>, CommitError> {
         commit(groups, |tx, attempt| match attempt {
             Attempt::Check => self.check(connection, tx).map(|()| None),
@@ -195,7 +195,7 @@ struct Group {
 }
 
 fn commit<K>(
-    groups: &Groups<K>,
+    groups: &TransactionGroups<K>,
     mut send: impl FnMut(&mut Transaction, Attempt) -> Result<Option<Generation>, CommitError>,
 ) -> Result<CommittedGroups<'_, K>, CommitError> {
     let mut states = vec![Group::default(); groups.len()];
@@ -245,7 +245,7 @@ fn commit<K>(
 }
 
 /// Joins the remaining groups into one transaction; also returns the group of each of its operations.
-fn join<K>(groups: &Groups<K>, states: &[Group]) -> (Transaction, Vec<usize>) {
+fn join<K>(groups: &TransactionGroups<K>, states: &[Group]) -> (Transaction, Vec<usize>) {
     let bytes = groups.iter().map(|(_, tx)| tx.byte_length()).sum();
     let mut joined = Transaction::with_capacity(bytes);
     let mut numbers = IdAllocator::default();
@@ -264,7 +264,7 @@ fn join<K>(groups: &Groups<K>, states: &[Group]) -> (Transaction, Vec<usize>) {
 
 /// Returns the rejected operations by group.
 fn by_group<K>(
-    groups: &Groups<K>,
+    groups: &TransactionGroups<K>,
     states: &[Group],
     of: &[usize],
     error: &CommitError,
@@ -340,7 +340,7 @@ fn unused(transaction: &Transaction) -> Vec<Operation> {
 }
 
 fn outcome<K>(
-    groups: &Groups<K>,
+    groups: &TransactionGroups<K>,
     states: Vec<Group>,
     generation: Option<Generation>,
     attempts: u32,

@@ -35,7 +35,7 @@ const MAX_SENDS: usize = 1024;
 ///
 /// A dump during which others commit ends in [`Interrupted`](Error::Interrupted). If the kernel itself applied
 /// the dump's filter (rules of a table or chain, elements of a set), the dump is still complete if the guard
-/// [holds](Self::holds) afterwards.
+/// [unchanged](Self::is_unchanged) afterwards.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +60,7 @@ const MAX_SENDS: usize = 1024;
 /// guard.commit(&mut nft, &mut tx)?;
 ///
 /// // The guarded table changed: this guard commits nothing more.
-/// assert!(!guard.holds(&mut nft)?);
+/// assert!(!guard.is_unchanged(&mut nft)?);
 /// assert!(guard.commit(&mut nft, &mut tx).unwrap_err().generation_moved());
 /// # Ok(()) })??;
 /// # Ok(())
@@ -134,7 +134,7 @@ impl Guard {
     ///
     /// # Errors
     /// The errors of a request.
-    pub fn holds(&mut self, connection: &mut Connection) -> Result<bool, Error> {
+    pub fn is_unchanged(&mut self, connection: &mut Connection) -> Result<bool, Error> {
         let now = connection.generation()?;
         if now != self.generation && !self.broken {
             let watch = self.watch.as_mut();

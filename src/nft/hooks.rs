@@ -372,7 +372,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn functions_are_read_as_the_kernel_sends_them() {
+    fn hook_functions_are_decoded() {
         let mut nft = recorded_kernel(false);
         let functions = nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap();
         let priorities: Vec<i32> = functions.iter().map(|each| each.priority).collect();

@@ -121,7 +121,7 @@ impl Filter<'_> {
             None => true,
             Some(wanted) => Attributes::new(attributes)
                 .find(kind)
-                .and_then(Name::keep)
+                .and_then(Name::parse_payload)
                 .is_some_and(|name| name.as_bytes() == wanted.as_bytes()),
         };
         let is = |kind: Option<u16>, wanted| kind.is_none_or(|kind| is(kind, wanted));
@@ -217,11 +217,12 @@ impl<'c, T: Listed> Listing<'c, T> {
                 self.unread = Unread::of(self.connection.receive()?);
             }
             let mut messages = self.unread.messages(&self.connection.buffer);
-            let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
+            let (dump, filter, request_kind) = (&mut self.dump, &self.filter, self.message);
             let generations = &mut self.generations;
             let result = messages.by_ref().try_for_each(|message| {
                 let message = message?;
-                if !dump.is_expected(&message) && !asked_for::<T>(dump, filter, asked, message.raw)?
+                if !dump.is_expected(&message)
+                    && !is_requested::<T>(dump, filter, request_kind, message.raw)?
                 {
                     return Ok(());
                 }
@@ -248,8 +249,10 @@ impl<'c, T: Listed> Listing<'c, T> {
                 self.unread = Unread::of(self.connection.receive()?);
             }
             let (start, message) = self.unread.next(&self.connection.buffer)?;
-            let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
-            if dump.is_expected(&message) || asked_for::<T>(dump, filter, asked, message.raw)? {
+            let (dump, filter, request_kind) = (&mut self.dump, &self.filter, self.message);
+            if dump.is_expected(&message)
+                || is_requested::<T>(dump, filter, request_kind, message.raw)?
+            {
                 if !T::CHANGES_ARE_MARKED {
                     self.generations.see(message.payload);
                 }
@@ -284,10 +287,10 @@ impl Generations {
 /// Whether the message has an object that matches the filter; otherwise it ends the dump or does not
 /// belong to it. Takes the message's bytes, so that the caller need not store a `Message` in memory.
 #[cold]
-fn asked_for<T: Listed>(
+fn is_requested<T: Listed>(
     dump: &mut Dump,
     filter: &Filter<'_>,
-    asked: u8,
+    request_kind: u8,
     message: &[u8],
 ) -> Result<bool, Error> {
     let item = match dump.accept(Message::first(message)?) {
@@ -296,7 +299,7 @@ fn asked_for<T: Listed>(
         {
             return Ok(false); // the dump has ended
         }
-        item => item.map_err(|error| explain_request(error, asked))?,
+        item => item.map_err(|error| explain_request(error, request_kind))?,
     };
     match item {
         DumpItem::Object(_) if filter.is_exact::<T>() => Ok(true),

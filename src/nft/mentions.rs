@@ -175,7 +175,7 @@ fn text(payload: &[u8]) -> &BStr {
 fn visit_attributes<'m>(
     bytes: &'m [u8],
     start: usize,
-    known: &[(u16, Meaning)],
+    meanings: &[(u16, Meaning)],
     visit: &mut dyn FnMut(usize, MessageItem<'m>),
 ) {
     let mut attributes = Attributes::new(bytes);
@@ -184,13 +184,13 @@ fn visit_attributes<'m>(
         let Some(Ok(attribute)) = attributes.next() else {
             return;
         };
-        let Some((_, holds)) = known.iter().find(|(kind, _)| *kind == attribute.kind) else {
+        let Some((_, meaning)) = meanings.iter().find(|(kind, _)| *kind == attribute.kind) else {
             continue;
         };
         let payload = attribute.payload;
         let at = at + attribute.raw.len().min(4);
         let number = u32::decode(payload);
-        match (holds, number) {
+        match (meaning, number) {
             (Meaning::Definition(sort), Some(number)) => {
                 visit(at, MessageItem::Definition(*sort, number))
             }
@@ -199,16 +199,16 @@ fn visit_attributes<'m>(
             }
             (Meaning::Definition(_) | Meaning::Reference(_), None) => {}
             (Meaning::Name(named), _) => visit(at, MessageItem::Name(*named, text(payload))),
-            (Meaning::Attributes(known), _) => visit_attributes(payload, at, known, visit),
+            (Meaning::Attributes(meanings), _) => visit_attributes(payload, at, meanings, visit),
             (Meaning::Expression | Meaning::Inner, _) => {
                 // The kernel rejects an expression without a name too.
                 let Ok(expression) = ExpressionRef::read(payload, &[]) else {
                     continue;
                 };
-                let known = of_expression(expression.name);
+                let meanings = of_expression(expression.name);
                 visit(at, MessageItem::Expression(expression));
-                if let Meaning::Expression = holds {
-                    let data = [(NFTA_EXPR_DATA, Meaning::Attributes(known))];
+                if let Meaning::Expression = meaning {
+                    let data = [(NFTA_EXPR_DATA, Meaning::Attributes(meanings))];
                     visit_attributes(payload, at, &data, visit);
                 }
             }

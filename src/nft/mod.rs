@@ -10,7 +10,7 @@
 //! | change the ruleset atomically | [`Transaction`], [`Connection::commit`] |
 //! | get the results of a transaction: its generation, handles, names | [`Connection::commit_echo`] |
 //! | check in advance for features that this kernel lacks | [`Connection::preflight`], [`Connection::check`] |
-//! | commit independent parts, and skip those that the kernel rejects | [`Groups`] |
+//! | commit independent parts, and skip those that the kernel rejects | [`TransactionGroups`] |
 //! | read some tables and change them, despite commits to other tables | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
@@ -123,7 +123,7 @@ pub use family::Family;
 pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
-pub use groups::{CommittedGroups, Groups, SkippedGroup};
+pub use groups::{CommittedGroups, SkippedGroup, TransactionGroups};
 pub use guard::Guard;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -147,10 +147,10 @@ pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
-pub use snapshot::{Change, ChangeType, Diff, DiffOptions, Words};
+pub use snapshot::{Change, ChangeType, Diff, DiffOptions, ObjectFormatter};
 pub use snapshot::{
-    Contents, ElementsOf, MissingElements, MissingRules, NotOwned, Part, PartialSnapshot, Plan,
-    PlanOptions, Replaced, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotOptions,
+    ElementFilter, MissingElements, MissingRules, NotOwned, ObjectCounts, Part, PartialSnapshot,
+    Plan, PlanOptions, Replaced, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotOptions,
     SnapshotSet, SnapshotTable, WriteError,
 };
 #[doc(hidden)]

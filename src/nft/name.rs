@@ -195,14 +195,14 @@ mod serial {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{BString, ByteSlice, Bytes, Name};
-    use crate::netlink::{LONGEST_CONTEXT, MessageErrorKind};
+    use crate::netlink::{MAX_CONTEXT_LENGTH, MessageErrorKind};
 
     /// Serializes as a string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`). A
     /// string that the kernel would not accept as a name is an error.
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            if let Some(misfit) = MessageErrorKind::of_name(self, LONGEST_CONTEXT) {
-                return Err(serde::ser::Error::custom(misfit));
+            if let Some(error_kind) = MessageErrorKind::of_name(self, MAX_CONTEXT_LENGTH) {
+                return Err(serde::ser::Error::custom(error_kind));
             }
             match self.to_str() {
                 Ok(name) if !name.contains('\\') => serializer.serialize_str(name),
@@ -218,9 +218,9 @@ mod serial {
                 true => BString::from(Vec::unescape_bytes(&text)).into(),
                 false => text.into(),
             };
-            match MessageErrorKind::of_name(&name, LONGEST_CONTEXT) {
+            match MessageErrorKind::of_name(&name, MAX_CONTEXT_LENGTH) {
                 None => Ok(name),
-                Some(misfit) => Err(D::Error::custom(misfit)),
+                Some(error_kind) => Err(D::Error::custom(error_kind)),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Traits shared by all objects: the messages that create, get, delete and list them.
 
 use super::Family;
-use super::declare::{Known, Note, noted};
+use super::declare::{AttributeNotes, Note, noted};
 use crate::netlink::{Malformed, MessageWriter};
 
 /// The message types for one kind of object, `NFT_MSG_*` without the subsystem.
@@ -35,7 +35,7 @@ pub trait Written {
     const MESSAGES: Messages;
     /// The notes of its attributes.
     #[allow(private_interfaces, reason = "nobody outside can name the trait")]
-    const KNOWN: &'static [Known];
+    const ATTRIBUTE_NOTES: &'static [AttributeNotes];
     /// The names of its attributes.
     const NAMES: &'static [(u16, &'static str)];
 
@@ -67,11 +67,11 @@ pub trait Listed: Written {
     const CHANGES_ARE_MARKED: bool = true;
 
     /// Type of the attribute with the name of the object's table.
-    const TABLE: Option<u16> = noted(Self::KNOWN, Note::table);
+    const TABLE: Option<u16> = noted(Self::ATTRIBUTE_NOTES, Note::table);
     /// Type of the attribute with the name of its chain, if any.
-    const CHAIN: Option<u16> = noted(Self::KNOWN, Note::chain);
+    const CHAIN: Option<u16> = noted(Self::ATTRIBUTE_NOTES, Note::chain);
     /// Type of the attribute with the name of its set, if any.
-    const SET: Option<u16> = noted(Self::KNOWN, Note::set);
+    const SET: Option<u16> = noted(Self::ATTRIBUTE_NOTES, Note::set);
 
     /// Parses the payload of one message of a listing.
     ///
@@ -99,7 +99,7 @@ macro_rules! written {
                 ordered: false $(|| $ordered)?,
             };
             #[allow(private_interfaces, reason = "nobody outside can name the trait")]
-            const KNOWN: &'static [$crate::nft::declare::Known] = $Object::KNOWN;
+            const ATTRIBUTE_NOTES: &'static [$crate::nft::declare::AttributeNotes] = $Object::ATTRIBUTE_NOTES;
             const NAMES: &'static [(u16, &'static str)] = $Object::ATTRIBUTES;
 
             #[inline]

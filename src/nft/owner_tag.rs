@@ -5,7 +5,7 @@ use std::fmt;
 use bstr::{BStr, ByteSlice};
 
 /// Maximum length of a tag in bytes, which leaves room for text in a comment.
-const LONGEST: usize = 63;
+const MAX_LENGTH: usize = 63;
 
 /// Marks objects as owned by one program, in tables shared with others: the tag is in their
 /// [comment](super::userdata), alone or before a colon.
@@ -29,7 +29,7 @@ const LONGEST: usize = 63;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnerTag {
-    bytes: [u8; LONGEST],
+    bytes: [u8; MAX_LENGTH],
     length: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct OwnerTag {
 #[non_exhaustive]
 pub enum OwnerTagError {
     /// It is empty, or longer than 63 bytes.
-    #[error("invalid tag length {length}: a tag has 1 to {LONGEST} bytes")]
+    #[error("invalid tag length {length}: a tag has 1 to {MAX_LENGTH} bytes")]
     Length {
         /// Length in bytes.
         length: usize,
@@ -60,7 +60,7 @@ impl OwnerTag {
     /// [`OwnerTagError`] if the text is not a valid tag.
     pub fn new(text: &str) -> Result<Self, OwnerTagError> {
         let length = text.len();
-        if length == 0 || length > LONGEST {
+        if length == 0 || length > MAX_LENGTH {
             return Err(OwnerTagError::Length { length });
         }
         let last = text.trim_end().len();
@@ -71,7 +71,7 @@ impl OwnerTag {
         if let Some((offset, character)) = text.char_indices().find(is_odd) {
             return Err(OwnerTagError::Character { character, offset });
         }
-        let mut bytes = [0; LONGEST];
+        let mut bytes = [0; MAX_LENGTH];
         bytes[..length].copy_from_slice(text.as_bytes());
         Ok(Self { bytes, length })
     }

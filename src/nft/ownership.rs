@@ -67,12 +67,12 @@ impl Connection {
 
     fn own_once(&mut self, family: Family, name: &Name<'_>) -> Result<Ownership, Error> {
         let generation = self.generation()?;
-        let there = self.table(family, name)?;
-        let there = there.map(|table| (table.flags().unwrap_or_default(), table.owner()));
+        let existing = self.table(family, name)?;
+        let existing = existing.map(|table| (table.flags().unwrap_or_default(), table.owner()));
         let mut table = Table::new(family, name);
         let mut tx = Transaction::new();
         tx.expect_generation(generation);
-        let flags = match there {
+        let flags = match existing {
             Some((flags, owner)) if owner == Some(self.port()) => {
                 return Ok(match flags.contains(TableFlags::PERSIST) {
                     true => Ownership::Owned,

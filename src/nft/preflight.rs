@@ -356,7 +356,7 @@ impl Requirements {
         match message.kind as u8 {
             NFT_MSG_NEWCHAIN => {
                 find(NFTA_CHAIN_HOOK)?;
-                let chain_type = Name::keep(find(NFTA_CHAIN_TYPE)?)?.to_owned();
+                let chain_type = Name::parse_payload(find(NFTA_CHAIN_TYPE)?)?.to_owned();
                 self.add(index, Requirement::ChainType(family, chain_type));
             }
             NFT_MSG_NEWOBJ => {

@@ -112,14 +112,14 @@ struct Answer {
     /// The type of the request's first message.
     request: u16,
     /// Number of requests of that type so far.
-    asked: usize,
+    request_count: usize,
     /// Number of operations in the request.
     operations: usize,
     datagram: Vec<u8>,
 }
 
 impl Answer {
-    fn whole(self) -> Vec<Reply> {
+    fn unchanged(self) -> Vec<Reply> {
         vec![Reply::Datagram(self.datagram)]
     }
 }
@@ -157,17 +157,17 @@ impl Kernel {
     ) -> Connection {
         let exchanges = recorded();
         let mut number = 0;
-        let mut asked = std::collections::HashMap::new();
+        let mut request_count = std::collections::HashMap::new();
         let replay = Replay::new(move |request: &[u8]| {
             let kind = u16_at(request, KIND);
-            let times = asked.entry(kind).or_insert(0);
+            let times = request_count.entry(kind).or_insert(0);
             *times += 1;
             let mut replies = Vec::new();
             for datagram in self.answer(&exchanges, request) {
                 replies.extend(fault_for(Answer {
                     number,
                     request: kind,
-                    asked: *times,
+                    request_count: *times,
                     operations: operations(request),
                     datagram,
                 }));
@@ -226,7 +226,7 @@ impl Kernel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// It is missing.
-    Absent,
+    MissingReply,
     /// The kernel had no room for it, and reports that.
     NoRoom,
     /// It follows a report that something else was dropped.
@@ -245,9 +245,9 @@ impl Fault {
     fn apply(self, answer: Answer) -> Vec<Reply> {
         let mut datagram = answer.datagram.clone();
         match self {
-            Self::Absent => Vec::new(),
+            Self::MissingReply => Vec::new(),
             Self::NoRoom => vec![Reply::Error(libc::ENOBUFS)],
-            Self::AfterLoss => [vec![Reply::Error(libc::ENOBUFS)], answer.whole()].concat(),
+            Self::AfterLoss => [vec![Reply::Error(libc::ENOBUFS)], answer.unchanged()].concat(),
             Self::Overrun => {
                 vec![Reply::Datagram(bare(
                     NLMSG_OVERRUN,
@@ -269,7 +269,7 @@ impl Fault {
                 }
                 let strays = [object, bare(NLMSG_DONE, NLM_F_MULTI, earlier)];
                 let strays = strays.into_iter().map(Reply::Datagram);
-                strays.chain(answer.whole()).collect()
+                strays.chain(answer.unchanged()).collect()
             }
             Self::Cut => {
                 datagram.resize(RECEIVE_BUFFER + 4, 0);
@@ -280,10 +280,10 @@ impl Fault {
 }
 
 /// Returns a connection to a kernel whose reply with this number has this fault, once.
-fn with_fault(place: usize, fault: Fault) -> Connection {
-    Kernel::default().connect(move |answer| match answer.number == place {
+fn with_fault(index: usize, fault: Fault) -> Connection {
+    Kernel::default().connect(move |answer| match answer.number == index {
         true => fault.apply(answer),
-        false => answer.whole(),
+        false => answer.unchanged(),
     })
 }
 
@@ -293,7 +293,7 @@ fn a_snapshot_is_read() {
     let counter = datagrams.clone();
     let mut nft = Kernel::default().connect(move |answer| {
         counter.fetch_add(1, Ordering::Relaxed);
-        answer.whole()
+        answer.unchanged()
     });
     let snapshot = nft.snapshot(Scope::all()).unwrap();
     assert_eq!(snapshot.to_string(), PRINTED);
@@ -302,20 +302,20 @@ fn a_snapshot_is_read() {
 }
 
 #[test]
-fn a_snapshot_is_whole_whichever_reply_is_lost() {
-    use Fault::{Absent, AfterLoss, Interrupted, NoRoom, Overrun, StrayReplies};
-    for place in 0..DATAGRAMS {
+fn a_snapshot_is_complete_whichever_reply_is_lost() {
+    use Fault::{AfterLoss, Interrupted, MissingReply, NoRoom, Overrun, StrayReplies};
+    for index in 0..DATAGRAMS {
         for fault in [
-            Absent,
+            MissingReply,
             NoRoom,
             AfterLoss,
             Overrun,
             Interrupted,
             StrayReplies,
         ] {
-            let mut nft = with_fault(place, fault);
+            let mut nft = with_fault(index, fault);
             let snapshot = nft.snapshot(Scope::all()).unwrap();
-            assert_eq!(snapshot.to_string(), PRINTED, "{fault:?} at {place}");
+            assert_eq!(snapshot.to_string(), PRINTED, "{fault:?} at {index}");
             assert_eq!(snapshot.generation().map(Generation::number), Some(2));
         }
     }
@@ -325,13 +325,13 @@ fn a_snapshot_is_whole_whichever_reply_is_lost() {
 fn reading_once_with_a_lost_reply_fails_or_has_no_generation() {
     use Fault::{AfterLoss, Interrupted, NoRoom, Overrun};
     // The first and the last request read the generation, which is retried separately.
-    for place in 1..DATAGRAMS - 1 {
+    for index in 1..DATAGRAMS - 1 {
         for fault in [NoRoom, AfterLoss, Overrun, Interrupted] {
-            let read = with_fault(place, fault).snapshot_once(Scope::all());
+            let read = with_fault(index, fault).snapshot_once(Scope::all());
             match (fault, read) {
                 (Interrupted, Ok(snapshot)) => assert_eq!(snapshot.generation(), None),
                 (NoRoom | AfterLoss | Overrun, Err(Error::Lost(_))) => {}
-                (_, read) => panic!("{fault:?} at {place}: {read:?}"),
+                (_, read) => panic!("{fault:?} at {index}: {read:?}"),
             }
         }
     }
@@ -339,27 +339,27 @@ fn reading_once_with_a_lost_reply_fails_or_has_no_generation() {
 
 #[test]
 fn a_truncated_reply_is_an_error_and_the_next_request_works() {
-    for place in 0..DATAGRAMS {
-        let mut nft = with_fault(place, Fault::Cut);
+    for index in 0..DATAGRAMS {
+        let mut nft = with_fault(index, Fault::Cut);
         match nft.snapshot(Scope::all()) {
             Err(SnapshotError::Netlink(Error::Truncated { length, capacity })) => {
                 assert_eq!((length, capacity), (RECEIVE_BUFFER + 4, RECEIVE_BUFFER));
             }
-            read => panic!("{place}: {read:?}"),
+            read => panic!("{index}: {read:?}"),
         }
         let snapshot = nft.snapshot(Scope::all()).unwrap();
-        assert_eq!(snapshot.to_string(), PRINTED, "{place}");
+        assert_eq!(snapshot.to_string(), PRINTED, "{index}");
     }
 }
 
 #[test]
 fn a_request_is_retried_a_few_times() {
-    for fault in [Fault::Absent, Fault::NoRoom, Fault::Overrun] {
+    for fault in [Fault::MissingReply, Fault::NoRoom, Fault::Overrun] {
         let kernel = Kernel::default();
         let generation_requests = kernel.generation_requests.clone();
-        let mut nft = kernel.connect(move |answer| match answer.asked < MAX_ATTEMPTS {
+        let mut nft = kernel.connect(move |answer| match answer.request_count < MAX_ATTEMPTS {
             true => fault.apply(answer),
-            false => answer.whole(),
+            false => answer.unchanged(),
         });
         assert_eq!(nft.generation().unwrap().number(), 2, "{fault:?}");
         assert_eq!(generation_requests.load(Ordering::Relaxed), MAX_ATTEMPTS);
@@ -369,7 +369,7 @@ fn a_request_is_retried_a_few_times() {
             panic!("{fault:?}: it was answered");
         };
         match fault {
-            Fault::Absent => assert_eq!(loss, Loss::Absent),
+            Fault::MissingReply => assert_eq!(loss, Loss::MissingReply),
             Fault::NoRoom => assert_eq!(loss, Loss::Dropped(crate::Errno::new(libc::ENOBUFS))),
             _ => assert_eq!(loss, Loss::Overrun),
         }
@@ -377,22 +377,22 @@ fn a_request_is_retried_a_few_times() {
 }
 
 #[test]
-fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
-    for place in 0..2 {
-        let mut nft = with_fault(place, Fault::Interrupted);
+fn an_interrupted_listing_keeps_returning_its_error() {
+    for index in 0..2 {
+        let mut nft = with_fault(index, Fault::Interrupted);
         let mut chains = nft.chains(Scope::all()).unwrap();
         assert_eq!(chains.next().unwrap().unwrap().name(), "services");
         assert_eq!(chains.next().unwrap().unwrap().name(), "endpoints");
         assert!(matches!(chains.next(), Err(Error::Interrupted)));
         assert!(matches!(chains.next(), Err(Error::Interrupted)));
 
-        let mut nft = with_fault(place, Fault::Interrupted);
+        let mut nft = with_fault(index, Fault::Interrupted);
         let mut seen = 0;
         let ended = nft.chains(Scope::all()).unwrap().for_each(|_| seen += 1);
         assert!(matches!((ended, seen), (Err(Error::Interrupted), 2)));
 
         // The generation is read first.
-        let mut nft = with_fault(place + 1, Fault::Interrupted);
+        let mut nft = with_fault(index + 1, Fault::Interrupted);
         let mut list = List::<Chain<'_>>::new(Scope::all());
         list.refresh(&mut nft).unwrap();
         assert_eq!(
@@ -477,26 +477,26 @@ fn a_failed_listing_repeats_its_error() {
 #[test]
 fn a_listing_that_lacks_a_reply_is_an_error() {
     for fault in [
-        Fault::Absent,
+        Fault::MissingReply,
         Fault::NoRoom,
         Fault::AfterLoss,
         Fault::Overrun,
     ] {
-        for place in 0..2 {
-            if (fault, place) == (Fault::Absent, 0) {
+        for index in 0..2 {
+            if (fault, index) == (Fault::MissingReply, 0) {
                 continue; // the kernel reports a drop of any but the last
             }
-            let mut nft = with_fault(place, fault);
+            let mut nft = with_fault(index, fault);
             let chains = nft.chains(Scope::all()).unwrap();
             let mut seen = 0;
             let Err(Error::Lost(_)) = chains.for_each(|_| seen += 1) else {
-                panic!("{fault:?} at {place}: it was whole");
+                panic!("{fault:?} at {index}: it was whole");
             };
-            assert_eq!(seen, 2 * place);
+            assert_eq!(seen, 2 * index);
             assert_eq!(
                 nft.generation().unwrap().number(),
                 2,
-                "{fault:?} at {place}"
+                "{fault:?} at {index}"
             );
             // The second listing contains nothing of the first.
             let mut seen = 0;
@@ -523,9 +523,9 @@ fn abandon_and_request(mut nft: Connection) {
 
 #[test]
 fn an_abandoned_listing_does_not_answer_the_next_request() {
-    abandon_and_request(Kernel::default().connect(Answer::whole));
+    abandon_and_request(Kernel::default().connect(Answer::unchanged));
     for fault in [
-        Fault::Absent,
+        Fault::MissingReply,
         Fault::NoRoom,
         Fault::AfterLoss,
         Fault::Overrun,
@@ -546,31 +546,31 @@ fn an_abandoned_halted_dump_is_resumed() {
     let mut end = None;
     let nft = Kernel::default().connect(move |answer| {
         let is_dump = answer.request == message_type(NFT_MSG_GETCHAIN);
-        if is_dump && answer.asked == 1 && answer.number == 1 {
-            end = Some(answer.whole());
+        if is_dump && answer.request_count == 1 && answer.number == 1 {
+            end = Some(answer.unchanged());
             return vec![Reply::Error(libc::ENOMEM)];
         }
         let rest = end
             .take()
             .inspect(|_| _ = generation_requests.fetch_add(1, Ordering::Relaxed));
-        [answer.whole(), rest.unwrap_or_default()].concat()
+        [answer.unchanged(), rest.unwrap_or_default()].concat()
     });
     abandon_and_request(nft);
     assert_eq!(halted.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn one_attempt_is_one() {
-    for place in 0..DATAGRAMS {
-        let mut nft = with_fault(place, Fault::NoRoom).with_retry(Retry::ONCE);
+fn a_retry_limit_of_one_makes_one_attempt() {
+    for index in 0..DATAGRAMS {
+        let mut nft = with_fault(index, Fault::NoRoom).with_retry(Retry::ONCE);
         match nft.snapshot(Scope::all()) {
             Err(SnapshotError::Netlink(Error::Lost(_))) => {}
-            read => panic!("{place}: {read:?}"),
+            read => panic!("{index}: {read:?}"),
         }
-        let mut nft = with_fault(place, Fault::Interrupted).with_retry(Retry::ONCE);
+        let mut nft = with_fault(index, Fault::Interrupted).with_retry(Retry::ONCE);
         match nft.snapshot(Scope::all()) {
             // A generation request is no dump, so it cannot be interrupted.
-            Ok(_) if [0, DATAGRAMS - 1].contains(&place) => {}
+            Ok(_) if [0, DATAGRAMS - 1].contains(&index) => {}
             Err(SnapshotError::Interrupted {
                 attempts: 1,
                 snapshot,
@@ -578,7 +578,7 @@ fn one_attempt_is_one() {
                 assert_eq!(snapshot.to_string(), PRINTED);
                 assert_eq!(snapshot.generation(), None);
             }
-            read => panic!("{place}: {read:?}"),
+            read => panic!("{index}: {read:?}"),
         }
     }
     let kernel = Kernel {
@@ -601,7 +601,7 @@ fn the_last_attempt_is_returned_at_the_deadline() {
         .connect(
             |answer| match answer.request == message_type(NFT_MSG_GETCHAIN) {
                 true => Fault::Interrupted.apply(answer),
-                false => answer.whole(),
+                false => answer.unchanged(),
             },
         )
         .with_retry(Retry::within(std::time::Duration::from_millis(5)));
@@ -643,16 +643,16 @@ ip nat @addresses
             .connect(move |mut answer| {
                 if answer.request == message_type(NFT_MSG_GETGEN) {
                     // Two generation requests for each attempt.
-                    let number = match answer.asked <= 2 * disturbed {
-                        true => answer.asked as u32 + 2,
+                    let number = match answer.request_count <= 2 * disturbed {
+                        true => answer.request_count as u32 + 2,
                         false => 2,
                     };
                     answer.datagram[GENERATION].copy_from_slice(&number.to_be_bytes());
                 }
                 if answer.request == message_type(NFT_MSG_GETRULE) {
-                    of_rules.store(answer.asked, Ordering::Relaxed);
+                    of_rules.store(answer.request_count, Ordering::Relaxed);
                 }
-                answer.whole()
+                answer.unchanged()
             })
             .with_retry(retry);
         let read = nft.snapshot_sets(Scope::all(), |_| true);
@@ -665,10 +665,10 @@ ip nat @addresses
             Err(other) => panic!("{disturbed}, {retry:?}: {other}"),
         };
         assert_eq!(read, expected.map(str::to_owned), "{disturbed}, {retry:?}");
-        let whole = usize::from(expected == Ok(PRINTED));
+        let unchanged = usize::from(expected == Ok(PRINTED));
         assert_eq!(
             rules.load(Ordering::Relaxed),
-            whole,
+            unchanged,
             "{disturbed}, {retry:?}"
         );
         assert_eq!(nft.retry(), retry);
@@ -703,7 +703,7 @@ enum Lost {
 impl Lost {
     fn apply(self, answer: Answer) -> Vec<Reply> {
         if answer.request != NFNL_MSG_BATCH_BEGIN || answer.operations == 0 {
-            return answer.whole();
+            return answer.unchanged();
         }
         let sequence = sequence_of(&answer.datagram) as usize;
         let (first, last) = (sequence == 1, sequence == OPERATIONS);
@@ -719,7 +719,7 @@ impl Lost {
                 let stray = bare(message_type(NFT_MSG_NEWGEN), 0, 1 << 31);
                 vec![Reply::Datagram(stray), Reply::Error(libc::ENOBUFS)]
             }
-            _ => answer.whole(),
+            _ => answer.unchanged(),
         }
     }
 }
@@ -816,8 +816,8 @@ fn a_commit_with_lost_replies_and_unreadable_generation_is_unknown() {
         };
         let mut nft = kernel.connect(|answer| match answer.request {
             NFNL_MSG_BATCH_BEGIN => Vec::new(),
-            _ if answer.asked > 1 => Vec::new(),
-            _ => answer.whole(),
+            _ if answer.request_count > 1 => Vec::new(),
+            _ => answer.unchanged(),
         });
         let error = nft.commit(&transaction()).unwrap_err();
         assert_eq!(error.outcome, Outcome::Unknown);
@@ -835,14 +835,14 @@ fn one_rejection_among_lost_replies_means_nothing_was_applied() {
         };
         let mut nft = kernel.connect(|mut answer| {
             if answer.request != NFNL_MSG_BATCH_BEGIN {
-                return answer.whole();
+                return answer.unchanged();
             }
             match sequence_of(&answer.datagram) as usize {
                 OPERATIONS => {
                     answer.datagram[16..20].copy_from_slice(&(-libc::EEXIST).to_ne_bytes());
-                    [vec![Reply::Error(libc::ENOBUFS)], answer.whole()].concat()
+                    [vec![Reply::Error(libc::ENOBUFS)], answer.unchanged()].concat()
                 }
-                1 => answer.whole(),
+                1 => answer.unchanged(),
                 _ => Vec::new(),
             }
         });
@@ -887,14 +887,14 @@ fn stale_replies_do_not_answer_a_commit() {
     };
     let mut nft = kernel.connect(|answer| {
         if answer.request != message_type(NFT_MSG_GETGEN) {
-            return answer.whole();
+            return answer.unchanged();
         }
         // Acknowledgements of another batch, after the reply to the generation request before the commit.
         let batch = recorded().remove(1).answer.into_iter().map(|mut datagram| {
             datagram[16..20].copy_from_slice(&(-libc::EEXIST).to_ne_bytes());
             Reply::Datagram(datagram)
         });
-        answer.whole().into_iter().chain(batch).collect()
+        answer.unchanged().into_iter().chain(batch).collect()
     });
     nft.commit(&transaction()).unwrap();
 }

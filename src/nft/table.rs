@@ -97,11 +97,11 @@ object! {
         /// Flags.
         NFTA_TABLE_FLAGS => flags: TableFlags,
         /// Number of chains in the table, set by the kernel.
-        NFTA_TABLE_USE => references: u32 [given],
+        NFTA_TABLE_USE => references: u32 [kernel_set],
         /// Data stored by user space, opaque to the kernel.
         NFTA_TABLE_USERDATA => userdata: Bytes<'a> [userdata],
         /// Netlink port of the owner, set by the kernel.
-        NFTA_TABLE_OWNER => owner: u32 [given],
+        NFTA_TABLE_OWNER => owner: u32 [kernel_set],
         _ => NFTA_TABLE_PAD,
     }
 }

@@ -166,7 +166,7 @@ fn elements_are_read_alike_by_view_and_builder() {
 /// For each type of stateful object, written data is parsed as the same data for an object of that
 /// type, and as opaque for an object of another type.
 #[test]
-fn every_type_of_object_is_read_as_it_was_written() {
+fn every_type_of_object_round_trips() {
     let mut types = BTreeSet::new();
     for strategy in ObjectData::strategies(DEPTH) {
         let met = std::cell::Cell::new(None);

@@ -185,10 +185,10 @@ impl Transaction {
 
     /// Sets or clears the flag that requests an acknowledgement of the operation at this offset.
     #[inline]
-    fn acknowledge(&mut self, at: usize, asked: bool) {
+    fn acknowledge(&mut self, at: usize, enable: bool) {
         if let Some(flags) = self.buffer.get_mut(at + FLAGS.start..at + FLAGS.end) {
             let others = u16::from_ne_bytes([flags[0], flags[1]]) & !NLM_F_ACK;
-            let set = if asked { others | NLM_F_ACK } else { others };
+            let set = if enable { others | NLM_F_ACK } else { others };
             flags.copy_from_slice(&set.to_ne_bytes());
         }
     }
@@ -519,15 +519,15 @@ impl Transaction {
 /// Lists the descriptions of the operations.
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Words<'t>(&'t Transaction);
-        impl fmt::Debug for Words<'_> {
+        struct Descriptions<'t>(&'t Transaction);
+        impl fmt::Debug for Descriptions<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let words = self.0.described().map(|operation| operation.to_string());
-                f.debug_list().entries(words).finish()
+                let descriptions = self.0.described().map(|operation| operation.to_string());
+                f.debug_list().entries(descriptions).finish()
             }
         }
         let mut out = f.debug_struct("Transaction");
-        out.field("operations", &Words(self));
+        out.field("operations", &Descriptions(self));
         if let Some(generation) = &self.expected {
             out.field("expected", generation);
         }

@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn a_comment_takes_the_place_of_the_old_one_and_of_nothing_else() {
+    fn setting_a_comment_replaces_only_the_old_comment() {
         let mut userdata = Some(Bytes::borrowed(SET));
         put_comment(&mut userdata, SET_COMMENT, "b").unwrap();
         assert_eq!(
@@ -401,7 +401,7 @@ mod tests {
 
     /// nft 1.0.6 accepts 128 bytes and rejects 129: "comment too long, 128 characters maximum allowed".
     #[test]
-    fn long_comments_are_refused() {
+    fn rejects_long_comments() {
         let table = Table::new(Family::IP, "t");
         let longest = "x".repeat(COMMENT_MAXLEN);
         let table = table.with_comment(&longest).unwrap();

@@ -33,9 +33,9 @@ use crate::nft::name::Name;
 use crate::nft::scope::Scope;
 
 /// Maximum number of queued bytes of notifications, including the kernel's overhead.
-const QUEUE: usize = 8 * 1024 * 1024;
+const MAX_QUEUED_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum time to wait for the notification of a commit whose generation is already visible.
-const WAIT: Duration = Duration::from_millis(100);
+const MAX_EVENT_DELAY: Duration = Duration::from_millis(100);
 
 /// A connection's second socket, while it is not in use. Closing it instead could wait tens of milliseconds
 /// for the kernel to clean up objects deleted in the namespace.
@@ -59,7 +59,7 @@ impl Watch {
             Some(socket) => socket,
             None => {
                 let mut socket = connection.socket.sibling()?;
-                socket.reserve_receive(QUEUE);
+                socket.reserve_receive(MAX_QUEUED_BYTES);
                 socket
             }
         };
@@ -127,7 +127,7 @@ impl Watch {
             touched: false,
             noted,
         };
-        match socket.take_in(&mut events) {
+        match socket.receive_all(&mut events) {
             Ok(()) if !events.touched => Ok(events.newest),
             _ => Err(Touched),
         }
@@ -189,14 +189,14 @@ pub(super) struct TouchedObjects {
     /// Whether another object was touched: a table, a stateful object, a flowtable.
     pub(super) others: bool,
     /// Memory left for the keys of touched elements. If it is exceeded, the whole set counts as touched.
-    room: usize,
+    space: usize,
 }
 
 impl TouchedObjects {
     /// Records elements individually, as long as their keys use no more memory than this.
-    pub(super) fn with_elements(room: usize) -> Self {
+    pub(super) fn with_elements(space: usize) -> Self {
         Self {
-            room,
+            space,
             ..Self::default()
         }
     }
@@ -226,7 +226,7 @@ impl TouchedObjects {
         let family = Family(message.nfgenmsg()?.0.family);
         // The attribute with the table's name has the same type in all objects.
         let attributes = message.attributes()?;
-        let name = |kind| attributes.clone().find(kind).and_then(Name::keep);
+        let name = |kind| attributes.clone().find(kind).and_then(Name::parse_payload);
         let (Some(table), Some(name)) = (name(NFTA_TABLE_NAME), name(named_by)) else {
             self.others = true;
             return Ok(());
@@ -238,7 +238,7 @@ impl TouchedObjects {
                 if let Some(SetTouch::Elements { memory, .. }) =
                     self.sets.insert(key, SetTouch::Whole)
                 {
-                    self.room += memory;
+                    self.space += memory;
                 }
             }
             Subject::Elements => {
@@ -262,18 +262,18 @@ impl TouchedObjects {
             for element in Attributes::new(list) {
                 let key = ElementKey::of(element.ok()?.payload).ok()?;
                 let needed = key.memory();
-                if needed > self.room {
+                if needed > self.space {
                     return None;
                 }
                 if keys.insert(key.into_owned()) {
-                    self.room -= needed;
+                    self.space -= needed;
                     *memory += needed;
                 }
             }
             Some(())
         };
         if list.and_then(&mut note).is_none() {
-            self.room += *memory;
+            self.space += *memory;
             *touch = SetTouch::Whole;
         }
     }
@@ -310,7 +310,7 @@ impl DatagramReceiver for Events<'_> {
         self.ended || self.touched
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(self.buffer)
     }
 
@@ -330,7 +330,7 @@ impl DatagramReceiver for Events<'_> {
             let (header, _) = message.nfgenmsg()?;
             let name = message.attributes()?.find(NFTA_TABLE_NAME);
             let family = Family(header.family);
-            let name = name.and_then(Name::keep);
+            let name = name.and_then(Name::parse_payload);
             let touches = name.is_none_or(|name| {
                 let mut scopes = self.scopes.iter();
                 scopes.any(|scope| scope.admits(family, name))
@@ -343,14 +343,14 @@ impl DatagramReceiver for Events<'_> {
         Ok(())
     }
 
-    fn lose(&mut self, error: Error) -> Result<(), Error> {
+    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
         match (error, self.until) {
-            (Error::Lost(Loss::Absent), Until::Generation(_)) => {
-                if !self.socket.wait(Some(Instant::now() + WAIT))? {
-                    return Err(Error::Lost(Loss::Absent));
+            (Error::Lost(Loss::MissingReply), Until::Generation(_)) => {
+                if !self.socket.wait(Some(Instant::now() + MAX_EVENT_DELAY))? {
+                    return Err(Error::Lost(Loss::MissingReply));
                 }
             }
-            (Error::Lost(Loss::Absent), _) => self.ended = true,
+            (Error::Lost(Loss::MissingReply), _) => self.ended = true,
             // Losses before the start do not matter.
             (Error::Lost(_) | Error::Truncated { .. }, Until::Discard) => {}
             (error, _) => return Err(error),
@@ -369,10 +369,10 @@ mod tests {
     }
 
     /// Returns the objects touched by these operations, with this memory for elements.
-    fn touched(room: usize, fill: impl FnOnce(&mut Transaction)) -> TouchedObjects {
+    fn touched(space: usize, fill: impl FnOnce(&mut Transaction)) -> TouchedObjects {
         let mut tx = Transaction::new();
         fill(&mut tx);
-        let mut touched = TouchedObjects::with_elements(room);
+        let mut touched = TouchedObjects::with_elements(space);
         for message in tx.messages() {
             touched.note(&message).unwrap();
         }
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_noted_once_each() {
+    fn changed_elements_are_recorded_once() {
         let noted = touched(1 << 20, |tx| some(tx, 0..10));
         assert_eq!(count(&noted), Some(10));
         let more = touched(1 << 20, |tx| {
@@ -411,29 +411,29 @@ mod tests {
     }
 
     #[test]
-    fn a_touched_set_counts_as_a_whole() {
+    fn a_changed_set_is_recorded_as_a_whole() {
         let of = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
         type Touch<'t> = &'t dyn Fn(&mut Transaction);
-        let ways: [Touch<'_>; 4] = [
+        let operations: [Touch<'_>; 4] = [
             &|tx| _ = tx.add(&of).unwrap(),
             &|tx| _ = tx.delete(&of).unwrap(),
             &|tx| _ = tx.flush_set(&set()).unwrap(),
             &|tx| some(tx, 0..200),
         ];
-        for way in ways {
+        for operation in operations {
             for (before, behind) in [(true, false), (false, true), (true, true)] {
                 let touched = touched(10_000, |tx| {
                     if before {
                         some(tx, 0..2);
                     }
-                    way(tx);
+                    operation(tx);
                     if behind {
                         some(tx, 0..2);
                     }
                 });
                 assert_eq!(count(&touched), None);
                 // The memory of its elements is available to others again.
-                assert_eq!(touched.room, 10_000);
+                assert_eq!(touched.space, 10_000);
             }
         }
     }

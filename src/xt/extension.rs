@@ -370,7 +370,7 @@ pub(super) fn check(
     }
     for spec in options.iter().filter(|spec| spec.required) {
         if spec.name == spec.canonical {
-            GivenOption::need(given, spec.canonical)?;
+            GivenOption::find_required(given, spec.canonical)?;
         }
     }
     for group in groups {

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::value::{from_octets, prefix_length, prefix_mask};
-use super::{Family, OptionError, Text, fit};
+use super::{Family, OptionError, Text, pack};
 
 /// A mask of an address.
 ///
@@ -80,7 +80,7 @@ impl Mask {
         option: &'static str,
         family: Family,
     ) -> Result<[u8; 16], OptionError> {
-        let octets = fit::address(option, family, self.address)?;
+        let octets = pack::address(option, family, self.address)?;
         Ok(if self.filled { [0xff; 16] } else { octets })
     }
 
@@ -144,14 +144,14 @@ mod tests {
         assert_eq!(six, Mask::prefix(Family::Ipv6, 128).unwrap());
         assert_eq!(six.write("mask", Family::Ipv6), Ok([0xff; 16]));
         assert_eq!(Mask::prefix(Family::Ipv4, 33), None);
-        for (mask, shown) in [
+        for (mask, printed) in [
             (default, ""),
             (Mask::prefix(Family::Ipv6, 32).unwrap(), "/32"),
             (Mask::new([255, 0, 255, 0].into()), "/255.0.255.0"),
         ] {
             let mut text = Text::new();
             mask.print(&mut text);
-            assert_eq!(text.as_bytes(), shown.as_bytes());
+            assert_eq!(text.as_bytes(), printed.as_bytes());
         }
     }
 }

@@ -10,14 +10,14 @@
 //!
 //! If a field has a unit, or another byte order than the host's, its documentation mentions it.
 
-mod compared;
 mod difference;
 mod extension;
-mod fit;
 mod mask;
 mod name;
 mod names;
+mod negatable;
 mod option;
+mod pack;
 mod rate;
 mod sets;
 mod text;
@@ -28,13 +28,13 @@ pub mod targets;
 #[cfg(test)]
 mod tests;
 
-pub use compared::Compared;
 pub use difference::{Difference, ToolBehavior};
 pub use extension::{EncodeError, Encoded, Families, Family, ListStyle, Opaque, Spec};
 pub use mask::Mask;
 pub use matches::Match;
 pub use name::Name;
 pub use names::Names;
+pub use negatable::Negatable;
 pub use option::{
     Context, GivenOption, OptionError, OptionGroup, OptionSpec, TruncatedText, Values,
 };

@@ -10,9 +10,9 @@ use super::value::{Parsed, field, string, until_nul};
 /// Names up to this length are stored inline.
 const INLINE: usize = 38;
 
-/// A name of 1 to `MOST` bytes without NUL.
+/// A name of 1 to `MAX` bytes without NUL.
 #[derive(Clone)]
-pub struct Name<const MOST: usize>(Bytes);
+pub struct Name<const MAX: usize>(Bytes);
 
 #[derive(Clone)]
 enum Bytes {
@@ -20,11 +20,11 @@ enum Bytes {
     Long(Box<[u8]>),
 }
 
-impl<const MOST: usize> Name<MOST> {
+impl<const MAX: usize> Name<MAX> {
     /// Creates a name; `None` if it is empty, too long or contains a NUL.
     pub fn new(name: impl AsRef<[u8]>) -> Option<Self> {
         let name = name.as_ref();
-        if name.is_empty() || name.len() > MOST || name.contains(&0) {
+        if name.is_empty() || name.len() > MAX || name.contains(&0) {
             return None;
         }
         Some(Self(match u8::try_from(name.len()) {
@@ -49,37 +49,37 @@ impl<const MOST: usize> Name<MOST> {
 
     /// Parses an option's value.
     pub(super) fn parse(value: &BStr) -> Parsed<Self> {
-        string(value, 1..=MOST).and_then(|name| Self::new(name).ok_or_else(String::new))
+        string(value, 1..=MAX).and_then(|name| Self::new(name).ok_or_else(String::new))
     }
 }
 
-impl<const MOST: usize> AsRef<[u8]> for Name<MOST> {
+impl<const MAX: usize> AsRef<[u8]> for Name<MAX> {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()
     }
 }
 
-impl<const MOST: usize> PartialEq for Name<MOST> {
+impl<const MAX: usize> PartialEq for Name<MAX> {
     fn eq(&self, other: &Self) -> bool {
         self.as_bytes() == other.as_bytes()
     }
 }
 
-impl<const MOST: usize> Eq for Name<MOST> {}
+impl<const MAX: usize> Eq for Name<MAX> {}
 
-impl<const MOST: usize> Hash for Name<MOST> {
+impl<const MAX: usize> Hash for Name<MAX> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
     }
 }
 
-impl<const MOST: usize> fmt::Debug for Name<MOST> {
+impl<const MAX: usize> fmt::Debug for Name<MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_bytes().as_bstr(), f)
     }
 }
 
-impl<const MOST: usize> fmt::Display for Name<MOST> {
+impl<const MAX: usize> fmt::Display for Name<MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self.as_bytes().as_bstr(), f)
     }

@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_common_ones_without_files() {
+    fn common_names_need_no_files() {
         let names = Names::none();
         for (name, number) in PROTOCOLS {
             assert_eq!(names.protocol(name.as_bytes()), Some(*number));
@@ -566,7 +566,7 @@ mod tests {
 
     /// For any content of the files, printed text is parsed as the same number.
     #[test]
-    fn names_that_would_be_read_as_others_are_not_printed() {
+    fn ambiguous_names_are_not_printed() {
         let all =
             protocols(b"tcp 200\nfoo 201\nfoo 202\n17 203\n-x 204\nGRE 205\ngood 206\n0x11 207");
         let names = Names {

@@ -243,24 +243,29 @@ impl Context<'_> {
         }
     }
 
-    /// Truncates a value to `room` bytes, where iptables does so.
+    /// Truncates a value to `max_length` bytes, where iptables does so.
     pub(crate) fn truncate_value<'v>(
         &self,
         one: &GivenOption<'v>,
-        room: usize,
+        max_length: usize,
     ) -> Result<&'v BStr, OptionError> {
         let value = one.value();
-        let Some(kept) = value.get(..room).filter(|kept| kept.len() < value.len()) else {
+        let Some(kept) = value
+            .get(..max_length)
+            .filter(|kept| kept.len() < value.len())
+        else {
             return Ok(value);
         };
         let length = value.len();
         match self.shortened {
-            None => Err(one.error(format!("{length} bytes are too many: at most {room} fit"))),
+            None => Err(one.error(format!(
+                "{length} bytes are too many: at most {max_length} fit"
+            ))),
             Some(notes) => {
                 notes.borrow_mut().push(TruncatedText {
                     option: one.option,
                     length,
-                    kept: room,
+                    kept: max_length,
                 });
                 Ok(kept.as_bstr())
             }
@@ -307,7 +312,7 @@ impl<'a> GivenOption<'a> {
     }
 
     /// Finds the given option of that name, which is required.
-    pub(crate) fn need<'g>(
+    pub(crate) fn find_required<'g>(
         given: &'g [Self],
         option: &'static str,
     ) -> Result<&'g Self, OptionError> {

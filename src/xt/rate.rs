@@ -130,8 +130,8 @@ mod tests {
             assert_eq!(text.as_bytes().as_bstr(), printed);
         }
         assert_eq!(rescale(85_714, 10_000, 1_000_000), Some(8_571_428)); // 7/min
-        for strange in [0, 16_449_542, 24 * 60 * 60 * 10_000 + 1, u64::MAX] {
-            assert_eq!(rescale(strange, 10_000, 10_000), None);
+        for invalid in [0, 16_449_542, 24 * 60 * 60 * 10_000 + 1, u64::MAX] {
+            assert_eq!(rescale(invalid, 10_000, 10_000), None);
         }
         for scale in [10_000, 1_000_000] {
             for unit in ["sec", "min", "hour", "day"] {

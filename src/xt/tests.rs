@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn extensions_go_by_their_names_in_their_families() {
+fn extensions_are_found_by_name_and_family() {
     for family in Family::ALL {
         for spec in Match::ALL {
             for name in spec.names() {
@@ -20,7 +20,7 @@ fn extensions_go_by_their_names_in_their_families() {
 /// The options that an option requires, excludes or stands for are in the same table, under their
 /// canonical names. A repeatable option neither requires nor excludes others.
 #[test]
-fn options_name_each_other() {
+fn referenced_options_exist() {
     fn check<T>(all: &[Spec<T>]) {
         for spec in all {
             for name in spec.names() {
@@ -61,7 +61,7 @@ fn an_alias_is_another_extension_to_the_kernel() {
 }
 
 #[test]
-fn data_that_is_not_written_back_stays_opaque() {
+fn lossy_data_stays_opaque() {
     // A negation other than 0 and 1, with which the kernel always matches; a bit that no option sets.
     let mut mark = [0; 16];
     mark[8] = 2;

@@ -25,7 +25,7 @@ const INSTALL: &str = "tests/setup installs the C compiler and the kernel header
 type Facts = BTreeMap<String, String>;
 
 #[test]
-fn every_constant_and_struct_is_what_the_kernel_headers_say() {
+fn constants_and_structs_match_the_kernel_headers() {
     let ours = facts_of_this_crate();
     let (theirs, newer) = facts_of_the_kernel_headers();
 
@@ -85,7 +85,7 @@ fn no_name_is_declared_twice_in_a_header() {
 }
 
 #[test]
-fn newer_constants_are_newer_than_the_floor() {
+fn newer_constants_are_newer_than_the_oldest_kernel() {
     for constant in HEADERS.iter().flat_map(|header| header.constants) {
         if let Some(since) = constant.since {
             assert!(
@@ -108,7 +108,7 @@ const COMPLETE: &[&str] = &[
 const LEFT_OUT: &[&str] = &["NFT_MSG_MAX", "NFT_TABLE_F_MASK", "NFNL_MSG_COMPAT_MAX"];
 
 #[test]
-fn nothing_of_the_nf_tables_headers_is_missing() {
+fn nf_tables_headers_are_complete() {
     let version = "#include <stdio.h>\n#include <linux/version.h>\nint main(void) { printf(\"%d\", LINUX_VERSION_CODE); }\n";
     let version: u32 = run("version", version).parse().unwrap();
 

@@ -176,11 +176,11 @@ pub(crate) fn parse_readings(text: &str) -> Result<Readings, String> {
         let mut word = || words.next().ok_or_else(wrong);
         let number: u32 = word()?.parse().map_err(|_| wrong())?;
         let family: u8 = word()?.parse().map_err(|_| wrong())?;
-        let (writers, said) = (word()?, word()?);
-        let put = match said.strip_prefix("failed ") {
+        let (writers, outcome) = (word()?, word()?);
+        let put = match outcome.strip_prefix("failed ") {
             Some(code) => Put::Failed(code.parse().map_err(|_| wrong())?),
-            None if said == "hidden" => Put::Hidden,
-            None if said.starts_with("-A ") => Put::Line(said.to_owned()),
+            None if outcome == "hidden" => Put::Hidden,
+            None if outcome.starts_with("-A ") => Put::Line(outcome.to_owned()),
             None => return Err(wrong()),
         };
         for writer in writers.split(',') {

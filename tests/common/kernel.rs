@@ -26,7 +26,7 @@ pub(crate) const LACKS: &str = "this kernel lacks ";
 /// fails the test.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
-pub(crate) fn commit_if_known(
+pub(crate) fn commit_if_supported(
     nft: &mut Connection,
     tx: &mut Transaction,
     features: &[&str],
@@ -126,9 +126,9 @@ pub(crate) fn numbers_namespaces() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
         let sandbox = sandbox();
-        let asked = || connect(&sandbox).generation().unwrap();
+        let generation_of = || connect(&sandbox).generation().unwrap();
         let known = has_cookie(&connect(&sandbox));
-        assert_eq!(asked() == asked(), known);
+        assert_eq!(generation_of() == generation_of(), known);
         if !known {
             println!(
                 "{LACKS}numbers of network namespaces, available since Linux 5.14: a generation is known again only by \
@@ -338,13 +338,13 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
         "devices to come" => "hooks on devices that do not exist yet",
         same => same,
     };
-    commit_if_known(nft, &mut tx, &[name])
+    commit_if_supported(nft, &mut tx, &[name])
 }
 
 /// The value, or `None` if the request was refused with an error that names a missing feature.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
-pub(crate) fn if_known<T, E: Error>(result: Result<T, E>) -> Option<T> {
+pub(crate) fn if_supported<T, E: Error>(result: Result<T, E>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) => {

@@ -10,7 +10,7 @@ use chainwright_sys::nf_tables::{
 
 /// Everything in a snapshot that events also report, one line per object, in order; elements sorted by
 /// their bytes.
-pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn formatted(snapshot: &Snapshot) -> Vec<String> {
     snapshot
         .tables()
         .flat_map(|table| lines(&table, false))
@@ -82,7 +82,7 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
     let elements = ours.elements();
     let fresh = nft.snapshot_with(ours.scope().clone(), SnapshotOptions { elements });
     let fresh = fresh.unwrap();
-    let (ours, theirs) = (shown(mirror.snapshot()), shown(&fresh));
+    let (ours, theirs) = (formatted(mirror.snapshot()), formatted(&fresh));
     if ours != theirs {
         let differs = ours
             .iter()

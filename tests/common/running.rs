@@ -17,13 +17,13 @@ pub(crate) fn task() -> Option<String> {
 }
 
 /// Sends a letter to the process that started the victim.
-pub(crate) fn say(letter: &[u8]) {
+pub(crate) fn notify(letter: &[u8]) {
     std::io::stderr().write_all(letter).unwrap();
 }
 
 /// Ends the victim after its task. Skips closing the socket, which would wait for the kernel's clean-up.
 pub(crate) fn end() -> ! {
-    say(b"e");
+    notify(b"e");
     std::process::exit(0);
 }
 
@@ -78,7 +78,7 @@ impl Victim {
         match &rest[..] {
             "" => false,
             "e" => true,
-            said => panic!("{said}"),
+            output => panic!("{output}"),
         }
     }
 

@@ -41,14 +41,16 @@ const NFT_ERRORS: &[(&str, &str, &str)] = &[
 pub(crate) fn without_known_errors(text: &str) -> (String, usize) {
     let mut count = 0;
     let lines = text.split_inclusive('\n').map(|line| {
-        let Some((said, instead, _)) = NFT_ERRORS.iter().find(|(said, ..)| line.contains(said))
+        let Some((message, instead, _)) = NFT_ERRORS
+            .iter()
+            .find(|(message, ..)| line.contains(message))
         else {
             return line.to_owned();
         };
         count += 1;
         match *instead {
             "" => String::new(),
-            instead => line.replace(said, instead),
+            instead => line.replace(message, instead),
         }
     });
     let text = lines.collect();
@@ -169,7 +171,7 @@ pub(crate) fn execute(
 
 /// Compares the errors for each text of a file: a text is between a line `=== what it is` and a line `---`, followed by
 /// its error. Returns the number of texts. With `CHAINWRIGHT_WRITE_WRONG=1` it writes the actual errors to the file.
-pub(crate) fn compare_errors(file: &str, say: impl Fn(&str) -> Option<Error>) -> usize {
+pub(crate) fn compare_errors(file: &str, error_for: impl Fn(&str) -> Option<Error>) -> usize {
     let path = directory("data").join(file);
     let text = data(file);
     let mut written = String::new();
@@ -179,14 +181,14 @@ pub(crate) fn compare_errors(file: &str, say: impl Fn(&str) -> Option<Error>) ->
         let (title, rest) = case.split_once('\n').expect("a title");
         let (input, expected) = rest.split_once("---\n").expect("what is said");
         let expected = expected.trim_end();
-        let said = match say(input.trim_end_matches('\n')) {
+        let message = match error_for(input.trim_end_matches('\n')) {
             None => "nothing is wrong".to_owned(),
             Some(error) => error.to_string(),
         };
-        if said != expected {
-            differ.push(format!("{title}\n{said}\n\nexpected:\n{expected}"));
+        if message != expected {
+            differ.push(format!("{title}\n{message}\n\nexpected:\n{expected}"));
         }
-        written += &format!("=== {title}\n{input}---\n{said}\n\n");
+        written += &format!("=== {title}\n{input}---\n{message}\n\n");
         cases += 1;
     }
     if std::env::var_os("CHAINWRIGHT_WRITE_WRONG").is_some() {

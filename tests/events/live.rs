@@ -63,7 +63,7 @@ fn handle(nft: &mut Connection, table: &str) -> u64 {
     found.handle()
 }
 
-fn said(change: &Change) -> Vec<String> {
+fn lines(change: &Change) -> Vec<String> {
     change.events().map(|event| event.to_string()).collect()
 }
 
@@ -199,7 +199,7 @@ fn listed(nft: &mut Connection) -> Objects {
         .unwrap()
         .for_each(|it| all.extend(objects(&EventObject::Object(it))))
         .unwrap();
-    if let Some(flowtables) = kernel::if_known(nft.flowtables(filter())) {
+    if let Some(flowtables) = kernel::if_supported(nft.flowtables(filter())) {
         flowtables
             .for_each(|it| all.extend(objects(&EventObject::Flowtable(it))))
             .unwrap();
@@ -241,7 +241,7 @@ fn follow(monitor: &mut Monitor, nft: &mut Connection, known: &mut Objects) -> u
 
 /// Covers every kind of object that this kernel supports, as nft creates and flushes it.
 #[test]
-fn what_is_told_of_every_ruleset_is_what_is_listed() {
+fn events_of_every_ruleset_match_the_listing() {
     let mut kinds = BTreeSet::new();
     for ruleset in Ruleset::all() {
         let Some(sandbox) = ruleset.prepare() else {
@@ -271,7 +271,7 @@ fn what_is_told_of_every_ruleset_is_what_is_listed() {
 }
 
 #[test]
-fn who_changed_what() {
+fn events_name_the_process_and_its_changes() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&sandbox);
@@ -291,7 +291,7 @@ fn who_changed_what() {
     // Older kernels number the tables of all namespaces together.
     let table = handle(&mut nft, "t");
     assert_eq!(
-        said(&made),
+        lines(&made),
         [
             &format!("add table ip t handle {table}")[..],
             "add chain ip t c handle 1",
@@ -310,7 +310,7 @@ fn who_changed_what() {
     assert_ne!(flushed.port(), made.port());
     assert_ne!(flushed.thread_id(), made.thread_id());
     assert_eq!(
-        said(&flushed),
+        lines(&flushed),
         [
             "delete rule ip t c handle 2",
             "delete chain ip t c handle 1",
@@ -334,7 +334,7 @@ fn renamed_changed_replaced_and_moved() {
 
     tools.run("nft rename chain ip t c d");
     let renamed = change(&mut monitor);
-    assert_eq!(said(&renamed), ["add chain ip t d handle 1"]);
+    assert_eq!(lines(&renamed), ["add chain ip t d handle 1"]);
 
     tools.run("nft add chain ip t b { policy drop ; }");
     let changed = change(&mut monitor);
@@ -398,7 +398,7 @@ fn renamed_changed_replaced_and_moved() {
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
     });
     let replaced = change(&mut monitor);
-    let words = said(&replaced);
+    let words = lines(&replaced);
     assert_eq!(words.len(), 6 + 2 + 1 + 2, "{words:?}");
     assert_eq!(words[8], format!("delete table ip t handle {old}"));
     let new = handle(&mut nft, "t");
@@ -408,7 +408,7 @@ fn renamed_changed_replaced_and_moved() {
 }
 
 #[test]
-fn elements_are_told_by_their_keys() {
+fn element_events_contain_their_keys() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&sandbox);
@@ -420,7 +420,7 @@ fn elements_are_told_by_their_keys() {
         tx.add_elements(&set.set_id(), &elements).unwrap();
     });
     assert_eq!(
-        said(&change(&mut monitor))[2..],
+        lines(&change(&mut monitor))[2..],
         [
             "add element ip t s { 0x0a000001 }",
             "add element ip t s { 0x0a000002 }"
@@ -429,7 +429,7 @@ fn elements_are_told_by_their_keys() {
     committed(&mut nft, |tx| {
         tx.flush_set(&set.set_id()).unwrap();
     });
-    let words: BTreeSet<_> = said(&change(&mut monitor)).into_iter().collect();
+    let words: BTreeSet<_> = lines(&change(&mut monitor)).into_iter().collect();
     let expected = [
         "delete element ip t s { 0x0a000001 }",
         "delete element ip t s { 0x0a000002 }",
@@ -521,7 +521,7 @@ fn a_large_transaction_overruns_nothing() {
 }
 
 #[test]
-fn of_a_transaction_beyond_the_limit_is_told_who() {
+fn an_oversized_transaction_still_names_its_process() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let options = MonitorOptions {
@@ -574,7 +574,7 @@ fn a_too_large_rule_is_reported_as_lost() {
 }
 
 #[test]
-fn what_four_writers_do_never_mixes() {
+fn commits_of_four_writers_never_mix() {
     const WRITERS: u32 = 4;
     const COMMITS: u32 = 150;
     let sandbox = sandbox();
@@ -702,7 +702,7 @@ fn waiting_ends_with_an_event_or_the_time() {
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_told_without_a_transaction() {
+fn a_depleted_quota_is_reported_outside_of_a_transaction() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&sandbox);
@@ -836,5 +836,5 @@ fn messages_of_other_sockets_are_ignored() {
         tx.add(&Table::new(IP, "u")).unwrap();
     });
     let next = change(&mut monitor);
-    assert_eq!(said(&next), ["add table ip u handle 2"]);
+    assert_eq!(lines(&next), ["add table ip u handle 2"]);
 }

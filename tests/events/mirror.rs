@@ -18,8 +18,8 @@ use chainwright::Retry;
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register};
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, ElementsOf, Family, Hook, PlanOptions, Policy, Priority,
-    Rule, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table,
+    Chain, Connection, DataType, Element, ElementFilter, Family, Hook, PlanOptions, Policy,
+    Priority, Rule, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table,
     TableFlags, Transaction,
 };
 use chainwright_testing::Sandbox;
@@ -46,7 +46,7 @@ fn updated(mirror: &mut Mirror) -> Vec<Update> {
 }
 
 #[test]
-fn every_ruleset_is_shown_as_it_comes_and_goes() {
+fn every_ruleset_is_shown_while_added_and_deleted() {
     for ruleset in Ruleset::all() {
         let Some(sandbox) = ruleset.prepare() else {
             continue;
@@ -70,9 +70,9 @@ fn every_ruleset_is_shown_as_it_comes_and_goes() {
 
 /// Changes received before a failed read are returned by the next update.
 #[test]
-fn nothing_that_came_in_is_lost_to_an_error() {
+fn received_events_survive_an_error() {
     let sandbox = sandbox();
-    let told = sandbox.run(|| {
+    let reported = sandbox.run(|| {
         let mut nft = Connection::open().unwrap();
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::IP, "t")).unwrap();
@@ -97,17 +97,17 @@ fn nothing_that_came_in_is_lost_to_an_error() {
         let failed = mirror.update().is_err();
         caps::raise(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
         let updates = mirror.update().unwrap();
-        let told = updates.iter().filter_map(|update| match update {
+        let reported = updates.iter().filter_map(|update| match update {
             Update::Change(change) => Some(change.generation()),
             _ => None,
         });
-        let told: Vec<_> = told.collect();
+        let reported: Vec<_> = reported.collect();
         is_current(&mirror, &mut nft, "after an error");
-        (failed, told, made)
+        (failed, reported, made)
     });
-    let (failed, told, made) = told.unwrap();
+    let (failed, reported, made) = reported.unwrap();
     assert!(failed);
-    assert_eq!(told, made);
+    assert_eq!(reported, made);
 }
 
 /// Names and handles of existing objects, to be changed.
@@ -334,23 +334,23 @@ fn commits() -> usize {
 
 /// Changes of every kind, several in each transaction; the mirror shows those that the kernel accepts.
 #[test]
-fn whatever_is_committed_is_shown() {
-    shows_what_is_committed(commits(), ElementsOf::all());
+fn every_commit_is_mirrored() {
+    mirrors_commits(commits(), ElementFilter::all());
 }
 
 /// The same with elements left out.
 #[test]
-fn whatever_is_committed_is_shown_but_for_what_is_left_out() {
-    let choices = (0..ElementsOf::all().bits()).map(ElementsOf::from_bits_retain);
-    choices.for_each(|elements| shows_what_is_committed(commits() / 7, elements));
+fn every_commit_is_mirrored_except_omitted_elements() {
+    let choices = (0..ElementFilter::all().bits()).map(ElementFilter::from_bits_retain);
+    choices.for_each(|elements| mirrors_commits(commits() / 7, elements));
 }
 
-fn shows_what_is_committed(commits: usize, elements: ElementsOf) {
+fn mirrors_commits(commits: usize, elements: ElementFilter) {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
     let options = SnapshotOptions { elements };
     let mut mirror = mirror_with(&sandbox, &Scope::all(), options);
-    let (mut done, mut refused, mut told) = (0, 0, 0);
+    let (mut done, mut refused, mut reported) = (0, 0, 0);
     let mut there = There::of(mirror.snapshot());
     while done < commits {
         let mut tx = Transaction::new();
@@ -366,18 +366,18 @@ fn shows_what_is_committed(commits: usize, elements: ElementsOf) {
         }
         // Also several transactions at once.
         if random.once_in(3) {
-            told += updated(&mut mirror).len();
+            reported += updated(&mut mirror).len();
             is_current(&mirror, &mut nft, &format!("after {done}: {tx:?}"));
             there = There::of(mirror.snapshot());
         }
     }
     assert!(done > refused / 20, "{done} {refused}");
-    println!("{done} commits, {refused} refused, {told} told");
+    println!("{done} commits, {refused} refused, {reported} told");
 }
 
 /// Two writers that hardly ever pause, each in its own table and in a shared one.
 #[test]
-fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
+fn beside_writers_that_hardly_pause_a_mirror_has_one_generation() {
     const WRITERS: [&str; 2] = ["w0", "w1"];
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -504,7 +504,7 @@ fn lost_changes_are_reread_and_reported() {
 }
 
 #[test]
-fn a_mirror_of_one_table_shows_nothing_else() {
+fn a_mirror_of_one_table_contains_only_that_table() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let scope = Scope::table(Family::IP, "mine");
@@ -532,7 +532,7 @@ fn a_mirror_of_one_table_shows_nothing_else() {
 
 /// Changes that events do not describe completely: new names, devices.
 #[test]
-fn what_events_leave_open_is_read_anew() {
+fn incomplete_events_cause_a_reload() {
     let sandbox = sandbox();
     let (tools, mut nft) = (Tools::new(&sandbox), connect(&sandbox));
     tools.run("ip link add d0 type veth peer name d1");
@@ -606,7 +606,7 @@ fn the_timeout_of_a_set_changes() {
 
 /// A chain is read for an earlier event when it already has another name.
 #[test]
-fn a_chain_with_another_name_by_then_is_not_lost() {
+fn a_renamed_chain_is_not_lost() {
     let sandbox = sandbox();
     let (tools, mut nft) = (Tools::new(&sandbox), connect(&sandbox));
     let ruleset = "table ip t { chain a { accept; drop; }; chain b { accept; drop; }; }";
@@ -629,7 +629,7 @@ fn a_chain_with_another_name_by_then_is_not_lost() {
 }
 
 #[test]
-fn a_mirror_waits_and_can_be_read_anew() {
+fn a_mirror_waits_and_can_be_reloaded() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut mirror = mirror_of(&sandbox, &Scope::all());
@@ -707,7 +707,7 @@ fn removed_elements_take_no_memory() {
 
 /// A plan does not treat objects outside the mirror's scope as missing.
 #[test]
-fn a_plan_about_more_than_the_mirror_shows_asks_the_kernel() {
+fn a_plan_beyond_the_mirrors_scope_reads_from_the_kernel() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {

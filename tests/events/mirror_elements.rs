@@ -15,7 +15,7 @@ use chainwright::netlink::Messages;
 use chainwright::nft::expr::{Counter, Verdict};
 use chainwright::nft::live::{Mirror, MirrorOptions};
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, ElementRef, ElementsOf, ElementsRef, Family, Plan,
+    Chain, Connection, DataType, Element, ElementFilter, ElementRef, ElementsRef, Family, Plan,
     PlanOptions, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, Table, Transaction,
 };
 use chainwright_sys::nf_tables::{NFT_MSG_DELSETELEM, NFT_MSG_NEWSETELEM};
@@ -246,17 +246,17 @@ fn rounds() -> usize {
 }
 
 #[test]
-fn a_plan_by_touched_elements_is_one_by_all() {
-    plans_are_the_same(ElementsOf::all(), rounds());
+fn a_plan_from_changed_elements_matches_one_from_all() {
+    plans_are_the_same(ElementFilter::all(), rounds());
 }
 
 /// The same without the elements that rules add.
 #[test]
-fn so_it_is_without_dynamic_elements() {
-    plans_are_the_same(ElementsOf::all() - ElementsOf::DYNAMIC, rounds() / 3);
+fn a_plan_from_changed_elements_matches_without_dynamic_elements() {
+    plans_are_the_same(ElementFilter::all() - ElementFilter::DYNAMIC, rounds() / 3);
 }
 
-fn plans_are_the_same(of: ElementsOf, rounds: usize) {
+fn plans_are_the_same(of: ElementFilter, rounds: usize) {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
     let states: Vec<_> = (0..3).map(|_| state(&mut random)).collect();

@@ -42,7 +42,7 @@ fn answer(result: Result<(), CommitError>) -> Vec<(Option<usize>, String)> {
 }
 
 /// The complete state, byte for byte, except for what changes over time.
-fn shown(snapshot: &Snapshot) -> Vec<String> {
+fn formatted(snapshot: &Snapshot) -> Vec<String> {
     // The parts of a set; the remaining time of an element.
     let passing = [
         // Linux 6.18 decrements a table's use count too often when transactions fail.
@@ -108,7 +108,7 @@ fn echoed(committed: &Committed) -> (Option<u32>, Vec<(usize, String)>, Vec<usiz
 
 /// The events that a monitor receives, one transaction after the other.
 fn events(monitor: &mut Monitor) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => {
@@ -118,13 +118,13 @@ fn events(monitor: &mut Monitor) -> Vec<String> {
                 events
                     .chunk_by_mut(|one, next| is_element(one) && is_element(next))
                     .for_each(<[String]>::sort);
-                told.append(&mut events);
-                told.push(format!("generation {}", change.generation()));
+                reported.append(&mut events);
+                reported.push(format!("generation {}", change.generation()));
             }
-            other => told.push(format!("{other:?}")),
+            other => reported.push(format!("{other:?}")),
         }
     }
-    told
+    reported
 }
 
 struct Pair {
@@ -150,7 +150,7 @@ impl Pair {
             model: model.connect().unwrap(),
             of_kernel: Monitor::open().unwrap(),
             of_model: MonitorOptions::default()
-                .open_beside(&model.connect().unwrap())
+                .open_in_namespace_of(&model.connect().unwrap())
                 .unwrap(),
             mirror: Mirror::open(model.connect().unwrap(), &Scope::all()).unwrap(),
             asks_echo: false,
@@ -177,7 +177,7 @@ impl Pair {
 
     #[track_caller]
     fn compare(&mut self, tx: &Transaction) {
-        let said = || {
+        let text = || {
             let operations = tx.described().map(|operation| operation.to_string());
             operations.collect::<Vec<_>>()
         };
@@ -185,12 +185,12 @@ impl Pair {
         let (answered, theirs) = match self.asks_echo {
             true => {
                 let (ours, theirs) = (self.model.commit_echo(tx), self.kernel.commit_echo(tx));
-                let (told, told_by_kernel) = (ours.as_ref().ok(), theirs.as_ref().ok());
+                let (reported, reported_by_kernel) = (ours.as_ref().ok(), theirs.as_ref().ok());
                 assert_eq!(
-                    told.map(echoed),
-                    told_by_kernel.map(echoed),
+                    reported.map(echoed),
+                    reported_by_kernel.map(echoed),
                     "what the model tells the sender and the kernel: {:#?}",
-                    said()
+                    text()
                 );
                 (answer(ours.map(drop)), answer(theirs.map(drop)))
             }
@@ -203,11 +203,11 @@ impl Pair {
             answered,
             theirs,
             "the model's answer and the kernel's: {:#?} {}",
-            said(),
+            text(),
             bytes(tx)
         );
-        let held = shown(&self.model.snapshot(Scope::all()).unwrap());
-        let theirs = shown(&self.kernel.snapshot(Scope::all()).unwrap());
+        let held = formatted(&self.model.snapshot(Scope::all()).unwrap());
+        let theirs = formatted(&self.kernel.snapshot(Scope::all()).unwrap());
         if held != theirs {
             let mut pairs = held.iter().zip(&theirs);
             let at = pairs.position(|(ours, theirs)| ours != theirs);
@@ -215,7 +215,7 @@ impl Pair {
             panic!(
                 "after {} transactions {answered:?} {:#?} {}\nmodel  {:#?}\nkernel {:#?}\nbefore {:#?}",
                 self.compared,
-                said(),
+                text(),
                 bytes(tx),
                 held.get(at),
                 theirs.get(at),
@@ -228,7 +228,7 @@ impl Pair {
             ours,
             theirs,
             "what the model tells and the kernel: {:#?}",
-            said()
+            text()
         );
         self.compare_handles(tx);
         self.mirror.update().unwrap();
@@ -294,7 +294,7 @@ fn unnumbered(line: String) -> String {
 /// After the same transactions, the kernel and the model list a ruleset with the same bytes, and it differs from the
 /// tool's own ruleset in nothing that a plan would change.
 #[test]
-fn real_rulesets_are_listed_as_by_the_kernel() {
+fn the_fake_lists_rulesets_like_the_kernel() {
     let (mut rulesets, mut rules) = (0, 0);
     let mut differ = Vec::new();
     for Loaded {
@@ -331,8 +331,8 @@ fn real_rulesets_are_listed_as_by_the_kernel() {
                 differ.push(format!("{name}: {plan}"));
             }
         }
-        let shown = |snapshot| shown(snapshot).into_iter().map(unnumbered).collect();
-        let [ours, theirs]: [Vec<String>; 2] = [shown(&of_model), shown(&of_kernel)];
+        let formatted = |snapshot| formatted(snapshot).into_iter().map(unnumbered).collect();
+        let [ours, theirs]: [Vec<String>; 2] = [formatted(&of_model), formatted(&of_kernel)];
         if ours.len() != theirs.len() {
             differ.push(format!("{name}: {} of {}", ours.len(), theirs.len()));
         }
@@ -352,7 +352,7 @@ fn real_rulesets_are_listed_as_by_the_kernel() {
 }
 
 #[test]
-fn it_answers_and_holds_what_the_kernel_does() {
+fn the_fake_answers_and_stores_like_the_kernel() {
     let sandbox = crate::common::sandbox();
     let transactions = crate::common::from_env("MODEL_TRANSACTIONS", 150);
     sandbox
@@ -433,7 +433,7 @@ fn ranges_of_several_values_hold_others() {
 
 /// Random tests rarely find this.
 #[test]
-fn a_table_that_wakes_up_takes_no_base_chain_at_once() {
+fn an_activated_table_takes_no_base_chain_in_the_same_transaction() {
     let sandbox = crate::common::sandbox();
     let asleep = Table {
         flags: Some(TableFlags::DORMANT),
@@ -499,8 +499,8 @@ fn chains_of_rules_have_no_such_chains() {
             assert_eq!(answered.is_empty(), depth == 1 || tx.len() == 1, "{depth}");
             let [ours, theirs] = [&mut model, &mut kernel].map(|nft| {
                 let snapshot = nft.snapshot(Scope::all()).unwrap();
-                let shown = shown(&snapshot).into_iter().map(unnumbered);
-                shown.collect::<Vec<_>>()
+                let formatted = formatted(&snapshot).into_iter().map(unnumbered);
+                formatted.collect::<Vec<_>>()
             });
             assert_eq!(ours, theirs, "{depth}");
         }
@@ -684,7 +684,7 @@ fn halves_of_intervals() {
                     crate::common::tick();
                 }
                 let answered = answer(nft.commit(&tx));
-                let held = shown(&nft.snapshot(Scope::all()).unwrap());
+                let held = formatted(&nft.snapshot(Scope::all()).unwrap());
                 let held = held
                     .into_iter()
                     .filter(|line| line.starts_with("  element"));

@@ -17,8 +17,8 @@ use chainwright::Retry;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::live::{Mirror, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, ElementsOf, Family, Plan, PlanOptions, Rule, Scope, Set,
-    SetId, Snapshot, SnapshotOptions, Table, Transaction,
+    Chain, Connection, DataType, Element, ElementFilter, Family, Plan, PlanOptions, Rule, Scope,
+    Set, SetId, Snapshot, SnapshotOptions, Table, Transaction,
 };
 use chainwright_testing::Sandbox;
 
@@ -211,7 +211,7 @@ struct Figures {
 
 /// Four writers, a snapshotter, a mirror and a reconciler, all at once.
 #[test]
-fn all_at_once() {
+fn concurrent_users_do_not_interfere() {
     let time = Duration::from_secs(number("STRESS_SECONDS", 3).into());
     let sandbox = sandbox();
     let mut nft = connect(&sandbox).with_retry(PATIENT);
@@ -253,8 +253,8 @@ fn all_at_once() {
             while is_over.load(Ordering::Relaxed) {
                 // Every other one without elements.
                 let elements = match snapshots % 2 {
-                    0 => ElementsOf::all(),
-                    _ => ElementsOf::empty(),
+                    0 => ElementFilter::all(),
+                    _ => ElementFilter::empty(),
                 };
                 let snapshot = nft.snapshot_with(Scope::all(), SnapshotOptions { elements });
                 let snapshot = snapshot.unwrap_or_else(|error| panic!("{}", report(&error)));
@@ -415,7 +415,7 @@ fn damage(nft: &mut Connection, random: &mut Random) {
 /// Undeclared tables are not touched, whatever their names, and whatever happens to the declared one.
 /// (Undeclared objects in that one are removed: a reconciliation covers whole tables.)
 #[test]
-fn what_was_not_declared_is_not_touched() {
+fn undeclared_tables_are_unchanged() {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
     // nft requires the end of a statement before a brace.
@@ -484,7 +484,7 @@ fn operations(plan: &Plan) -> Vec<String> {
 /// A mirror that plans repeatedly for the same ruleset reads only what was touched, and gives the same plan as
 /// one that reads everything.
 #[test]
-fn a_mirror_plans_what_its_snapshot_would() {
+fn a_mirror_plans_the_same_as_its_snapshot() {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
     let states: Vec<_> = (0..3).map(|state| Arc::new(kept(state))).collect();

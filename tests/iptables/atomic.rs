@@ -77,7 +77,7 @@ fn nothing(iptables: &mut Iptables, family: Family) {
 }
 
 #[test]
-fn what_is_not_changed_is_not_touched() {
+fn unchanged_rules_are_not_rewritten() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -344,13 +344,13 @@ fn changes_read_whole_chains_of_legacy_tables() {
 }
 
 #[test]
-fn nobody_sees_a_part_of_a_restored_text_in_nf_tables() {
+fn restored_texts_are_atomic_in_nf_tables() {
     nothing_between(Backend::Nft, &RestoreOptions::default(), 20);
     nothing_between(Backend::Nft, &noflush(), 20);
 }
 
 #[test]
-fn nobody_sees_a_part_of_a_restored_text_in_legacy_tables() {
+fn restored_texts_are_atomic_in_legacy_tables() {
     nothing_between(Backend::Legacy, &RestoreOptions::default(), 20);
     nothing_between(Backend::Legacy, &noflush(), 20);
 }

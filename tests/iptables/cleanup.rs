@@ -83,7 +83,7 @@ fn load(tools: &Tools<'_>, backend: Backend, family: Family, text: &str) {
 
 /// On either backend and for either family, an observer sees all of them or none.
 #[test]
-fn what_azure_npm_left_behind_goes_at_once() {
+fn leftovers_of_azure_npm_are_removed_atomically() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -146,7 +146,7 @@ fn what_azure_npm_left_behind_goes_at_once() {
 
 /// Creates no table, of any backend or family; a dry run changes nothing.
 #[test]
-fn looking_makes_and_changes_nothing() {
+fn a_dry_run_creates_and_changes_nothing() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -197,7 +197,7 @@ fn looking_makes_and_changes_nothing() {
 
 /// Removes rules by their comments, whichever program wrote them.
 #[test]
-fn rules_go_by_their_comments() {
+fn rules_are_removed_by_comment() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -239,7 +239,7 @@ fn rules_go_by_their_comments() {
 /// The library cannot remove an nft rule that jumps to a chain, because it is no iptables rule: the kernel keeps the
 /// chain, nothing changes, and the error names the chain.
 #[test]
-fn what_cannot_be_done_is_named() {
+fn errors_name_chains_that_cannot_be_removed() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     load(
@@ -255,17 +255,17 @@ fn what_cannot_be_done_is_named() {
         .clean_up(&[Family::Ipv4], &Cleanup::chains(&is_of_npm), false)
         .unwrap_err();
     assert!(error.nothing_applied());
-    let said = crate::common::report(&error);
+    let message = crate::common::report(&error);
     assert!(
-        said.contains("AZURE-NPM-EGRESS") && said.contains("EBUSY"),
-        "{said}"
+        message.contains("AZURE-NPM-EGRESS") && message.contains("EBUSY"),
+        "{message}"
     );
     assert_eq!(state(&sandbox, Backend::Nft), before);
 }
 
 /// Another program adds it again before the check that it is gone.
 #[test]
-fn what_is_put_back_is_said() {
+fn reports_chains_that_were_added_again() {
     let sandbox = sandbox();
     load(
         &Tools::new(&sandbox),

@@ -52,7 +52,7 @@ struct Counts {
     /// Rules that the kernel accepted.
     taken: usize,
     /// Accepted rules that are printed in iptables' syntax.
-    said: usize,
+    printed: usize,
     /// Printed rules whose conditions some packet met.
     met: usize,
     /// Printed rules that use the library's own options.
@@ -65,7 +65,7 @@ struct PrintedRule {
     chain: String,
     line: BString,
     expressions: Vec<Decoded<'static>>,
-    shown: String,
+    formatted: String,
 }
 
 impl PrintedRule {
@@ -164,17 +164,21 @@ fn expressions(family: Family, rule: &nft::RuleRef<'_>) -> Vec<Decoded<'static>>
 }
 
 /// The text of the expressions, with the data of extensions.
-fn shown(rule: &[Decoded<'_>]) -> String {
-    let mut shown = String::new();
+fn formatted(rule: &[Decoded<'_>]) -> String {
+    let mut formatted = String::new();
     for one in rule {
-        let _ = writeln!(shown, "  {one}");
+        let _ = writeln!(formatted, "  {one}");
         let (Decoded::Match(Match { info, .. }) | Decoded::Target(Target { info, .. })) = one
         else {
             continue;
         };
-        let _ = writeln!(shown, "    {:02x?}", info.as_deref().unwrap_or_default());
+        let _ = writeln!(
+            formatted,
+            "    {:02x?}",
+            info.as_deref().unwrap_or_default()
+        );
     }
-    shown
+    formatted
 }
 
 /// The printable rules of tables, in the order of the text.
@@ -196,7 +200,7 @@ fn rules_of<'t>(tables: &'t Tables) -> impl Iterator<Item = (BString, BString, R
 /// by `None`.
 fn loaded_again(
     family: Family,
-    said: &[&PrintedRule],
+    printed: &[&PrintedRule],
     by_us: Option<Profile>,
     findings: &mut Vec<String>,
 ) -> Vec<Option<Vec<Decoded<'static>>>> {
@@ -209,7 +213,7 @@ fn loaded_again(
     for table in TABLES {
         let _ = writeln!(chains, "*{table}");
         for name in OWN.iter().chain(&CHAINS) {
-            if said
+            if printed
                 .iter()
                 .any(|one| one.chain == *name || one.line.contains_str(name))
             {
@@ -237,14 +241,14 @@ fn loaded_again(
         }
     };
     put(chains.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{chains}"));
-    while start < said.len() {
-        let table = &said[start].table;
-        let end = (start..said.len().min(start + 150)).find(|at| said[*at].table != *table);
-        let end = end.unwrap_or(said.len().min(start + 150));
+    while start < printed.len() {
+        let table = &printed[start].table;
+        let end = (start..printed.len().min(start + 150)).find(|at| printed[*at].table != *table);
+        let end = end.unwrap_or(printed.len().min(start + 150));
         loop {
             let mut text = format!("*{table}\n").into_bytes();
             let mut lines = vec![None];
-            for (at, one) in said.iter().enumerate().take(end).skip(start) {
+            for (at, one) in printed.iter().enumerate().take(end).skip(start) {
                 if !refused.contains(&at) {
                     text.extend_from_slice(&one.line);
                     text.push(b'\n');
@@ -264,7 +268,7 @@ fn loaded_again(
                 panic!("{error}\n{}", text.as_bstr());
             };
             let by = by_us.map_or("the real tool".to_owned(), |p| format!("{p:?}"));
-            let one = said[line];
+            let one = printed[line];
             refused.insert(line);
             // 1.8.4 writes this, legacy tables accept it, and iptables-nft 1.8.9 refuses its text.
             let none = ["! -s 0.0.0.0/0", "! -d 0.0.0.0/0", "! -s ::/0", "! -d ::/0"];
@@ -275,7 +279,10 @@ fn loaded_again(
             if one.is_private() && error.contains("EINVAL") {
                 continue;
             }
-            findings.push(format!("{by} refuses {}: {error}\n{}", one.line, one.shown));
+            findings.push(format!(
+                "{by} refuses {}: {error}\n{}",
+                one.line, one.formatted
+            ));
         }
         start = end;
     }
@@ -296,7 +303,7 @@ fn loaded_again(
         }
     }
     let mut all = Vec::new();
-    for (at, one) in said.iter().enumerate() {
+    for (at, one) in printed.iter().enumerate() {
         if refused.contains(&at) {
             all.push(None);
             continue;
@@ -382,7 +389,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
     let omissions = tables.save(SaveOptions::default(), &mut text).unwrap();
     let mut lines = text.lines().filter(|line| line.starts_with(b"-A"));
 
-    let (mut said, mut beyond) = (Vec::new(), 0);
+    let (mut printed, mut beyond) = (Vec::new(), 0);
     let mut in_order: Vec<_> = rules_of(&tables).collect();
     in_order.retain(|(.., rule)| {
         let is = tables.entry(rule).is_ok();
@@ -414,41 +421,41 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
         let Some(RuleView::Nft(rule)) = rules.and_then(VecDeque::pop_front) else {
             panic!("{} is of no rule", line.as_bstr());
         };
-        said.push(PrintedRule {
+        printed.push(PrintedRule {
             table: table.to_string(),
             chain: chain.to_string(),
             line: line.into(),
-            shown: shown(&expressions(family, &rule)),
+            formatted: formatted(&expressions(family, &rule)),
             expressions: expressions(family, &rule),
         });
     }
-    counts.said = said.len();
-    let public: Vec<_> = said.iter().filter(|one| !one.is_private()).collect();
-    counts.private = said.len() - public.len();
+    counts.printed = printed.len();
+    let public: Vec<_> = printed.iter().filter(|one| !one.is_private()).collect();
+    counts.private = printed.len() - public.len();
     let profile = random.pick(&[Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10]);
     // The encoding of 1.8.7 cannot hold this.
     let long = |one: &Decoded<'_>| match one {
         Decoded::Log(log) => log.prefix.as_ref().is_some_and(|prefix| prefix.len() > 63),
         _ => false,
     };
-    let all = said
+    let all = printed
         .iter()
         .filter(|one| profile != Profile::V1_8_7 || !one.expressions.iter().any(long));
     let all: Vec<_> = all.collect();
     let mut met = HashSet::new();
-    for (by, said) in [(Some(profile), &all), (None, &public)] {
-        let again = loaded_again(family, said, by, findings);
-        for (one, again) in said.iter().zip(again) {
+    for (by, printed) in [(Some(profile), &all), (None, &public)] {
+        let again = loaded_again(family, printed, by, findings);
+        for (one, again) in printed.iter().zip(again) {
             let Some(again) = again else { continue };
             match compare(&mut random, family, &one.expressions, &again) {
                 Ok(true) => drop(met.insert(std::ptr::from_ref(*one))),
                 Ok(false) => {}
                 Err(difference) => {
-                    let shown = shown(&again);
+                    let formatted = formatted(&again);
                     let by = by.map_or("the real tool".to_owned(), |p| format!("{p:?}"));
                     findings.push(format!(
-                        "{}\n{}by {by}:\n{shown}{difference}",
-                        one.line, one.shown
+                        "{}\n{}by {by}:\n{formatted}{difference}",
+                        one.line, one.formatted
                     ));
                 }
             }
@@ -459,7 +466,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
 }
 
 #[test]
-fn what_is_said_is_the_rule_that_the_kernel_has() {
+fn decoded_rules_equal_the_kernels_rules() {
     let number = setting("CHAINWRIGHT_PROMISE_RULES", 3000) as usize;
     let first = setting("CHAINWRIGHT_PROMISE_SEED", 1);
     let mut sums = Counts::default();
@@ -470,7 +477,7 @@ fn what_is_said_is_the_rule_that_the_kernel_has() {
             let counts = batch(seed.wrapping_mul(0x1000), family, BATCH, &mut findings);
             sums.made += counts.made;
             sums.taken += counts.taken;
-            sums.said += counts.said;
+            sums.printed += counts.printed;
             sums.met += counts.met;
             sums.private += counts.private;
             seed += 1;
@@ -480,12 +487,12 @@ fn what_is_said_is_the_rule_that_the_kernel_has() {
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
     // The test must cover something.
     assert!(sums.taken > sums.made / 2, "{sums:?}");
-    assert!(sums.said > sums.taken / 8, "{sums:?}");
-    assert!(sums.met > sums.said / 2, "{sums:?}");
+    assert!(sums.printed > sums.taken / 8, "{sums:?}");
+    assert!(sums.met > sums.printed / 2, "{sums:?}");
 }
 
 #[test]
-fn what_is_said_of_legacy_entries_is_what_they_are() {
+fn decoded_legacy_entries_equal_the_kernels_entries() {
     let number = setting("CHAINWRIGHT_PROMISE_RULES", 3000) as usize;
     let first = setting("CHAINWRIGHT_PROMISE_SEED", 1);
     let mut sums = entries::Counts::default();
@@ -495,7 +502,7 @@ fn what_is_said_of_legacy_entries_is_what_they_are() {
         for family in Family::ALL {
             let counts = entries::batch(seed.wrapping_mul(0x1000), family, 1000, &mut findings);
             sums.entries += counts.entries;
-            sums.said += counts.said;
+            sums.printed += counts.printed;
             sums.private += counts.private;
             sums.compared += counts.compared;
             seed += 1;
@@ -503,12 +510,12 @@ fn what_is_said_of_legacy_entries_is_what_they_are() {
         eprintln!("{sums:?}, {} findings", findings.len());
     }
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
-    assert!(sums.said > sums.entries / 4, "{sums:?}");
-    assert!(sums.compared > sums.said / 2, "{sums:?}");
+    assert!(sums.printed > sums.entries / 4, "{sums:?}");
+    assert!(sums.compared > sums.printed / 2, "{sums:?}");
 }
 
 #[test]
-fn entries_beyond_all_words_are_not_said() {
+fn inexpressible_entries_are_not_decoded() {
     let (v4, v6) = (Family::Ipv4, Family::Ipv6);
     for (family, line, at, bytes) in [
         // An address with bits that its mask clears: no packet has it.
@@ -524,8 +531,8 @@ fn entries_beyond_all_words_are_not_said() {
         // A protocol for the matches that is not compared.
         (v6, "-p tcp -m tcp --dport 80 -j ACCEPT", 131, &[0]),
     ] {
-        let said = entries::is_printed_with(family, line, at, bytes);
-        assert!(!said, "{line} with {bytes:02x?} at {at}");
+        let printed = entries::is_printed_with(family, line, at, bytes);
+        assert!(!printed, "{line} with {bytes:02x?} at {at}");
     }
     // Bits without a meaning do not matter.
     assert!(entries::is_printed_with(

@@ -75,7 +75,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_is_that_of_the_code() {
+fn the_page_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/differences.md");
     if std::env::var_os("CHAINWRIGHT_WRITE_DIFFERENCES").is_some() {
         fs::write(&path, page()).unwrap();
@@ -107,7 +107,7 @@ fn theirs(one: &Difference) -> Option<String> {
 }
 
 #[test]
-fn each_difference_is_one() {
+fn each_documented_difference_exists() {
     let mut wrong = Vec::new();
     for (name, all) in of_extensions() {
         for one in all {

@@ -369,7 +369,7 @@ fn random_changes(backend: Backend, family: Family) {
         let changes = model.changes(&mut random, number);
         let table = model.table;
         let lines: Vec<_> = changes.iter().map(Change::line).collect();
-        let told = || {
+        let context = || {
             format!(
                 "round {round}, {real}, {table}, {before:#?}\n{}",
                 lines.join("\n")
@@ -390,7 +390,7 @@ fn random_changes(backend: Backend, family: Family) {
             _ => iptables.restore(family, &text, &noflush).map(drop),
         };
         if let Err(error) = done {
-            panic!("{error}\n{}", told());
+            panic!("{error}\n{}", context());
         }
         // The real tool, in one step if possible, otherwise command by command.
         let restore = tool(backend, family, "-restore --noflush");
@@ -411,8 +411,8 @@ fn random_changes(backend: Backend, family: Family) {
             }
         } else {
             for line in &lines {
-                if let Err(said) = their_tools.takes(&format!("{real} -t {table} {line}"), "") {
-                    panic!("{line}: {said}\n{}", told());
+                if let Err(message) = their_tools.takes(&format!("{real} -t {table} {line}"), "") {
+                    panic!("{line}: {message}\n{}", context());
                 }
                 if takes_away(line) {
                     put_back();
@@ -422,8 +422,16 @@ fn random_changes(backend: Backend, family: Family) {
         let expected = real_save(&their_tools, backend, family);
         let found = real_save(&our_tools, backend, family);
         let printed = our_save(&ours, backend, family);
-        assert!(expected == found, "{expected}\nbut we\n{found}\n{}", told());
-        assert!(found == printed, "{found}\nour save\n{printed}\n{}", told());
+        assert!(
+            expected == found,
+            "{expected}\nbut we\n{found}\n{}",
+            context()
+        );
+        assert!(
+            found == printed,
+            "{found}\nour save\n{printed}\n{}",
+            context()
+        );
     }
     let few = rounds() < 20;
     assert!(by_restore > 0 || few, "the real tool took no text at all");
@@ -452,7 +460,7 @@ fn random_changes_of_ipv6_legacy_tables() {
 /// So many positions of a long chain are used that its rules are written again: rules that stay keep their packets,
 /// later lines see the results of earlier ones, and an error names its line.
 #[test]
-fn many_places_of_a_long_chain() {
+fn many_positions_of_a_long_chain() {
     // Transactions of a user without privileges are limited: there each position becomes an operation.
     let is_root = nix::unistd::geteuid().is_root();
     let number = if is_root { 4_000 } else { 400 };

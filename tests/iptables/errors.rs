@@ -48,7 +48,7 @@ fn restore(iptables: &mut Iptables, text: &str, noflush: bool) -> Result<(), Err
 }
 
 #[test]
-fn a_wrong_text_or_a_test_creates_no_legacy_table() {
+fn an_invalid_text_or_a_dry_run_creates_no_legacy_table() {
     let sandbox = sandbox();
     let mut iptables = open(&sandbox, Backend::Legacy);
     let names = || {
@@ -90,7 +90,7 @@ fn a_wrong_text_or_a_test_creates_no_legacy_table() {
 
 /// nf_tables applies new names only at the commit.
 #[test]
-fn what_nf_tables_cannot_do_at_once() {
+fn operations_nf_tables_cannot_combine() {
     let sandbox = prepared(Backend::Nft);
     let before = state(&sandbox, Backend::Nft);
     let new = "renaming a chain in the same change that creates it is not possible with nf_tables";
@@ -139,7 +139,7 @@ fn too_many_addresses() {
 
 /// Errors that only the kernel detects.
 #[test]
-fn what_the_kernel_refuses() {
+fn kernel_rejections_are_errors() {
     for backend in BACKENDS {
         let sandbox = prepared(backend);
         let before = state(&sandbox, backend);
@@ -238,7 +238,7 @@ fn mistakes_between_lines() {
 
 /// Legacy tables are replaced one after the other: the error names the changed ones.
 #[test]
-fn the_second_legacy_table_is_refused() {
+fn a_rejected_second_legacy_table_is_reported() {
     let sandbox = prepared(Backend::Legacy);
     let text = "*mangle\n-A OUTPUT -p tcp\nCOMMIT\n*filter\n-A INPUT -j MASQUERADE\nCOMMIT\n";
     let error = restore(&mut open(&sandbox, Backend::Legacy), text, true).unwrap_err();

@@ -106,7 +106,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_is_read_is_written_and_printed_as_itself(data in data(), revision in 0..=4_u8) {
+    fn every_extension_round_trips_as_bytes_and_text(data in data(), revision in 0..=4_u8) {
         let mut parsed = 0;
         for family in Family::ALL {
             for spec in xt::Match::ALL {
@@ -168,7 +168,7 @@ impl SetNames for Lengths {
 
 /// Changes every byte of every extension in the test rules.
 #[test]
-fn changed_bytes_are_read_as_what_they_say() {
+fn changed_bytes_decode_to_their_meaning() {
     let mut wrong = BTreeMap::new();
     let (mut typed, mut parsed) = (0, 0);
     for file in files() {
@@ -248,12 +248,12 @@ macro_rules! changed {
 
 /// Values that a program may construct but that do not fit into the kernel's data are not cut.
 #[test]
-fn what_has_no_room_is_refused_with_its_option() {
+fn rejects_values_that_do_not_fit_naming_the_option() {
     let v6: std::net::IpAddr = "fd00::1".parse().unwrap();
     let long = |length| bstr::BString::from(vec![b'x'; length]);
     let again =
         |list: &mut Vec<xt::matches::u32::U32Test>, number| *list = vec![list[0].clone(); number];
-    for (given, said) in [
+    for (given, message) in [
         (
             changed!(Ipv4, "-p tcp -m multiport --dports 1", Match::Multiport, m => m.ports = vec![1..=1; 16]),
             "multiport: --dports: 16 ports are too many (a range counts as two): at most 15 fit",
@@ -304,15 +304,15 @@ fn what_has_no_room_is_refused_with_its_option() {
             "bpf: --object-pinned: it contains a NUL",
         ),
         (
-            changed!(Ipv4, "-m cgroup --path /x", Match::Cgroup, m => *m = xt::matches::cgroup::Cgroup::Path(xt::Compared::is(long(512)))),
+            changed!(Ipv4, "-m cgroup --path /x", Match::Cgroup, m => *m = xt::matches::cgroup::Cgroup::Path(xt::Negatable::is(long(512)))),
             "cgroup: --path: 512 bytes are too many",
         ),
         (
-            changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Compared::is(long(16)))),
+            changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Negatable::is(long(16)))),
             "physdev: --physdev-in: 16 bytes are too many: at most 15 fit",
         ),
         (
-            changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Compared::is("a\0".into()))),
+            changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Negatable::is("a\0".into()))),
             "physdev: --physdev-in: it contains a NUL",
         ),
         (
@@ -336,7 +336,7 @@ fn what_has_no_room_is_refused_with_its_option() {
             "string: --algo: 16 bytes are too many",
         ),
         (
-            changed!(Ipv4, "-m iprange --src-range 10.0.0.1-10.0.0.2", Match::Iprange, m => m.source = Some(xt::Compared::is(v6..=v6))),
+            changed!(Ipv4, "-m iprange --src-range 10.0.0.1-10.0.0.2", Match::Iprange, m => m.source = Some(xt::Negatable::is(v6..=v6))),
             "iprange: --src-range: fd00::1 is not of the rule's family",
         ),
         (
@@ -468,6 +468,6 @@ fn what_has_no_room_is_refused_with_its_option() {
     ] {
         let (line, encoded) = given;
         let error = encoded.expect_err(line);
-        assert!(error.starts_with(said), "{line}: {error}");
+        assert!(error.starts_with(message), "{line}: {error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::sandbox;
 use crate::common::tools::Tools;
-use chainwright::ipset::{Connection, Error, Found, SetFamily};
+use chainwright::ipset::{Connection, Error, SetFamily, SetInfo};
 use chainwright::iptables::{Family, Rule, SetError};
 use chainwright::xt::{SetName, SetNames};
 
@@ -20,7 +20,7 @@ fn sets_are_found_by_name_and_by_index() {
     let sets = sandbox.run(Connection::open).unwrap().unwrap();
     assert!(sets.version() >= 6);
     let found = |name: &str| sets.look_up(name).unwrap();
-    let set = |index, family| Some(Found { index, family });
+    let set = |index, family| Some(SetInfo { index, family });
     assert_eq!(found("four"), set(0, SetFamily::Ipv4));
     assert_eq!(found("six"), set(1, SetFamily::Ipv6));
     assert_eq!(found("ports"), set(2, SetFamily::Any));

@@ -97,7 +97,7 @@ fn of_kubernetes(tables: &Tables) -> Vec<String> {
             }
             for rule in chain.rules() {
                 let entry = rule.entry().unwrap();
-                if entry.rule.leads_to().is_some_and(is_of_kubernetes) {
+                if entry.rule.jump_chain().is_some_and(is_of_kubernetes) {
                     found.push(format!("{at} {:?} {}", entry.counters, entry.rule));
                 }
             }
@@ -142,7 +142,7 @@ fn open_locked(sandbox: &chainwright_testing::Sandbox, backend: Backend, lock: &
 
 /// As often as `systemctl restart iptables` may occur, at random moments, while an agent writes and an observer reads.
 #[test]
-fn nothing_of_others_is_ever_missing() {
+fn foreign_rules_are_never_missing() {
     let times = from_env("KEEP_FOREIGN_TIMES", 40);
     let lock = tempfile::NamedTempFile::new().unwrap();
     for backend in [Backend::Nft, Backend::Legacy] {
@@ -367,7 +367,7 @@ COMMIT
 
 /// A removed chain to which a kept chain jumps; an invalid line; one that the kernel refuses.
 #[test]
-fn what_cannot_be_done_changes_nothing() {
+fn a_failed_restore_changes_nothing() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -375,7 +375,7 @@ fn what_cannot_be_done_changes_nothing() {
         tools.run_with(&tool(backend, family, "-restore"), before);
         let mut iptables = open(&sandbox, backend);
         let untouched = state(&sandbox, backend);
-        for (text, said) in [
+        for (text, message) in [
             ("*filter\n-A INPUT -j ACCEPT\nCOMMIT\n", "theirs"),
             ("*filter\n:theirs - [0:0]\n-A INPUT -j nix\nCOMMIT\n", "nix"),
             ("*filter\n:theirs - [0:0]\n-A INPUT --nix\nCOMMIT\n", "nix"),
@@ -397,7 +397,7 @@ fn what_cannot_be_done_changes_nothing() {
             let error = done.err().unwrap_or_else(|| panic!("{backend}: {text}"));
             assert!(error.nothing_applied(), "{error}");
             let report = crate::common::report(&error);
-            assert!(report.contains(said), "{backend} {text}: {report}");
+            assert!(report.contains(message), "{backend} {text}: {report}");
             assert_eq!(state(&sandbox, backend), untouched, "{backend} {text}");
         }
     }
@@ -406,7 +406,7 @@ fn what_cannot_be_done_changes_nothing() {
 /// If a text has a table twice, the second one counts; a chain may have the name of a former target; and kept rules
 /// stay between their neighbours.
 #[test]
-fn texts_mean_what_they_mean_to_restore() {
+fn texts_are_interpreted_like_iptables_restore() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -431,7 +431,7 @@ fn texts_mean_what_they_mean_to_restore() {
 
 /// The target of a rule that iptables cannot express is unknown: it is neither removed nor silently ignored.
 #[test]
-fn rules_without_words_are_not_lost() {
+fn inexpressible_rules_are_not_lost() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with("iptables-nft-restore", TEXT);

@@ -227,7 +227,7 @@ where
 }
 
 #[test]
-fn kube_proxys_tables_are_those_that_iptables_legacy_save_prints() {
+fn kube_proxys_tables_match_iptables_legacy_save() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let wanted = save::with_counters(save::KUBE_PROXY);
@@ -256,7 +256,7 @@ fn kube_proxys_tables_are_those_that_iptables_legacy_save_prints() {
 }
 
 #[test]
-fn ipv6_tables_are_those_that_ip6tables_legacy_save_prints() {
+fn ipv6_tables_match_ip6tables_legacy_save() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with("ip6tables-legacy-restore --counters", save::IPV6);
@@ -273,7 +273,7 @@ fn ipv6_tables_are_those_that_ip6tables_legacy_save_prints() {
 
 /// The tools' changes appear at the next read through the same connection.
 #[test]
-fn a_change_shows_at_the_next_look() {
+fn changes_are_visible_at_the_next_read() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let connection = open(&sandbox, Family::Ipv4);
@@ -295,7 +295,7 @@ fn a_change_shows_at_the_next_look() {
 }
 
 #[test]
-fn looking_never_creates_a_table() {
+fn reading_never_creates_a_table() {
     let sandbox = sandbox();
     for family in Family::ALL {
         let connection = open(&sandbox, family);

@@ -89,7 +89,7 @@ fn last_rule<'t>(table: &'t Table, chain: &str) -> RuleRef<'t> {
 }
 
 #[test]
-fn nothing_changed_is_the_same_bytes_before_and_after() {
+fn an_unchanged_replace_keeps_the_same_bytes() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let wanted = save::with_counters(save::KUBE_PROXY);
@@ -135,7 +135,7 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
 /// Each table that the tool loaded is built from scratch in another sandbox: the kernel then has the
 /// same bytes, including counters.
 #[track_caller]
-fn built_anew(family: Family, restore: &str, saver: &str, save: &str) {
+fn rebuilt(family: Family, restore: &str, saver: &str, save: &str) {
     let (theirs, ours) = (sandbox(), sandbox());
     let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
     their_tools.run_with(restore, save);
@@ -177,15 +177,15 @@ fn built_anew(family: Family, restore: &str, saver: &str, save: &str) {
 }
 
 #[test]
-fn a_new_ipv4_table_is_the_one_that_the_tool_loads() {
+fn a_new_ipv4_table_matches_the_real_tool() {
     let save = save::with_counters(save::KUBE_PROXY);
-    built_anew(
+    rebuilt(
         Family::Ipv4,
         "iptables-legacy-restore --counters",
         "iptables-legacy-save -c",
         &save,
     );
-    built_anew(
+    rebuilt(
         Family::Ipv4,
         "iptables-legacy-restore --counters",
         "iptables-legacy-save -c",
@@ -194,8 +194,8 @@ fn a_new_ipv4_table_is_the_one_that_the_tool_loads() {
 }
 
 #[test]
-fn a_new_ipv6_table_is_the_one_that_the_tool_loads() {
-    built_anew(
+fn a_new_ipv6_table_matches_the_real_tool() {
+    rebuilt(
         Family::Ipv6,
         "ip6tables-legacy-restore --counters",
         "ip6tables-legacy-save -c",
@@ -205,7 +205,7 @@ fn a_new_ipv6_table_is_the_one_that_the_tool_loads() {
 
 /// A chain and the jumps to it are removed together.
 #[test]
-fn chains_go_with_the_jumps_to_them() {
+fn chains_are_removed_with_their_jumps() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with("iptables-legacy-restore", save::KUBE_PROXY);
@@ -275,7 +275,7 @@ fn no_packet_is_lost_from_the_sum() {
 }
 
 #[test]
-fn somebody_was_faster() {
+fn detects_concurrent_changes() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("iptables-legacy -N ours");
@@ -306,7 +306,7 @@ fn somebody_was_faster() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_explained() {
+fn kernel_rejections_are_explained() {
     let sandbox = sandbox();
     let connection = open(&sandbox, Family::Ipv4);
     connection.instantiate("filter").unwrap();
@@ -421,7 +421,7 @@ fn what_the_kernel_refuses_is_explained() {
 }
 
 #[test]
-fn revisions_that_the_kernel_knows() {
+fn supported_revisions_are_queried() {
     let sandbox = sandbox();
     for family in [Family::Ipv4, Family::Ipv6] {
         let connection = open(&sandbox, family);
@@ -493,7 +493,7 @@ fn start(sandbox: &Sandbox, lock: &LockPolicy, program: &str, arguments: &[&str]
 }
 
 #[test]
-fn the_tools_wait_for_us_and_we_for_them() {
+fn the_tools_wait_for_our_lock_and_vice_versa() {
     let sandbox = sandbox();
     let directory = tempfile::tempdir().unwrap();
     let policy = LockPolicy::Path(directory.path().join("xtables.lock"));

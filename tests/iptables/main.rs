@@ -4,12 +4,12 @@ mod atomic;
 mod cleanup;
 #[path = "../common/mod.rs"]
 mod common;
+mod compat;
 mod decoder_promise;
 mod differences;
 mod edits;
 mod errors;
 mod extensions;
-mod forecast;
 mod ipset;
 mod keep_foreign;
 mod legacy_oracle;

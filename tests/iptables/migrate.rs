@@ -149,7 +149,7 @@ fn all_tables_move_with_their_counters() {
             moved
         })
         .unwrap_or_else(|error| panic!("{from} to {to}: {}", crate::common::report(&error)));
-        let said: Vec<_> = moved
+        let printed: Vec<_> = moved
             .iter()
             .map(|one| (one.family, one.table.as_str(), one.chains, one.rules))
             .collect();
@@ -159,10 +159,10 @@ fn all_tables_move_with_their_counters() {
                 (family, "mangle", 0, 1),
                 (family, "nat", 0, 2),
             ] {
-                assert!(said.contains(&expected), "{from} to {to}: {said:?}");
+                assert!(printed.contains(&expected), "{from} to {to}: {printed:?}");
             }
         }
-        assert_eq!(said.len(), 6);
+        assert_eq!(printed.len(), 6);
         for (family, before) in FAMILIES.into_iter().zip(&before) {
             let now = real_save(&tools, to, family);
             assert_eq!(tables(&now), tables(before), "{from} to {to}");
@@ -190,7 +190,7 @@ fn all_tables_move_with_their_counters() {
 
 /// Agents' chains stay where they are, with the jumps to them, on both sides.
 #[test]
-fn chains_of_agents_stay() {
+fn chains_of_agents_are_kept() {
     let keep = |name: &BStr| name.starts_with(b"KUBE-");
     for (from, to) in WAYS {
         let sandbox = prepared();
@@ -299,14 +299,14 @@ fn obstacles_are_reported_first() {
         let MigrationError::Obstacles(obstacles) = &error else {
             panic!("{error}");
         };
-        let said: Vec<_> = obstacles.iter().map(ToString::to_string).collect();
+        let printed: Vec<_> = obstacles.iter().map(ToString::to_string).collect();
         for obstacle in &expected {
             assert!(
-                said.iter().any(|said| said.starts_with(obstacle)),
-                "{obstacle}: {said:#?}"
+                printed.iter().any(|printed| printed.starts_with(obstacle)),
+                "{obstacle}: {printed:#?}"
             );
         }
-        assert_eq!(said.len(), expected.len(), "{said:#?}");
+        assert_eq!(printed.len(), expected.len(), "{printed:#?}");
 
         // A kept chain that jumps to one that would be removed.
         let keep = |name: &BStr| name == "users" || name == "mine" || name == "early";
@@ -327,7 +327,7 @@ fn obstacles_are_reported_first() {
 
 /// A dry run; and an interruption after writing, followed by a repetition.
 #[test]
-fn it_can_be_tried_and_done_again() {
+fn migration_can_be_dry_run_and_repeated() {
     for (from, to) in WAYS {
         let sandbox = prepared();
         let tools = Tools::new(&sandbox);
@@ -373,7 +373,7 @@ fn without_tables_nothing_is_created() {
 
 /// Another program changes the old backend's tables after they were copied: none of that is lost.
 #[test]
-fn what_is_changed_meanwhile_is_not_taken_out() {
+fn concurrent_changes_are_not_removed() {
     for (from, to) in WAYS {
         for change in 0..3 {
             let sandbox = prepared();

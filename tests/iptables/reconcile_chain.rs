@@ -96,7 +96,7 @@ fn longest_in_common<T: PartialEq>(one: &[T], other: &[T]) -> usize {
 }
 
 #[test]
-fn a_chain_holds_what_it_is_to_hold_by_the_fewest_changes() {
+fn reconcile_uses_the_fewest_changes() {
     let mut random = Random::new();
     for backend in BACKENDS {
         let sandbox = sandbox();
@@ -139,7 +139,7 @@ fn a_chain_holds_what_it_is_to_hold_by_the_fewest_changes() {
 }
 
 #[test]
-fn where_nothing_is_to_be_changed_nothing_is() {
+fn no_changes_without_differences() {
     let rules: Vec<_> = RULES.iter().map(|text| rule(text)).collect();
     for backend in BACKENDS {
         let sandbox = sandbox();
@@ -171,7 +171,7 @@ fn where_nothing_is_to_be_changed_nothing_is() {
 
 /// These rules are at the beginning, once, whatever the chain contained before.
 #[test]
-fn rules_stand_before_all_others_once() {
+fn rules_stand_before_all_others_exactly_once() {
     let mut random = Random::new();
     let ours = &RULES[..3];
     let rules: Vec<_> = ours.iter().map(|text| rule(text)).collect();
@@ -244,7 +244,7 @@ fn inexpressible_rules() {
 
 /// An equivalent rule of another version stays, with its handle and counters.
 #[test]
-fn equal_rules_of_any_encoding_stay() {
+fn equal_rules_of_any_encoding_are_kept() {
     let profiles = [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10];
     let rules: Vec<_> = RULES.iter().map(|text| rule(text)).collect();
     let options = RestoreOptions {

@@ -94,7 +94,7 @@ fn check_legacy(
     assert_eq!(chain.rule_count(), section.rules.len());
     assert_eq!(saved.len(), section.rules.len());
     for ((entry, (number, line)), saved) in chain.rules().zip(&section.rules).zip(saved) {
-        let mut say = |what: String| wrong.push(format!("line {number}: {line}\n    {what}"));
+        let mut report = |what: String| wrong.push(format!("line {number}: {line}\n    {what}"));
         let mut kernel: Extensions = Vec::new();
         for extension in entry.matches() {
             let extension = extension.unwrap();
@@ -111,7 +111,7 @@ fn check_legacy(
         let rule = match iptables::legacy::decode(&entry) {
             Ok(entry) => entry.rule,
             Err(beyond) => {
-                say(format!("cannot be read: {beyond}"));
+                report(format!("cannot be read: {beyond}"));
                 continue;
             }
         };
@@ -119,17 +119,17 @@ fn check_legacy(
         named.name_sets(&mut &*sets).unwrap();
         let ours = printed(&named);
         if ours != *saved {
-            say(format!("real save: {saved}\n    our save:  {ours}"));
+            report(format!("real save: {saved}\n    our save:  {ours}"));
         }
         if encoded(family, &rule) != kernel {
-            say(format!(
+            report(format!(
                 "in the kernel:   {kernel:02x?}\n    read and written: {:02x?}",
                 encoded(family, &rule)
             ));
         }
         for text in [line.as_str(), saved] {
             match parse(family, text) {
-                Err(fault) => say(format!("cannot be parsed: {text}\n    {fault}")),
+                Err(fault) => report(format!("cannot be parsed: {text}\n    {fault}")),
                 Ok(parsed) => {
                     let mut resolved = parsed.clone();
                     resolved.resolve_sets(family, &mut &*sets).unwrap();
@@ -140,13 +140,13 @@ fn check_legacy(
                         false => resolved == rule,
                     };
                     if !same {
-                        say(format!(
+                        report(format!(
                             "in the kernel: {kernel:02x?}\n    parsed from {text}: {:02x?}",
                             encoded(family, &resolved)
                         ));
                     }
                     if printed(&parsed) != *saved {
-                        say(format!(
+                        report(format!(
                             "parsed from {text} and printed: {}",
                             printed(&parsed)
                         ));
@@ -158,7 +158,7 @@ fn check_legacy(
 }
 
 #[test]
-fn legacy_rules_are_read_and_parsed_as_the_real_tool_does() {
+fn legacy_rules_match_the_real_tool() {
     let (mut wrong, mut rules) = (Vec::new(), 0);
     for file in files() {
         for family in Family::ALL {
@@ -340,13 +340,17 @@ impl Compared<'_> {
         loop {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let sandbox = prepared(self.file);
-            let Err(said) = Tools::new(&sandbox).takes(&restore, &text) else {
+            let Err(message) = Tools::new(&sandbox).takes(&restore, &text) else {
                 return text;
             };
-            let number = said.split_once("at line: ").map(|(_, behind)| behind);
+            let number = message.split_once("at line: ").map(|(_, behind)| behind);
             let number = number.and_then(|behind| behind.lines().next()?.parse::<usize>().ok());
-            let number = number.unwrap_or_else(|| panic!("{}: {said}", self.what));
-            assert!(lines[number - 1].contains("-A "), "{}: {said}", self.what);
+            let number = number.unwrap_or_else(|| panic!("{}: {message}", self.what));
+            assert!(
+                lines[number - 1].contains("-A "),
+                "{}: {message}",
+                self.what
+            );
             lines.remove(number - 1);
         }
     }
@@ -445,11 +449,11 @@ fn entries(sandbox: &Sandbox, family: Family, section: &Section) -> Vec<String> 
 }
 
 #[test]
-fn nf_tables_are_saved_and_restored_as_by_the_real_tool() {
+fn nf_tables_save_and_restore_match_the_real_tool() {
     both_ways(Backend::Nft);
 }
 
 #[test]
-fn legacy_tables_are_saved_and_restored_as_by_the_real_tool() {
+fn legacy_save_and_restore_match_the_real_tool() {
     both_ways(Backend::Legacy);
 }

@@ -148,7 +148,7 @@ fn kube_proxy_1_36_in_legacy_tables() {
 
 /// Names given by a program are used for reading and writing text, and nowhere else.
 #[test]
-fn names_are_those_that_were_given() {
+fn custom_names_are_used() {
     let names = Names::none()
         .with_protocol("mine", 253)
         .with_service("web", "tcp", 8080)

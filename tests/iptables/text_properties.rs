@@ -258,7 +258,7 @@ proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn what_is_printed_is_parsed((family, rule) in any_rule()) {
+    fn printed_rules_parse((family, rule) in any_rule()) {
         let mut text = Text::new();
         rule.print(&mut text);
         let parsed = Rule::parse(family, text.as_bytes());
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_for_nf_tables_is_decoded(
+    fn nf_tables_encodings_round_trip(
         (family, rule) in any_rule(),
         counters in counters(),
         profile in select(vec![Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10]),
@@ -331,7 +331,7 @@ fn some<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, number: usize) -
 }
 
 #[test]
-fn what_is_encoded_for_legacy_tables_is_decoded() {
+fn legacy_encodings_round_trip() {
     let sandbox = sandbox();
     for family in Family::ALL {
         let rules = some((rule(family), counters()), 400);

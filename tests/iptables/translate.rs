@@ -159,7 +159,7 @@ const NOT_TRANSLATED: &[&str] = &[
     "-m comment --comment \"a \\\"b\\\"\"",
 ];
 
-fn said(family: Family, rule: &str) -> String {
+fn translated(family: Family, rule: &str) -> String {
     let rule = Rule::parse(family, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
     translate::rule(&rule, family).unwrap_or_else(|error| panic!("{rule}: {error}"))
 }
@@ -181,18 +181,21 @@ fn listed(family: &str, rules: &[String]) -> Vec<String> {
 
 /// The output of `iptables-translate`, without the table and chain.
 fn theirs(tools: &Tools<'_>, program: &str, rule: &str) -> String {
-    let said = tools.run(&format!("{program} -A c {rule}"));
-    let said = said.trim_end().strip_prefix("nft '").unwrap();
-    let said = said.strip_suffix('\'').unwrap();
-    let (_, rule) = said.split_once(" filter c ").unwrap();
+    let translated = tools.run(&format!("{program} -A c {rule}"));
+    let translated = translated.trim_end().strip_prefix("nft '").unwrap();
+    let translated = translated.strip_suffix('\'').unwrap();
+    let (_, rule) = translated.split_once(" filter c ").unwrap();
     rule.to_owned()
 }
 
 #[test]
-fn rules_are_said_as_iptables_translate_says_them() {
+fn translations_match_iptables_translate() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let ours: Vec<_> = SAME.iter().map(|rule| said(Family::Ipv4, rule)).collect();
+    let ours: Vec<_> = SAME
+        .iter()
+        .map(|rule| translated(Family::Ipv4, rule))
+        .collect();
     let others: Vec<_> = SAME
         .iter()
         .map(|rule| theirs(&tools, "iptables-translate", rule))
@@ -209,9 +212,9 @@ fn rules_are_said_as_iptables_translate_says_them() {
 }
 
 #[test]
-fn what_is_said_otherwise_is_read_by_nft() {
+fn differing_translations_are_accepted_by_nft() {
     for (why, rule, expected) in OTHERWISE {
-        assert_eq!(said(Family::Ipv4, rule), *expected, "{why}");
+        assert_eq!(translated(Family::Ipv4, rule), *expected, "{why}");
     }
     let rules: Vec<_> = OTHERWISE
         .iter()
@@ -219,7 +222,7 @@ fn what_is_said_otherwise_is_read_by_nft() {
         .collect();
     assert_eq!(listed("ip", &rules).len(), OTHERWISE.len());
     assert_eq!(
-        said(Family::Ipv4, "-j NFQUEUE --queue-num 3 --queue-bypass"),
+        translated(Family::Ipv4, "-j NFQUEUE --queue-num 3 --queue-bypass"),
         "counter queue flags bypass to 3"
     );
 }
@@ -251,7 +254,7 @@ fn rules_of_ipv6() {
     ];
     let mut all = Vec::new();
     for (rule, expected) in rules {
-        assert_eq!(said(Family::Ipv6, rule), expected);
+        assert_eq!(translated(Family::Ipv6, rule), expected);
         all.push(expected.to_owned());
     }
     assert_eq!(listed("ip6", &all).len(), rules.len());
@@ -291,7 +294,7 @@ COMMIT
 
 /// A comment marks the position of an untranslated rule, so that the translated ones keep their order.
 #[test]
-fn a_comment_stands_where_its_rule_would() {
+fn a_comment_replaces_an_untranslated_rule() {
     let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m recent --set\n-A INPUT -s 10.0.0.1 -j DROP\n\
                 -I INPUT 2 -j ACCEPT\n-I INPUT -m recent --set\nCOMMIT\n";
     let translation = Translation::of(Family::Ipv4, text).unwrap();
@@ -313,7 +316,7 @@ fn a_comment_stands_where_its_rule_would() {
 }
 
 #[test]
-fn a_text_is_one_that_nft_takes() {
+fn translated_texts_are_accepted_by_nft() {
     let translation = Translation::of(Family::Ipv4, SAVED).unwrap();
     let expected = "\
 table ip nat {
@@ -371,7 +374,7 @@ table ip filter {
 }
 
 #[test]
-fn what_is_none_is_said_with_its_line() {
+fn errors_have_line_numbers() {
     for (text, line) in [
         ("-A INPUT -j ACCEPT\n", 1),
         ("*filter\n\n-A INPUT --nix\n", 3),

@@ -26,8 +26,8 @@ fn state(sandbox: &Sandbox) -> String {
     format!("{ruleset}{names:?}{generation}")
 }
 
-fn look(sandbox: &Sandbox) -> Verdict {
-    let verdict = sandbox.run(|| Detector::open().look().verdict());
+fn probe(sandbox: &Sandbox) -> Verdict {
+    let verdict = sandbox.run(|| Detector::open().probe().verdict());
     verdict.unwrap()
 }
 
@@ -221,7 +221,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
 ];
 
 #[test]
-fn each_state_of_a_node_is_told_and_left_as_it_is() {
+fn each_node_state_is_detected_and_unchanged() {
     assert!(STATES.len() >= 20);
     for (name, commands, verdict) in STATES {
         let sandbox = sandbox();
@@ -230,7 +230,7 @@ fn each_state_of_a_node_is_told_and_left_as_it_is() {
             tools.run(command);
         }
         let before = state(&sandbox);
-        assert_eq!(look(&sandbox), *verdict, "{name}");
+        assert_eq!(probe(&sandbox), *verdict, "{name}");
         let evidence = evidence(&sandbox);
         assert_eq!(evidence.detection.verdict(), *verdict, "{name}");
         assert!(evidence.uncounted.is_empty(), "{name}: {evidence:?}");
@@ -248,11 +248,11 @@ fn an_unreadable_backend_is_not_empty() {
     let verdict = sandbox.run(|| {
         // A separate thread, because its capabilities do not return.
         thread::scope(|scope| {
-            let look = scope.spawn(|| {
+            let probe = scope.spawn(|| {
                 caps::clear(None, caps::CapSet::Effective).unwrap();
-                Detector::open().look()
+                Detector::open().probe()
             });
-            look.join().unwrap()
+            probe.join().unwrap()
         })
     });
     let detection = verdict.unwrap();
@@ -275,7 +275,7 @@ fn the_evidence_counts_chains_and_rules() {
         tools.run(command);
     }
     let evidence = evidence(&sandbox);
-    let told: Vec<_> = evidence
+    let reported: Vec<_> = evidence
         .owned
         .iter()
         .map(|owned| {
@@ -292,7 +292,7 @@ fn the_evidence_counts_chains_and_rules() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "Nft IPv4 filter cali-: 1 chains, 0 rules, first cali-INPUT",
             "Nft IPv4 nat KUBE-: 2 chains, 1 rules, first KUBE-SERVICES",
@@ -325,11 +325,11 @@ fn verdicts_are_reported_as_they_change() {
             let kubelet = Kubelet::new().with_second_hint(true);
             kubelet.ensure(&mut iptables).unwrap();
         };
-        let told = sandbox.run(|| {
+        let reported = sandbox.run(|| {
             let mut watch = Detector::open().watch(WatchOptions {
                 interval: Duration::from_millis(5),
             });
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             let far = Instant::now() + Duration::from_secs(600);
             for backend in [None, Some(first), Some(second)] {
                 thread::scope(|scope| {
@@ -337,19 +337,19 @@ fn verdicts_are_reported_as_they_change() {
                         let sandbox = &sandbox;
                         scope.spawn(move || sandbox.run(|| make(backend)).unwrap());
                     }
-                    told.push(watch.next_until(Some(far)).unwrap().unwrap().verdict());
+                    reported.push(watch.next_until(Some(far)).unwrap().unwrap().verdict());
                 });
             }
             // Without a change nothing is reported.
             assert_eq!(watch.next_until(Some(Instant::now())).unwrap(), None);
-            told
+            reported
         });
         let expected = match first {
             Backend::Nft => Verdict::Nft,
             Backend::Legacy => Verdict::Legacy,
         };
         assert_eq!(
-            told.unwrap(),
+            reported.unwrap(),
             [Verdict::Undetermined, expected, Verdict::Mixed]
         );
     }
@@ -359,18 +359,18 @@ fn verdicts_are_reported_as_they_change() {
 #[test]
 fn any_interval_can_be_waited_for() {
     let sandbox = sandbox();
-    let told = sandbox.run(|| {
+    let reported = sandbox.run(|| {
         let mut watch = Detector::open().watch(WatchOptions {
             interval: Duration::MAX,
         });
         let now = Some(Instant::now());
-        [watch.next_until(now), watch.next_until(now)].map(|told| told.unwrap().is_some())
+        [watch.next_until(now), watch.next_until(now)].map(|reported| reported.unwrap().is_some())
     });
-    assert_eq!(told.unwrap(), [true, false]);
+    assert_eq!(reported.unwrap(), [true, false]);
 }
 
 #[test]
-fn waiting_ends_when_it_is_determined() {
+fn waiting_ends_when_the_backend_is_determined() {
     let sandbox = sandbox();
     let verdict = thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -410,14 +410,14 @@ fn a_second_hint_is_not_created_by_default() {
             };
             let error = ensure(Kubelet::new()).unwrap_err();
             let Error::HintElsewhere {
-                there: said,
+                there: found,
                 wanted: refused,
                 ..
             } = error
             else {
                 panic!("{error}");
             };
-            assert_eq!((said, refused), (there, wanted));
+            assert_eq!((found, refused), (there, wanted));
             assert_eq!(state(&sandbox), before);
             assert!(
                 !ensure(Kubelet::new().with_second_hint(true))
@@ -426,7 +426,7 @@ fn a_second_hint_is_not_created_by_default() {
             );
             // Now both have one.
             assert!(ensure(Kubelet::new()).unwrap().is_empty());
-            assert_eq!(look(&sandbox), Verdict::Mixed);
+            assert_eq!(probe(&sandbox), Verdict::Mixed);
         }
     }
 }

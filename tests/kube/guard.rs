@@ -18,7 +18,9 @@ use chainwright::legacy::LockPolicy;
 use chainwright::nft;
 use chainwright::nft::live::MonitorOptions;
 use chainwright_kube::declared::Declared;
-use chainwright_kube::guard::{AuditLog, Event, Guard, GuardOptions, PaceOptions, Repair, Running};
+use chainwright_kube::guard::{
+    AuditLog, BackoffOptions, Event, Guard, GuardOptions, Repair, Running,
+};
 use chainwright_kube::kubelet::Kubelet;
 use chainwright_testing::Sandbox;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -26,11 +28,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 /// Short times, so that tests need not wait long.
 fn quick() -> GuardOptions {
     GuardOptions {
-        pace: PaceOptions {
+        backoff: BackoffOptions {
             quiet: Duration::from_millis(5),
             retry: Duration::from_millis(1),
             longest_retry: Duration::from_millis(5),
-            ..PaceOptions::default()
+            ..BackoffOptions::default()
         },
         poll: Duration::from_millis(5),
         ..GuardOptions::default()
@@ -56,7 +58,8 @@ fn start(
     let guard = open(sandbox, declared, backend, options);
     let (sender, events) = channel();
     // The guard's thread belongs to the sandbox, as it would to the node.
-    let running = sandbox.run(|| guard.start(move |notice| drop(sender.send(notice.event))));
+    let running =
+        sandbox.run(|| guard.start(move |notification| drop(sender.send(notification.event))));
     (running.unwrap().unwrap(), events)
 }
 
@@ -107,13 +110,13 @@ fn flush(sandbox: &Sandbox, name: &str, table: &str) -> u32 {
 }
 
 #[test]
-fn what_is_flushed_comes_back_and_the_flusher_is_named() {
+fn a_flush_is_repaired_and_its_process_named() {
     let sandbox = sandbox();
     let declared = Kubelet::new().declared();
     let (running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
     assert_eq!(ready(&events), 12);
     // A change soon after a repair would belong to the same burst.
-    thread::sleep(quick().pace.quiet);
+    thread::sleep(quick().backoff.quiet);
     let generation = flush(&sandbox, "flusher", "filter");
     let repair = repaired(&events);
     let items: Vec<_> = repair.items.iter().map(ToString::to_string).collect();
@@ -172,7 +175,7 @@ fn undeclared_changes_are_ignored() {
 
 /// For a renamed chain the kernel reports only the new name.
 #[test]
-fn a_chain_that_is_renamed_is_missed() {
+fn a_renamed_chain_is_reported_as_missing() {
     let sandbox = sandbox();
     let (_running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
     ready(&events);
@@ -183,7 +186,7 @@ fn a_chain_that_is_renamed_is_missed() {
 }
 
 #[test]
-fn at_rest_it_does_not_wake() {
+fn an_idle_guard_does_not_wake_up() {
     let sandbox = sandbox();
     let (mut running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
     ready(&events);
@@ -247,7 +250,7 @@ fn is_audited() -> bool {
 
 /// Without auditing the guard polls, and names no process; `auditctl -e 1` makes this test cover the other half.
 #[test]
-fn the_culprit_of_a_legacy_change_is_named_if_audited() {
+fn a_legacy_change_is_attributed_if_audited() {
     let is_audited = is_audited();
     println!("audited: {is_audited}");
     let log = AuditLog::open();
@@ -262,10 +265,11 @@ fn the_culprit_of_a_legacy_change_is_named_if_audited() {
         guard = guard.with_audit(log);
     }
     let (sender, events) = channel();
-    let running = sandbox.run(|| guard.start(move |notice| drop(sender.send(notice.event))));
+    let running =
+        sandbox.run(|| guard.start(move |notification| drop(sender.send(notification.event))));
     let running = running.unwrap().unwrap();
     assert_eq!(ready(&events), 12);
-    thread::sleep(quick().pace.quiet);
+    thread::sleep(quick().backoff.quiet);
     let tools = Tools::new(&sandbox);
     tools.run("iptables-legacy -F");
     let repair = repaired(&events);
@@ -281,7 +285,7 @@ fn the_culprit_of_a_legacy_change_is_named_if_audited() {
     assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);
     if is_audited {
         // Only the audit log shows this change: size and number of entries stay the same.
-        thread::sleep(quick().pace.quiet);
+        thread::sleep(quick().backoff.quiet);
         tools.run("iptables-legacy -R INPUT 1 -j ACCEPT");
         assert_eq!(repaired(&events).items.len(), 1);
     }
@@ -329,11 +333,11 @@ fn a_text_is_kept_in_both_backends() {
 }
 
 #[test]
-fn it_backs_off_from_a_persistent_rival() {
+fn guard_backs_off_from_a_persistent_rival() {
     let sandbox = sandbox();
     let mut options = quick();
-    options.pace.repairs = 4;
-    options.pace.rest = Duration::from_secs(3600);
+    options.backoff.repairs = 4;
+    options.backoff.rest = Duration::from_secs(3600);
     let declared = Kubelet::new().declared();
     let (_running, events) = start(&sandbox, declared.clone(), Backend::Nft, options);
     ready(&events);
@@ -350,13 +354,13 @@ fn it_backs_off_from_a_persistent_rival() {
     else {
         panic!()
     };
-    assert_eq!((lost.len(), rest), (3, options.pace.rest));
+    assert_eq!((lost.len(), rest), (3, options.backoff.rest));
     assert_eq!(by.last().unwrap().name.as_ref().unwrap(), "rival");
     assert_eq!(missing(&sandbox, &declared, Backend::Nft).len(), 3);
 }
 
 #[test]
-fn lost_events_are_made_up_for() {
+fn lost_events_are_recovered() {
     let sandbox = sandbox();
     let mut options = quick();
     options.monitor = MonitorOptions {
@@ -365,12 +369,12 @@ fn lost_events_are_made_up_for() {
     };
     let (_running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, options);
     ready(&events);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     flush(&sandbox, "flusher", "filter");
     loop {
         match next(&events) {
             // Its own changes are too large as well.
-            Event::Lost { what } => told.push(what),
+            Event::Lost { what } => reported.push(what),
             Event::Repaired(repair) => {
                 assert_eq!((repair.items.len(), repair.by.len()), (3, 0));
                 break;
@@ -378,11 +382,11 @@ fn lost_events_are_made_up_for() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(!told.is_empty());
+    assert!(!reported.is_empty());
 }
 
 #[test]
-fn what_cannot_be_made_yet_is_tried_until_it_is_done() {
+fn failing_repairs_are_retried_until_they_succeed() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("nft add table ip filter { flags dormant ; }");
@@ -405,7 +409,7 @@ fn missing_or_error(sandbox: &Sandbox, declared: &Declared) -> Option<usize> {
 }
 
 #[test]
-fn it_runs_as_a_task() {
+fn guard_runs_as_a_task() {
     for backend in [Backend::Nft, Backend::Legacy] {
         let sandbox = sandbox();
         let declared = Kubelet::new().declared();
@@ -417,7 +421,8 @@ fn it_runs_as_a_task() {
         let (sender, events) = channel();
         let flushed = sandbox.netns();
         runtime.block_on(async {
-            let task = tokio::spawn(guard.run(move |notice| drop(sender.send(notice.event))));
+            let task =
+                tokio::spawn(guard.run(move |notification| drop(sender.send(notification.event))));
             let others = tokio::task::spawn_blocking({
                 let sandbox = flushed.try_clone();
                 move || {
@@ -445,7 +450,7 @@ fn it_runs_as_a_task() {
 }
 
 #[test]
-fn a_guard_of_what_the_other_backend_has_makes_no_second_hint() {
+fn guard_creates_no_second_hint_chain_in_another_backend() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run("iptables-legacy -t mangle -N KUBE-IPTABLES-HINT");
     let (running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());

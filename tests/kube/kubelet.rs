@@ -161,7 +161,7 @@ impl Node {
 }
 
 #[test]
-fn what_ensure_makes_is_what_kubelets_commands_make() {
+fn ensure_matches_kubelets_commands() {
     for old in [false, true] {
         let by_kubelet = sandbox();
         run_kubelet(&Tools::new(&by_kubelet), old);
@@ -191,7 +191,7 @@ fn what_ensure_makes_is_what_kubelets_commands_make() {
 }
 
 #[test]
-fn the_whole_of_it_is_one_commit() {
+fn ensure_is_one_commit() {
     for old in [false, true] {
         let mut node = Node::new(old);
         let before = node.generation();
@@ -206,7 +206,7 @@ fn the_whole_of_it_is_one_commit() {
 }
 
 #[test]
-fn iptables_finds_each_rule_that_ensure_made() {
+fn iptables_finds_each_rule_that_ensure_created() {
     for old in [false, true] {
         let node = Node::ensured(old);
         let tools = node.tools();
@@ -225,7 +225,7 @@ fn iptables_finds_each_rule_that_ensure_made() {
 
 /// The rules have the encoding of iptables 1.8.7, which every later version reads completely.
 #[test]
-fn rules_are_written_as_iptables_1_8_7_writes_them() {
+fn rules_are_encoded_like_iptables_1_8_7() {
     let mut node = Node::ensured(true);
     let mut encoded = Vec::new();
     for (table, chain) in [
@@ -280,7 +280,7 @@ fn edits_by_iptables_beside_them_change_nothing() {
 }
 
 #[test]
-fn what_kubelets_commands_made_is_complete() {
+fn rules_of_kubelets_commands_are_complete() {
     for old in [false, true] {
         let mut node = Node::new(old);
         let tools = node.tools();
@@ -315,7 +315,7 @@ fn one_family_alone() {
 
 /// Constant commits by another program, in its own table, cause no failure.
 #[test]
-fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
+fn ensure_completes_beside_constant_commits() {
     let mut node = Node::new(false);
     let all = node.kubelet.check(&mut node.nft).unwrap();
     let mut rival = connect(&node.sandbox);
@@ -354,7 +354,7 @@ fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
 /// Reading and committing are one step, whatever happens in between: of two that start at the same
 /// moment, only one creates each item.
 #[test]
-fn two_at_once_make_everything_once() {
+fn two_at_once_create_everything_once() {
     const ROUNDS: usize = 100;
     let mut node = Node::new(true);
     let all = node.kubelet.check(&mut node.nft).unwrap();

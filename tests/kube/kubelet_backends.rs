@@ -89,7 +89,7 @@ fn names(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn what_ensure_makes_is_what_kubelets_commands_make() {
+fn ensure_matches_kubelets_commands() {
     let by_kubelet = sandbox();
     run_kubelet(&Tools::new(&by_kubelet));
     let ours = sandbox();
@@ -102,7 +102,7 @@ fn what_ensure_makes_is_what_kubelets_commands_make() {
 }
 
 #[test]
-fn checking_and_removing_make_no_table() {
+fn check_and_remove_create_no_table() {
     let sandbox = sandbox();
     let (missing, removed) = with(&sandbox, Backend::Legacy, |iptables| {
         let missing = Kubelet::new().check(&mut *iptables).unwrap();
@@ -119,7 +119,7 @@ fn checking_and_removing_make_no_table() {
 }
 
 #[test]
-fn what_is_lost_comes_back_and_others_rules_stay() {
+fn lost_rules_are_restored_and_foreign_rules_kept() {
     let sandbox = sandbox();
     ensure(&sandbox, &Kubelet::new().up_to_1_26(true));
     let tools = Tools::new(&sandbox);
@@ -165,7 +165,7 @@ fn sorted(save: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_others_use_is_left() {
+fn chains_used_by_others_are_kept() {
     let sandbox = sandbox();
     let kubelet = Kubelet::new().up_to_1_26(true);
     let tools = Tools::new(&sandbox);

@@ -128,22 +128,22 @@ fn syncs(usual: usize) -> usize {
 }
 
 #[test]
-fn flat_leaves_others_alone() {
+fn flat_keeps_foreign_rules() {
     undisturbed::undisturbed(Layout::Flat, syncs(1_000));
 }
 
 #[test]
-fn nftables_leaves_others_alone() {
+fn nftables_keeps_foreign_rules() {
     undisturbed::undisturbed(NFTABLES, syncs(150));
 }
 
 #[test]
-fn iptables_leaves_others_alone() {
+fn iptables_keeps_foreign_rules() {
     undisturbed::undisturbed(IPTABLES, syncs(150));
 }
 
 #[test]
-fn iptables_legacy_leaves_others_alone() {
+fn iptables_legacy_keeps_foreign_rules() {
     undisturbed::undisturbed(LEGACY, syncs(150));
 }
 
@@ -167,57 +167,57 @@ fn kills() -> usize {
 }
 
 #[test]
-fn flat_mends_what_a_kill_left() {
+fn flat_recovers_after_a_kill() {
     kill::killed(Layout::Flat, kills());
 }
 
 #[test]
-fn nftables_mends_what_a_kill_left() {
+fn nftables_recovers_after_a_kill() {
     kill::killed(NFTABLES, kills());
 }
 
 #[test]
-fn iptables_mends_what_a_kill_left() {
+fn iptables_recovers_after_a_kill() {
     kill::killed(IPTABLES, kills());
 }
 
 #[test]
-fn iptables_legacy_mends_what_a_kill_left() {
+fn iptables_legacy_recovers_after_a_kill() {
     kill::killed(LEGACY, kills());
 }
 
 #[test]
-fn flat_mends_what_others_did() {
+fn flat_repairs_changes_by_others() {
     adopt::repairs();
 }
 
 #[test]
-fn flat_replaces_a_table_that_is_another() {
+fn flat_replaces_a_foreign_table() {
     adopt::replaces();
 }
 
 #[test]
-fn nftables_is_what_kube_proxy_writes() {
+fn nftables_matches_kube_proxy() {
     kube_proxy::nftables();
 }
 
 #[test]
-fn nftables_adopts_what_kube_proxy_left() {
+fn nftables_adopts_rules_of_kube_proxy() {
     kube_proxy::adopted();
 }
 
 #[test]
-fn what_kube_proxy_left_is_removed() {
+fn removes_rules_of_kube_proxy() {
     kube_proxy::removed();
 }
 
 #[test]
-fn iptables_is_what_kube_proxy_writes() {
+fn iptables_matches_kube_proxy() {
     kube_proxy::iptables(Backend::Nft);
 }
 
 #[test]
-fn iptables_legacy_is_what_kube_proxy_writes() {
+fn iptables_legacy_matches_kube_proxy() {
     kube_proxy::iptables(Backend::Legacy);
 }
 
@@ -232,22 +232,22 @@ fn flat_translates_every_flow() {
 }
 
 #[test]
-fn flat_translates_every_flow_while_it_is_repaired() {
+fn flat_translates_every_flow_during_repair() {
     flood::flooded(Layout::Flat, By::Repair, commits());
 }
 
 #[test]
-fn flat_translates_every_flow_while_it_is_made_anew() {
-    flood::made_anew(commits());
+fn flat_translates_every_flow_while_recreated() {
+    flood::recreated(commits());
 }
 
 #[test]
-fn nftables_translates_every_flow_while_it_is_made_anew() {
-    flood::made_anew_in_chains(commits());
+fn nftables_translates_every_flow_while_recreated() {
+    flood::recreated_in_chains(commits());
 }
 
 #[test]
-fn a_firewall_stands_before_a_load_balancer_is_reached() {
+fn a_firewall_exists_before_its_load_balancer_is_reachable() {
     for layout in [Layout::Flat, NFTABLES] {
         flood::firewalls_first(layout);
     }
@@ -259,24 +259,24 @@ fn nftables_translates_every_flow() {
 }
 
 #[test]
-fn nftables_translates_every_flow_while_it_is_repaired() {
+fn nftables_translates_every_flow_during_repair() {
     flood::flooded(NFTABLES, By::Repair, commits());
 }
 
 #[test]
-fn flat_takes_away_last_what_packets_look_up() {
+fn flat_removes_referenced_elements_last() {
     flood::in_order();
 }
 
 #[test]
-fn nftables_takes_away_last_what_packets_look_up() {
+fn nftables_removes_referenced_elements_last() {
     flood::in_order_in_chains();
 }
 
 #[test]
 fn an_address_belongs_to_one_service() {
     for layout in Layout::ALL {
-        contested::services_ask_for_one_address(layout);
+        contested::services_share_one_address(layout);
     }
 }
 
@@ -289,19 +289,19 @@ fn node_ports_are_at_the_same_addresses_in_every_layout() {
 }
 
 #[test]
-fn node_ports_are_at_loopback_where_that_is_asked_for() {
+fn node_ports_listen_on_loopback_if_configured() {
     for layout in [IPTABLES, LEGACY] {
         contested::node_ports_at_loopback(layout);
     }
 }
 
 #[test]
-fn flat_writes_nothing_where_nothing_differs() {
+fn flat_writes_nothing_without_differences() {
     adopt::writes_nothing();
 }
 
 #[test]
-fn own_commits_are_no_foreign_change() {
+fn own_commits_are_not_reported_as_foreign_changes() {
     for layout in [Layout::Flat, NFTABLES] {
         adopt::own_commits(layout);
     }

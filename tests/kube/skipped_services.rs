@@ -80,15 +80,15 @@ fn names(synced: &Synced) -> Vec<ObjectName> {
 }
 
 #[test]
-fn a_time_that_is_too_long_for_the_kernel() {
+fn skips_a_service_with_an_overlong_timeout() {
     let mut node = Node::new(Layout::Nftables);
     assert_eq!(names(&node.sync()), []);
     (5..15).for_each(|number| node.set(number, 2, None));
     node.set(9, 2, Some(TOO_LONG));
     let synced = node.sync();
     assert_eq!(names(&synced), [name(9)]);
-    let said = report(&*synced.skipped[0].error);
-    assert!(said.contains("ERANGE"), "{said}");
+    let message = report(&*synced.skipped[0].error);
+    assert!(message.contains("ERANGE"), "{message}");
     let endpoints = |node: &Node, number: u8| {
         let ruleset = node.ruleset();
         (0..2)
@@ -160,8 +160,8 @@ fn a_chain_that_nothing_more_can_follow() {
     (25..35).for_each(|number| node.set(number, 1, None));
     let synced = node.sync();
     assert_eq!(names(&synced), [name(30)], "{}", node.ruleset());
-    let said = report(&*synced.skipped[0].error);
-    assert!(said.contains("EMLINK"), "{said}");
+    let message = report(&*synced.skipped[0].error);
+    assert!(message.contains("EMLINK"), "{message}");
     let leads_to = |node: &Node, number: u8| {
         let ruleset = node.ruleset();
         ruleset.contains(&format!("ip daddr 10.96.0.{number} "))
@@ -185,10 +185,10 @@ fn a_chain_that_nothing_more_can_follow() {
 fn progress_is_reported() {
     for (layout, count) in [(Layout::Flat, 12_000_u16), (Layout::Nftables, 2_000)] {
         let sandbox = sandbox();
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let mut proxy = open(&sandbox, layout);
-        let tell = Arc::clone(&told);
-        proxy.set_progress_callback(move |progress| tell.lock().unwrap().push(progress));
+        let shared = Arc::clone(&reported);
+        proxy.set_progress_callback(move |progress| shared.lock().unwrap().push(progress));
         let mut services = Services::new();
         for number in 0..count {
             let [high, low] = number.to_be_bytes();
@@ -201,18 +201,18 @@ fn progress_is_reported() {
             services.set_slice(slice(&name.name, vec![endpoint], &ports));
         }
         let synced = proxy::sync(&sandbox, &mut proxy, &mut services);
-        let told = std::mem::take(&mut *told.lock().unwrap());
+        let reported = std::mem::take(&mut *reported.lock().unwrap());
         assert!(
-            told.len() >= 2 && told.len() <= synced.transactions,
-            "{told:?}"
+            reported.len() >= 2 && reported.len() <= synced.transactions,
+            "{reported:?}"
         );
         assert!(
-            told.windows(2).all(|pair| pair[0].done < pair[1].done),
-            "{told:?}"
+            reported.windows(2).all(|pair| pair[0].done < pair[1].done),
+            "{reported:?}"
         );
-        let last = told.last().unwrap();
+        let last = reported.last().unwrap();
         assert_eq!((last.family, last.done), (Family::Ipv4, last.all));
-        assert!(last.all >= usize::from(count) && told.iter().all(|part| part.all == last.all));
+        assert!(last.all >= usize::from(count) && reported.iter().all(|part| part.all == last.all));
     }
 }
 

@@ -174,11 +174,11 @@ fn many(family: Family) {
 }
 
 #[test]
-fn ten_thousand_are_forgotten_and_no_others() {
+fn deletes_exactly_ten_thousand_stale_flows() {
     many(Family::Ipv4);
 }
 
 #[test]
-fn ten_thousand_are_forgotten_and_no_others_in_ipv6() {
+fn deletes_exactly_ten_thousand_stale_flows_in_ipv6() {
     many(Family::Ipv6);
 }

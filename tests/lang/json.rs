@@ -126,11 +126,11 @@ fn document(objects: &[Value]) -> String {
 }
 
 /// Removes what changes over time, and sorts elements if nft has no order for them.
-fn settle(value: &mut Value, any_order: bool) {
+fn normalize(value: &mut Value, any_order: bool) {
     match value {
         Value::Object(object) => {
             for (key, value) in object {
-                settle(value, any_order);
+                normalize(value, any_order);
                 match value {
                     Value::Array(elements) if any_order && matches!(&**key, "elem" | "set") => {
                         elements.sort_by_key(ToString::to_string);
@@ -140,7 +140,7 @@ fn settle(value: &mut Value, any_order: bool) {
                 }
             }
         }
-        Value::Array(array) => array.iter_mut().for_each(|each| settle(each, any_order)),
+        Value::Array(array) => array.iter_mut().for_each(|each| normalize(each, any_order)),
         _ => {}
     }
 }
@@ -165,7 +165,7 @@ fn same(
         }
         let [mut nfts, mut ours] = [&nft, &our].map(|text| {
             let mut value = serde_json::from_str(text).unwrap();
-            settle(&mut value, any_order);
+            normalize(&mut value, any_order);
             value
         });
         let mut otherwise = BTreeMap::new();
@@ -190,7 +190,7 @@ fn same(
 }
 
 #[test]
-fn rulesets_are_written_as_nft_writes_them() {
+fn json_of_rulesets_matches_nft() {
     let (mut compared, mut met, mut missing) = (0, BTreeMap::new(), 0);
     // Other modes have the same differences.
     let mut again = BTreeMap::new();
@@ -245,7 +245,7 @@ fn rulesets_are_written_as_nft_writes_them() {
 }
 
 #[test]
-fn rules_of_every_expression_are_written_as_nft_writes_them() {
+fn json_of_every_expression_matches_nft() {
     let (sandbox, rules) = rules_of_every_expression();
     assert!(rules > 5_000, "{rules}");
     let nfts = Tools::new(&sandbox).run("nft -j list ruleset");
@@ -269,7 +269,7 @@ fn loaded(text: &str) -> Sandbox {
 }
 
 #[test]
-fn parts_are_written_as_nft_writes_them() {
+fn json_of_parts_matches_nft() {
     let sandbox = loaded(
         "table ip t {
             counter c { packets 1 bytes 2; }
@@ -317,7 +317,7 @@ fn bare(mut object: Value) -> Value {
 }
 
 #[test]
-fn what_nft_leaves_out_is_written() {
+fn writes_fields_that_nft_omits() {
     let sandbox = loaded(
         "table inet t { comment \"of a table\"; flags dormant;
             map d { type ipv4_addr : mark; size 9; flags dynamic, timeout; timeout 500ms; }
@@ -371,7 +371,7 @@ fn what_nft_leaves_out_is_written() {
 
 /// As in libnftables-json(5): the test kernel need not support these.
 #[test]
-fn what_few_kernels_have_is_written() {
+fn writes_objects_of_rare_kernel_features() {
     let model = FakeKernel::new().with_device("a").with_device("b");
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
@@ -432,7 +432,7 @@ fn what_few_kernels_have_is_written() {
 
 /// As many instructions as the kernel accepts, each inside the next one.
 #[test]
-fn the_deepest_rule_is_one_document() {
+fn the_deepest_rule_is_valid_json() {
     let sandbox = sandbox();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();
@@ -465,7 +465,7 @@ fn the_deepest_rule_is_one_document() {
 
 /// Names that would be read as something else, and registers that nft never uses: nothing loads them as another rule.
 #[test]
-fn what_nft_has_no_words_for_is_refused() {
+fn rejects_objects_inexpressible_in_nft() {
     let name = |name: &[u8]| {
         let mut bytes = [0; 16];
         bytes[..name.len()].copy_from_slice(name);
@@ -485,7 +485,7 @@ fn what_nft_has_no_words_for_is_refused() {
             "Unknown statement object 'opaque'",
         ),
     ];
-    for (rule, said) in &rules {
+    for (rule, message) in &rules {
         let sandbox = sandbox();
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::IP, "t")).unwrap();
@@ -501,6 +501,6 @@ fn what_nft_has_no_words_for_is_refused() {
         let rules: Vec<Value> = rules_of(&sandbox);
         assert_eq!(rules.len(), 1, "{ours}");
         let refusal = tools.takes("nft -j -f -", document(&rules)).unwrap_err();
-        assert!(refusal.contains(said), "{refusal}");
+        assert!(refusal.contains(message), "{refusal}");
     }
 }

@@ -78,7 +78,7 @@ fn expect(again: &Recreated, known: &[Known]) {
     let mut unknown = Vec::new();
     for (name, failure) in &again.failures {
         let mut known = known.iter().copied().flatten();
-        if !known.any(|(said, _, names)| failure.contains(said) && names.contains(&&**name)) {
+        if !known.any(|(part, _, names)| failure.contains(part) && names.contains(&&**name)) {
             unknown.push(name);
         }
     }
@@ -237,14 +237,14 @@ const OF_NFT: Known = &[
 ];
 
 #[test]
-fn what_nft_writes_of_rulesets_is_made_again() {
+fn nft_json_of_rulesets_round_trips() {
     let again = recreate(|first| Tools::new(first).run("nft -j list ruleset"));
     expect(&again, &[OF_BOTH, OF_NFT]);
     assert!(again.made >= 44, "{}", again.made);
 }
 
 #[test]
-fn what_we_write_of_rulesets_is_made_again() {
+fn our_json_of_rulesets_round_trips() {
     let again = recreate(written);
     expect(&again, &[OF_BOTH, OF_US]);
     assert!(again.made >= 75, "{}", again.made);
@@ -353,7 +353,7 @@ const DYNAMIC: &str = "\t\tsize 1000\n\t\tflags dynamic\n\t}\n\n\tmap";
 const OF_ARP: (&str, usize) = ("a packet of inet has no fields of arp", 1);
 
 #[test]
-fn what_nft_writes_of_rules_of_every_expression_is_made_again() {
+fn nft_json_of_every_expression_round_trips() {
     let write = |first: &Sandbox| Tools::new(first).run("nft -j list ruleset");
     let (refused, otherwise) = rules_made_again(false, write);
     let refused: Vec<_> = refused
@@ -374,7 +374,7 @@ fn what_nft_writes_of_rules_of_every_expression_is_made_again() {
 }
 
 #[test]
-fn what_we_write_of_rules_of_every_expression_is_made_again() {
+fn our_json_of_every_expression_round_trips() {
     let (refused, otherwise) = rules_made_again(true, written);
     let refused: Vec<_> = refused
         .iter()
@@ -385,7 +385,7 @@ fn what_we_write_of_rules_of_every_expression_is_made_again() {
 }
 
 #[test]
-fn rulesets_of_clients_are_made_again() {
+fn json_of_client_rulesets_round_trips() {
     for name in OF_CLIENTS.iter().filter(|name| name.ends_with(".nft")) {
         let (first, again) = (sandbox(), sandbox());
         Tools::new(&first).load_nft(&data(name));
@@ -408,7 +408,7 @@ fn errors_have_a_position() {
 
 /// Deep or long documents are read or refused with a position, in a time proportional to their size.
 #[test]
-fn what_is_deep_or_long_is_bounded() {
+fn deep_or_long_documents_are_bounded() {
     let deep = |open: &str, close: &str, count: usize| {
         let json = format!("{}1{}", open.repeat(count), close.repeat(count));
         Script::parse_json("deep.json", json)
@@ -491,7 +491,7 @@ fn what_is_deep_or_long_is_bounded() {
 
 /// An error of the kernel refers to the object that caused it.
 #[test]
-fn what_the_kernel_refuses_is_said_where_it_is() {
+fn kernel_errors_have_the_position_of_the_object() {
     let sandbox = sandbox();
     let json = "{\"nftables\": [\n\
         {\"add\": {\"table\": {\"family\": \"ip\", \"name\": \"t\"}}},\n\
@@ -505,7 +505,7 @@ fn what_the_kernel_refuses_is_said_where_it_is() {
 
 /// Each command has the same effect as in text.
 #[test]
-fn commands_do_what_they_do_in_text() {
+fn json_commands_match_text_commands() {
     let commands = [
         (
             r#"{"add": {"table": {"family": "ip", "name": "t"}}}"#,

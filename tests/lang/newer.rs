@@ -93,7 +93,7 @@ fn made_of_json(json: &str) -> Sandbox {
 }
 
 #[test]
-fn what_newer_versions_take_is_made_as_they_make_it() {
+fn syntax_of_newer_versions_creates_the_same_rules() {
     let file = data("nft/newer.txt");
     let cases = Case::all(&file);
     for case in &cases {
@@ -104,7 +104,7 @@ fn what_newer_versions_take_is_made_as_they_make_it() {
 }
 
 #[test]
-fn what_newer_versions_list_is_made_again() {
+fn listings_of_newer_versions_round_trip() {
     let file = data("nft/newer.txt");
     let mut documents = 0;
     for case in Case::all(&file) {
@@ -119,7 +119,7 @@ fn what_newer_versions_list_is_made_again() {
 }
 
 #[test]
-fn what_we_list_of_it_is_made_again() {
+fn our_listings_of_newer_syntax_round_trip() {
     let file = data("nft/newer.txt");
     for case in Case::all(&file) {
         let first = made(case.text);
@@ -131,7 +131,7 @@ fn what_we_list_of_it_is_made_again() {
 
 /// nft 1.1.7 records its version and build time beside a table: that is no difference.
 #[test]
-fn which_version_made_a_table_is_no_difference() {
+fn the_version_that_created_a_table_is_no_difference() {
     let of = |noted: &[u8]| {
         let sandbox = sandbox();
         let mut table = Table::new(Family::IP, "t");

@@ -260,7 +260,7 @@ fn same_as_saved(nft: &mut Connection, family: Family, saved: &str) -> [usize; 3
 
 /// Chains, policies, counters, targets and matches that kube-proxy wrote through iptables-nft.
 #[test]
-fn kube_proxys_chains_are_those_that_iptables_nft_save_prints() {
+fn kube_proxys_chains_match_iptables_nft_save() {
     let (sandbox, saved) = kube_proxy();
     let mut nft = connect(&sandbox);
     let compared = same_as_saved(&mut nft, Family::IP, &saved);
@@ -319,7 +319,7 @@ fn as_extensions(rule: &save::SavedRule) -> Vec<String> {
 
 /// The same ruleset as nft lists it: handles, hooks, priorities, order of the rules.
 #[test]
-fn kube_proxys_chains_are_those_that_nft_prints() {
+fn kube_proxys_chains_match_nft() {
     let (sandbox, _) = kube_proxy();
     let objects = same_as_nft(&sandbox);
     assert!(objects.chains > 1000 && objects.rules > 3000, "{objects:?}");
@@ -328,7 +328,7 @@ fn kube_proxys_chains_are_those_that_nft_prints() {
 }
 
 #[test]
-fn kube_proxys_nftables_ruleset_is_the_one_that_nft_prints() {
+fn kube_proxys_nftables_ruleset_matches_nft() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.load_nft(KUBE_PROXY_NFTABLES);
@@ -361,7 +361,7 @@ fn chains_of(ruleset: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_rule_of_each_kind_is_the_one_that_nft_prints() {
+fn a_rule_of_each_kind_matches_nft() {
     let sandbox = sandbox();
     let (mut text, mut rules) = (EXPRESSIONS.to_owned(), 32);
     if !kernel::has(&mut connect(&sandbox), "writing into packets") {

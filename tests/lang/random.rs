@@ -105,7 +105,7 @@ fn again(now: &Snapshot) -> Result<Option<()>, String> {
 }
 
 #[test]
-fn any_ruleset_that_is_listed_is_made_again() {
+fn random_rulesets_round_trip_as_listings() {
     let mut random = Random::new();
     let (mut whole, mut failures) = (0, Vec::new());
     let rounds = crate::common::from_env("RULESETS", 20);

@@ -33,8 +33,9 @@ const UNREADABLE: [&str; 3] = [
 
 /// Reads a line of a chain in a table of this family, and prints it again.
 fn again(family: &str, line: &str) -> Result<String, Error> {
-    let said = nft_rules(format!("table {family} t {{\nchain c {{\n{line}\n}}\n}}\n").as_bytes())?;
-    let command = said.first().expect("the rule");
+    let parsed =
+        nft_rules(format!("table {family} t {{\nchain c {{\n{line}\n}}\n}}\n").as_bytes())?;
+    let command = parsed.first().expect("the rule");
     let words = command.strip_prefix(&format!("add rule {family} t c "));
     Ok(words.expect("a command").to_owned())
 }
@@ -55,8 +56,8 @@ fn differing(listing: &str) -> (Vec<String>, usize) {
         }
         compared += 1;
         match again(&family, &line) {
-            Ok(said) if said == line => {}
-            Ok(said) => differ.push(format!("{line}\n{said}")),
+            Ok(parsed) if parsed == line => {}
+            Ok(parsed) => differ.push(format!("{line}\n{parsed}")),
             Err(_) if is_unreadable => {}
             Err(error) => differ.push(error.to_string()),
         }

@@ -17,7 +17,7 @@ use chainwright_lang::{Listing, Mode, Options, RunError, Script};
 use chainwright_testing::Sandbox;
 
 #[test]
-fn rulesets_are_made_as_nft_makes_them() {
+fn rulesets_are_created_like_nft() {
     let mut failures = BTreeMap::new();
     let (mut made, mut left_out) = (0, 0);
     for ruleset in Ruleset::all() {
@@ -96,7 +96,7 @@ const RULES_NOT_RECREATED: &[(&str, &str)] = &[(
 
 /// The library's listing of a ruleset creates the same one.
 #[test]
-fn what_is_listed_is_made_again() {
+fn listings_of_rulesets_round_trip() {
     let mut failures = BTreeMap::new();
     let mut made = 0;
     for ruleset in Ruleset::all() {
@@ -127,7 +127,7 @@ fn what_is_listed_is_made_again() {
 }
 
 #[test]
-fn rulesets_of_clients_are_made_as_nft_makes_them() {
+fn client_rulesets_are_created_like_nft() {
     let mut made = 0;
     for name in OF_CLIENTS.iter().filter(|name| name.ends_with(".nft")) {
         let (theirs, ours) = (sandbox(), sandbox());
@@ -140,7 +140,7 @@ fn rulesets_of_clients_are_made_as_nft_makes_them() {
 }
 
 #[test]
-fn rules_of_every_expression_are_made_as_nft_makes_them() {
+fn rules_of_every_expression_are_created_like_nft() {
     let mut rules = TypedRules::new();
     let all = rules.rules.len();
     rules.rules.retain(|rule| without_known_errors(rule).1 == 0);
@@ -157,7 +157,7 @@ fn rules_of_every_expression_are_made_as_nft_makes_them() {
 
 /// The library's listing of each of them creates the same one.
 #[test]
-fn rules_of_every_expression_are_made_again() {
+fn rules_of_every_expression_round_trip() {
     let rules = TypedRules::new();
     let (first, again) = (sandbox(), sandbox());
     rules.load_into(&first);
@@ -330,7 +330,7 @@ const COMMANDS: &[&str] = &[
 
 /// Each command has the same effect as with nft, and is refused if nft refuses it.
 #[test]
-fn commands_do_what_nft_does() {
+fn commands_match_nft() {
     let (theirs, ours) = (sandbox(), sandbox());
     let tools = Tools::new(&theirs);
     let mut nft = connect(&ours);
@@ -353,7 +353,7 @@ fn commands_do_what_nft_does() {
 
 /// Constant changes by another program delay a script that depends on the current ruleset, but do not make it fail.
 #[test]
-fn a_script_is_as_patient_as_its_connection() {
+fn a_script_uses_the_retry_policy_of_its_connection() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox).with_retry(Retry::FOREVER);
     let base = "add table ip t\nadd chain ip t c\nadd rule ip t c accept\nadd table ip rival";
@@ -408,7 +408,7 @@ fn ranges_are_joined_with_those_of_others() {
 /// Tunnel objects, which nft 1.0.6 does not support: listed like newer versions, accepted by the kernel, and recreated
 /// from the listing.
 #[test]
-fn tunnels_are_made_and_listed() {
+fn tunnels_are_created_and_listed() {
     const TUNNELS: &[&str] = &[
         "id 10\nip saddr 192.168.2.10\nip daddr 192.168.2.11\nttl 255",
         "id 4294967295\nip saddr 0.0.0.0\nip daddr 192.168.2.11\nsport 10\ndport 4789\ntos 4\nttl 64",
@@ -607,7 +607,7 @@ fn marks(listing: &str, chain: &str) -> Vec<u32> {
 
 /// `index N` counts the rules of a chain after the preceding commands.
 #[test]
-fn rules_are_counted_as_the_text_leaves_them() {
+fn rule_indexes_follow_earlier_commands() {
     let failures: Vec<String> = COUNTED
         .iter()
         .filter_map(|(text, c, d)| {
@@ -641,7 +641,7 @@ fn rules_are_counted_as_the_text_leaves_them() {
 
 /// If the rule with that index does not exist, nothing is changed.
 #[test]
-fn a_rule_that_is_counted_must_be_there() {
+fn rule_indexes_must_exist() {
     for text in [
         "insert rule ip t c index 2 mark 3",
         "add rule ip t c index 2 mark 3",
@@ -670,7 +670,7 @@ fn a_rule_that_is_counted_must_be_there() {
 /// kernel may lack. The bytes are those of nft 1.1.7, except for `destroy flowtable`, with which that version destroys
 /// the whole flowtable.
 #[test]
-fn devices_are_deleted_and_the_chain_stays() {
+fn deleting_devices_keeps_the_chain() {
     const BASE: &str = "add table inet t; add chain inet t c { type filter hook ingress devices = { d0, d1 } priority 0; }; \
         add rule inet t c mark 1; add table netdev t; \
         add chain netdev t c { type filter hook ingress devices = { d0, d1 } priority 0; }; add rule netdev t c mark 1; \
@@ -826,7 +826,7 @@ fn devices_are_deleted_and_the_chain_stays() {
 /// A quoted constant means the same as an unquoted one, as in nft: rules with and without quotes, and nft 1.1.7's
 /// result for both.
 #[test]
-fn quotation_marks_change_no_constant() {
+fn quoted_constants_are_still_constants() {
     for words in [
         "tcp dport '22'",
         "tcp dport 'ssh'",
@@ -952,7 +952,7 @@ fn addresses_are_translated_without_to() {
 
 /// Elements printed individually equal those in the listing.
 #[test]
-fn elements_by_themselves_are_those_of_the_listing() {
+fn single_elements_match_the_listing() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let text = "table inet t {
@@ -1014,7 +1014,7 @@ fn elements_by_themselves_are_those_of_the_listing() {
 /// Names that nft's language cannot express are never printed as another text, no two of them as the same text, and the
 /// listing creates nothing else when it is loaded again.
 #[test]
-fn names_that_the_language_cannot_hold_are_escaped() {
+fn names_invalid_in_the_language_are_escaped() {
     use chainwright::nft::Table;
     let names: &[&[u8]] = &[
         b"a;b",
@@ -1106,7 +1106,7 @@ fn names_that_the_language_cannot_hold_are_escaped() {
 /// The same for everything else with a name or a text. No byte of it controls a terminal or ends a line, and the
 /// listing creates nothing else when it is loaded again; an event with such a name has no text.
 #[test]
-fn no_kind_of_name_is_printed_as_another() {
+fn names_of_all_kinds_are_printed_unambiguously() {
     use bstr::BStr;
     use chainwright::nft::build::{Build, in_set};
     use chainwright::nft::expr::{Counter, Log, ObjectType, Quota};
@@ -1242,21 +1242,21 @@ fn no_kind_of_name_is_printed_as_another() {
     let Item::Change(change) = monitor.receive().unwrap() else {
         panic!()
     };
-    let told = formatter.format(&change);
-    let (mut said, mut wordless) = (0, 0);
-    for (event, told) in change.events().zip(&told) {
+    let formatted = formatter.format(&change);
+    let (mut printed, mut wordless) = (0, 0);
+    for (event, formatted) in change.events().zip(&formatted) {
         assert!(!event.to_string().contains(is_harmful), "{event}");
-        match told {
+        match formatted {
             Formatted::Line(line) => {
-                said += 1;
+                printed += 1;
                 assert!(!line.to_string().contains(is_harmful), "{line}");
             }
             _ => wordless += 1,
         }
     }
     // Tables, chains, the set with a good name, rules with quoted prefixes and rules with comments.
-    assert_eq!(said, 3 + 2 + 1 + 3 + NAMES.len() + 3, "{told:?}");
-    assert_eq!(said + wordless, change.events().count());
+    assert_eq!(printed, 3 + 2 + 1 + 3 + NAMES.len() + 3, "{formatted:?}");
+    assert_eq!(printed + wordless, change.events().count());
     let mut names: Vec<_> = change.events().map(|event| event.to_string()).collect();
     names.retain(|name| name.starts_with("add set inet sets"));
     names.dedup();
@@ -1383,7 +1383,7 @@ fn parts_of_joined_ranges_are_deleted() {
 /// Text that adds to a set with `auto-merge` and deletes parts again: the rest keeps its properties, as with nft 1.1.7
 /// if that accepts the text.
 #[test]
-fn what_goes_with_a_range_stays_with_the_rest_of_it() {
+fn properties_of_a_split_range_are_kept() {
     // The kernel does not find ranges that begin or end where one did that the same text deletes.
     const A: &str = "timeout 1h comment \"a\"";
     const B: &str = "timeout 2h comment \"b\"";
@@ -1445,7 +1445,7 @@ fn what_goes_with_a_range_stays_with_the_rest_of_it() {
 /// Adjacent ranges are deleted individually: a set with `auto-merge` may contain them unmerged, from older versions of
 /// nft.
 #[test]
-fn ranges_that_touch_are_deleted_one_by_one() {
+fn adjacent_ranges_are_deleted_individually() {
     for (deletion, left) in [
         ("delete 1-5, 6-10", Some("20")),
         ("delete 6-10, 1-5", Some("20")),

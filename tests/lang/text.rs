@@ -164,7 +164,7 @@ fn same(name: &str, nfts: &str, ours: &str) -> usize {
 }
 
 #[test]
-fn rulesets_are_listed_as_nft_lists_them() {
+fn rulesets_are_listed_like_nft() {
     let (mut compared, mut wrong) = (0, 0);
     for ruleset in Ruleset::all() {
         // nft 1.0.6 drops the first of six fields, and so lists wrong elements.
@@ -212,7 +212,7 @@ fn six_fields_are_not_listed_as_five() {
 }
 
 #[test]
-fn rules_of_every_expression_are_listed_as_nft_lists_them() {
+fn rules_of_every_expression_are_listed_like_nft() {
     let (sandbox, rules) = rules_of_every_expression();
     let tools = Tools::new(&sandbox);
     let nfts = tools.run("nft list ruleset");
@@ -223,7 +223,7 @@ fn rules_of_every_expression_are_listed_as_nft_lists_them() {
 
 /// Lines that correct nft's are read back as the same instructions.
 #[test]
-fn what_nft_has_wrong_is_read_back_as_the_same() {
+fn lines_that_correct_nft_round_trip() {
     let cases = [
         ("inet", "ip version . ip hdrlength { 4 . 5 }"),
         ("inet", "ip dscp . ip saddr { ef . 192.0.2.1 } accept"),
@@ -258,7 +258,7 @@ fn read_back(family: &str, rule: &str) -> String {
 /// Names that the kernel accepts and nft's language does not, and registers that nft never uses: no line is another
 /// rule.
 #[test]
-fn what_nft_has_no_words_for_is_a_comment() {
+fn inexpressible_rules_are_listed_as_comments() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut tx = Transaction::new();
@@ -325,7 +325,7 @@ fn what_nft_has_no_words_for_is_a_comment() {
 
 /// Times of limits and protocols of timeouts that nft cannot express.
 #[test]
-fn what_nft_has_no_words_for_in_objects_and_sets_is_a_comment() {
+fn inexpressible_objects_and_sets_are_listed_as_comments() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let every_two_hours = Limit::packets(10, 7200, 5);
@@ -375,7 +375,7 @@ table ip t {
 
 /// A match of a protocol is omitted only before a field that implies it.
 #[test]
-fn no_match_is_left_away_that_would_not_come_back() {
+fn matches_that_are_not_implied_are_listed() {
     let cases = [
         (
             "inet",
@@ -433,7 +433,7 @@ fn no_match_is_left_away_that_would_not_come_back() {
 
 /// A rule that nft refuses and the kernel accepts: a header of IPv6 in packets of IPv4, which never contain it.
 #[test]
-fn a_header_of_another_protocol_leaves_what_was_asked_before() {
+fn a_header_of_another_protocol_keeps_earlier_matches() {
     let sandbox = sandbox();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
@@ -472,7 +472,7 @@ fn bytecode(tools: &Tools<'_>) -> Vec<String> {
 }
 
 #[test]
-fn what_clients_wrote_is_listed_as_nft_lists_it() {
+fn client_rulesets_are_listed_like_nft() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.load_nft(include_str!("../data/kube-proxy-1.36-nftables.nft"));

@@ -232,17 +232,17 @@ fn nothing_else(what: &str, wrong: &[String]) {
     if let Ok(path) = std::env::var("CHAINWRIGHT_WRONG") {
         std::fs::write(format!("{path}/{what}"), wrong.join("\n")).expect("it is written");
     }
-    let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>();
+    let first_wrong = wrong.iter().take(20).cloned().collect::<Vec<_>>();
     assert!(
         wrong.is_empty(),
         "{} {what}\n{}",
         wrong.len(),
-        shown.join("\n")
+        first_wrong.join("\n")
     );
 }
 
 #[test]
-fn what_is_sent_is_what_nft_sends() {
+fn tunnel_rules_are_sent_like_nft() {
     let (cases, beside) = (cases(), beside());
     assert!(cases.len() > 250, "{}", cases.len());
     let (mut wrong, mut otherwise) = (Vec::new(), 0);
@@ -337,7 +337,7 @@ fn is_again(
 
 /// The listing also creates the same rule again.
 #[test]
-fn what_is_listed_is_what_nft_lists() {
+fn tunnel_rules_are_listed_like_nft() {
     let (beside, kernel) = (beside(), sandbox());
     let (mut wrong, mut otherwise, mut refused) = (Vec::new(), [0; LISTED_DIFFERENTLY.len()], 0);
     for case in &cases() {
@@ -353,7 +353,7 @@ fn what_is_listed_is_what_nft_lists() {
         let theirs = spelt(&case.listed);
         if ours != theirs {
             let mut known = LISTED_DIFFERENTLY.iter();
-            match known.position(|(said, instead, _)| theirs.replace(said, instead) == ours) {
+            match known.position(|(printed, instead, _)| theirs.replace(printed, instead) == ours) {
                 Some(index) => otherwise[index] += 1,
                 None => wrong.push(format!(
                     "{} {}\nnft  {theirs}\nours {ours}",
@@ -375,7 +375,7 @@ fn what_is_listed_is_what_nft_lists() {
 
 /// nft's JSON creates the same rule again, as does the library's.
 #[test]
-fn what_is_written_as_json_is_what_nft_writes() {
+fn tunnel_rules_as_json_match_nft() {
     let (beside, kernel) = (beside(), sandbox());
     let (mut wrong, mut same) = (Vec::new(), 0);
     for case in &cases() {
@@ -451,7 +451,7 @@ const OBJECTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn objects_are_listed_and_written_as_by_nft() {
+fn tunnel_objects_are_listed_like_nft() {
     let kernel = sandbox();
     for (entries, json) in OBJECTS {
         let lines: String = entries

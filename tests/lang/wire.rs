@@ -127,7 +127,7 @@ impl Report {
 }
 
 #[test]
-fn rulesets_are_sent_as_nft_sends_them() {
+fn rulesets_are_sent_like_nft() {
     let mut report = Report::default();
     let mut left_out = 0;
     for ruleset in Ruleset::all() {
@@ -153,7 +153,7 @@ fn rulesets_are_sent_as_nft_sends_them() {
 }
 
 #[test]
-fn rules_of_every_expression_are_sent_as_nft_sends_them() {
+fn rules_of_every_expression_are_sent_like_nft() {
     let mut rules = TypedRules::new();
     rules.rules.retain(|rule| without_known_errors(rule).1 == 0);
     let sandbox = sandbox();
@@ -173,7 +173,7 @@ fn rules_of_every_expression_are_sent_as_nft_sends_them() {
 
 /// In pieces that the socket of a user without privileges accepts.
 #[test]
-fn rulesets_of_clients_are_sent_as_nft_sends_them() {
+fn client_rulesets_are_sent_like_nft() {
     let mut report = Report::default();
     for name in OF_CLIENTS {
         let text = match name.ends_with(".save") {
@@ -197,7 +197,7 @@ fn rulesets_of_clients_are_sent_as_nft_sends_them() {
 /// One command or a few in a separate text, after the effects of the preceding ones; commands that the kernel refuses
 /// are sent as well.
 #[test]
-fn commands_are_sent_as_nft_sends_them() {
+fn commands_are_sent_like_nft() {
     let sandbox = sandbox();
     let mut report = Report::default();
     for text in data("nft/commands.txt").split("\n\n") {

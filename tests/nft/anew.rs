@@ -185,7 +185,7 @@ fn snapshot(nft: &mut Connection) -> Snapshot {
 
 /// Brings one sandbox to the state of another, and back, each time in one transaction.
 #[track_caller]
-fn there_and_back(one: &Sandbox, other: &Sandbox, what: &str, replaced: &[&str]) {
+fn replace_and_revert(one: &Sandbox, other: &Sandbox, what: &str, replaced: &[&str]) {
     let (mut nft, mut there) = (connect(one), connect(other));
     let (before, after) = (snapshot(&mut nft), snapshot(&mut there));
     for desired in [&after, &before, &after] {
@@ -214,7 +214,7 @@ fn there_and_back(one: &Sandbox, other: &Sandbox, what: &str, replaced: &[&str])
 }
 
 #[test]
-fn what_cannot_be_changed_is_made_anew_in_one_transaction() {
+fn unchangeable_objects_are_recreated_in_one_transaction() {
     for case in CASES {
         let sandboxes = case.forms.map(|form| {
             let sandbox = sandbox();
@@ -222,13 +222,13 @@ fn what_cannot_be_changed_is_made_anew_in_one_transaction() {
             load(&Tools::new(&sandbox), &script("ip", &table));
             sandbox
         });
-        there_and_back(&sandboxes[0], &sandboxes[1], case.what, case.replaced);
+        replace_and_revert(&sandboxes[0], &sandboxes[1], case.what, case.replaced);
     }
 }
 
 /// Chains and flowtables of devices, whose hooks a new one can take over from a deleted one.
 #[test]
-fn hooks_of_devices_are_taken_over() {
+fn recreated_objects_take_over_device_hooks() {
     let with = |family: &str, table: &str| {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -244,7 +244,7 @@ fn hooks_of_devices_are_taken_over() {
     };
     for (device, priority) in [("d1", 0), ("d0", 7)] {
         let (one, other) = (chain("d0", 0), chain(device, priority));
-        there_and_back(&one, &other, "a chain of a device", &["chain netdev t a"]);
+        replace_and_revert(&one, &other, "a chain of a device", &["chain netdev t a"]);
     }
     let flowtable = |devices: &str, priority| {
         with(
@@ -262,6 +262,6 @@ fn hooks_of_devices_are_taken_over() {
             println!("{}flowtables: it is built without", kernel::LACKS);
             return;
         }
-        there_and_back(&one, &other, "a flowtable", &["flowtable inet t f"]);
+        replace_and_revert(&one, &other, "a flowtable", &["flowtable inet t f"]);
     }
 }

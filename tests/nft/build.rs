@@ -160,7 +160,7 @@ fn same(family: Family, lists: &[&[Pair]]) -> usize {
 }
 
 #[test]
-fn rules_of_ip_are_those_of_nft() {
+fn ip_rules_match_nft() {
     same(
         Family::IP,
         &[EVERYWHERE, IP, TRACKED, V4, V4_TRACKED, OWN_SETS],
@@ -168,7 +168,7 @@ fn rules_of_ip_are_those_of_nft() {
 }
 
 #[test]
-fn rules_of_ip6_are_those_of_nft() {
+fn ip6_rules_match_nft() {
     let everywhere: Vec<Pair> = without_ip(EVERYWHERE);
     same(
         Family::IP6,
@@ -177,7 +177,7 @@ fn rules_of_ip6_are_those_of_nft() {
 }
 
 #[test]
-fn rules_of_inet_are_those_of_nft() {
+fn inet_rules_match_nft() {
     let all = [
         EVERYWHERE, IP, TRACKED, V4, V4_TRACKED, V6, V6_TRACKED, INET, OWN_SETS, OWN_SETS6,
     ];
@@ -186,18 +186,18 @@ fn rules_of_inet_are_those_of_nft() {
 }
 
 #[test]
-fn rules_of_bridge_are_those_of_nft() {
+fn bridge_rules_match_nft() {
     same(Family::BRIDGE, &[EVERYWHERE, IP, V4, V6, FRAMES]);
 }
 
 #[test]
-fn rules_of_netdev_are_those_of_nft() {
+fn netdev_rules_match_nft() {
     same(Family::NETDEV, &[EVERYWHERE, IP, V4, V6, FRAMES, NETDEV]);
 }
 
 /// A rule that is built in the memory of another one allocates nothing.
 #[test]
-fn a_rule_in_the_memory_of_another_one_allocates_nothing() {
+fn reusing_a_rules_memory_allocates_nothing() {
     let build = |rule| {
         Build::again(rule)
             .iifname("eth*")

@@ -32,7 +32,7 @@ fn echoed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Committe
 }
 
 /// The text of each operation's echo.
-fn said(committed: &Committed) -> Vec<Option<String>> {
+fn texts(committed: &Committed) -> Vec<Option<String>> {
     let operations = 0..committed.operations();
     operations
         .map(|operation| Some(committed.added(operation)?.to_string()))
@@ -49,7 +49,7 @@ fn expressions_of(committed: &Committed, operation: usize) -> Option<Expressions
 
 /// Opens a monitor beside the connection whose commits it must recognise.
 fn watch(nft: &Connection) -> Monitor {
-    MonitorOptions::default().open_beside(nft).unwrap()
+    MonitorOptions::default().open_in_namespace_of(nft).unwrap()
 }
 
 /// Checks that the change is recognised as the connection's own; if namespaces have no number, only by the
@@ -66,7 +66,7 @@ fn numbered(number: u64) -> Rule<'static> {
 }
 
 #[test]
-fn every_kind_of_object_comes_back_with_its_handle() {
+fn every_kind_of_object_is_echoed_with_its_handle() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let set = Set::new(IP, "t", "blocked", DataType::IPV4_ADDR, 4);
@@ -108,7 +108,7 @@ fn every_kind_of_object_comes_back_with_its_handle() {
 }
 
 #[test]
-fn rules_in_their_places_are_those_that_are_listed() {
+fn echoed_rule_positions_match_the_listing() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let first = echoed(&mut nft, |tx| {
@@ -165,7 +165,7 @@ fn rules_in_their_places_are_those_that_are_listed() {
 }
 
 #[test]
-fn sets_without_a_name_come_back_with_that_which_they_got() {
+fn echo_returns_names_of_anonymous_sets() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let anonymous = Set::anonymous(IP, "t", "__set%d", 0, DataType::IPV4_ADDR, 4);
@@ -199,12 +199,12 @@ fn sets_without_a_name_come_back_with_that_which_they_got() {
     sets.for_each(|set| listed.push((set.name().to_owned(), set.handle())))
         .unwrap();
     let handles = [2, 5].map(|operation| committed.handle(operation).unwrap());
-    let told: Vec<_> = names.into_iter().zip(handles).collect();
-    assert_eq!(told, listed);
+    let reported: Vec<_> = names.into_iter().zip(handles).collect();
+    assert_eq!(reported, listed);
 }
 
 #[test]
-fn what_changes_nothing_makes_no_generation() {
+fn an_empty_change_creates_no_generation() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     assert_eq!(echoed(&mut nft, |_| {}).generation(), None);
@@ -217,7 +217,7 @@ fn what_changes_nothing_makes_no_generation() {
     let again = echoed(&mut nft, add);
     assert_eq!(nft.generation().unwrap(), before);
     assert_eq!((again.generation(), again.is_complete()), (None, true));
-    assert_eq!((said(&again), again.missing()), (vec![None], &[][..]));
+    assert_eq!((texts(&again), again.missing()), (vec![None], &[][..]));
 }
 
 /// Transactions whose first operation adds nothing: how the generation is determined.
@@ -275,7 +275,7 @@ fn the_generation_is_returned_for_any_operations() {
 }
 
 #[test]
-fn a_refused_transaction_fails_as_without() {
+fn a_rejected_transaction_fails_as_without_echo() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut tx = Transaction::new();
@@ -296,7 +296,7 @@ fn a_refused_transaction_fails_as_without() {
     let table = |tx: &mut Transaction| {
         tx.add(&Table::new(IP, "t")).unwrap();
     };
-    assert_eq!(said(&echoed(&mut nft, table)).len(), 1);
+    assert_eq!(texts(&echoed(&mut nft, table)).len(), 1);
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
     let mut other = connect(&sandbox);
     let stop = AtomicBool::new(false);
     let mut ours = Vec::new();
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     thread::scope(|scope| {
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
         scope.spawn(|| {
@@ -385,7 +385,7 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
                 let Item::Change(change) = item else {
                     panic!("{item:?}");
                 };
-                told.insert(change.generation().number(), change);
+                reported.insert(change.generation().number(), change);
             }
         }
     });
@@ -393,7 +393,7 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
     let mut before = None;
     for committed in &ours {
         let generation = committed.generation().unwrap();
-        let change = &told[&generation.number()];
+        let change = &reported[&generation.number()];
         assert!(committed.made(change));
         assert_eq!(change.port(), nft.port());
         let rule = change.events().last().unwrap();
@@ -402,7 +402,9 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
         between += gap;
         before = Some(generation.number());
     }
-    let own = told.values().filter(|change| change.port() == nft.port());
+    let own = reported
+        .values()
+        .filter(|change| change.port() == nft.port());
     assert_eq!(own.count(), COMMITS);
     assert!(between > 0, "nobody else was there");
 }

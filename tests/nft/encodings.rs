@@ -67,7 +67,7 @@ const TWO_PORTS: u32 = 507;
 
 /// Where 1.8.9 reads less than the bytes contain, 1.8.11 and later print the rest of what they wrote.
 #[test]
-fn what_is_misread_is_corrected() {
+fn misread_rules_are_corrected() {
     let corpus = Corpus::load(&directory()).unwrap();
     let misread = corpus
         .written()
@@ -85,7 +85,7 @@ fn what_is_misread_is_corrected() {
 }
 
 #[test]
-fn what_is_not_hexadecimal_is_refused() {
+fn rejects_invalid_hexadecimal() {
     assert_eq!(unpack("-"), Some(vec![]));
     assert_eq!(unpack("01[5]ff"), Some(vec![1, 0, 0, 0, 0, 0, 0xff]));
     for text in ["0", "0g", "01[", "01[5", "[x]", "[70000]", "é", "0é0"] {
@@ -197,7 +197,7 @@ fn bytes(sandbox: &Sandbox) -> Vec<String> {
 
 /// Reconciles chains with their own printed rules: all rules stay except those that iptables cannot
 /// express.
-fn rules_in_our_words_stay(
+fn rules_we_print_are_unchanged(
     version: &str,
     iptables: &mut Iptables,
     written: &[(&Line, &Written)],
@@ -242,7 +242,7 @@ fn rules_in_our_words_stay(
 /// Every encoding of every version is decoded correctly, and stays unchanged when something else is
 /// changed.
 #[test]
-fn every_encoding_is_read_and_left_as_it_is() {
+fn every_encoding_is_decoded_and_kept_unchanged() {
     let corpus = Corpus::load(&directory()).unwrap();
     let mut wrong = Vec::new();
     let (mut count, mut kept) = (0, 0);
@@ -318,7 +318,7 @@ fn every_encoding_is_read_and_left_as_it_is() {
             }
         }
         assert!(before == bytes(&sandbox), "{version}: bytes have changed");
-        kept += rules_in_our_words_stay(version, &mut iptables, &written);
+        kept += rules_we_print_are_unchanged(version, &mut iptables, &written);
         let after = bytes(&sandbox);
         let before: BTreeSet<_> = before.iter().collect();
         assert!(after.iter().all(|rule| before.contains(rule)), "{version}");

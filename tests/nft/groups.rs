@@ -7,8 +7,8 @@ use crate::common::{bound_chain, connect, report, rule_of_bound_chain, sandbox};
 use bstr::{BString, ByteSlice};
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register, Verdict};
 use chainwright::nft::{
-    Chain, CommitError, CommittedGroups, Connection, DataType, Element, Family, Groups, Outcome,
-    Rule, Scope, Set, Table, Transaction,
+    Chain, CommitError, CommittedGroups, Connection, DataType, Element, Family, Outcome, Rule,
+    Scope, Set, Table, Transaction, TransactionGroups,
 };
 use chainwright_testing::FakeKernel;
 
@@ -47,7 +47,10 @@ fn base() -> Transaction {
 }
 
 #[track_caller]
-fn committed<'g, K>(nft: &mut Connection, groups: &'g Groups<K>) -> CommittedGroups<'g, K> {
+fn committed<'g, K>(
+    nft: &mut Connection,
+    groups: &'g TransactionGroups<K>,
+) -> CommittedGroups<'g, K> {
     let before = nft.generation().unwrap();
     let committed = match nft.commit_groups(groups) {
         Ok(committed) => committed,
@@ -122,7 +125,7 @@ fn service(number: u16, target: &str) -> Transaction {
 #[test]
 fn one_bad_service_of_a_thousand() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add(
             u16::MAX,
             written(|tx| {
@@ -176,9 +179,9 @@ fn one_bad_service_of_a_thousand() {
 }
 
 #[test]
-fn what_depends_on_a_group_goes_with_it() {
+fn dependents_of_a_failed_group_are_skipped() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("base", base());
         groups.add(
             "pods",
@@ -220,9 +223,9 @@ fn what_depends_on_a_group_goes_with_it() {
 }
 
 #[test]
-fn a_table_that_is_refused_takes_all_that_is_in_it_along() {
+fn a_rejected_table_skips_everything_in_it() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add(
             "other",
             written(|tx| _ = tx.add(&Table::new(IP, "other")).unwrap()),
@@ -238,18 +241,24 @@ fn a_table_that_is_refused_takes_all_that_is_in_it_along() {
         groups.add("dns", written(|tx| chain(tx, "dns")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"other"]);
-        let told = aside(&done);
-        assert_eq!(told[0].1, ["create table ip t #1: EEXIST"]);
-        assert_eq!((told[1].0, &told[1].2[..]), ("web", &["base"][..]));
-        assert_eq!((told[2].0, &told[2].2[..]), ("dns", &["base"][..]));
+        let skipped_groups = aside(&done);
+        assert_eq!(skipped_groups[0].1, ["create table ip t #1: EEXIST"]);
+        assert_eq!(
+            (skipped_groups[1].0, &skipped_groups[1].2[..]),
+            ("web", &["base"][..])
+        );
+        assert_eq!(
+            (skipped_groups[2].0, &skipped_groups[2].2[..]),
+            ("dns", &["base"][..])
+        );
     });
 }
 
 /// The loop exists only when all jumps do.
 #[test]
-fn the_group_that_closes_a_loop_is_set_aside() {
+fn the_group_that_closes_a_loop_is_skipped() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add(
             "base",
             written(|tx| {
@@ -272,23 +281,23 @@ fn the_group_that_closes_a_loop_is_set_aside() {
         groups.add("more", written(|tx| chain(tx, "d")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"base", &"a to b", &"b to c", &"more"]);
-        let told = aside(&done);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].0, "c to a");
+        let skipped_groups = aside(&done);
+        assert_eq!(skipped_groups.len(), 1);
+        assert_eq!(skipped_groups[0].0, "c to a");
         assert!(
             ["ELOOP", "EMLINK"]
                 .iter()
-                .any(|errno| told[0].1[0].ends_with(errno)),
-            "{told:?}"
+                .any(|errno| skipped_groups[0].1[0].ends_with(errno)),
+            "{skipped_groups:?}"
         );
     });
 }
 
 /// The kernel detects it at the commit, and names no operation.
 #[test]
-fn a_set_that_no_rule_uses_is_found() {
+fn the_group_with_an_unused_set_is_found() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("base", base());
         groups.add(
             "set",
@@ -304,9 +313,9 @@ fn a_set_that_no_rule_uses_is_found() {
         groups.add("more", written(|tx| chain(tx, "d")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"base", &"more"]);
-        let told = aside(&done);
-        assert_eq!(told[0].1, ["add set ip t __set%d #1: EINVAL"]);
-        assert_eq!((told[1].0, told.len()), ("chain", 2));
+        let skipped_groups = aside(&done);
+        assert_eq!(skipped_groups[0].1, ["add set ip t __set%d #1: EINVAL"]);
+        assert_eq!((skipped_groups[1].0, skipped_groups.len()), ("chain", 2));
         assert_eq!(chains(nft), ["d"]);
     });
 }
@@ -314,7 +323,7 @@ fn a_set_that_no_rule_uses_is_found() {
 #[test]
 fn bound_chains_of_several_groups_are_kept_apart() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("base", base());
         for (name, number) in [("one", 1), ("two", 2)] {
             let tx = written(|tx| {
@@ -341,14 +350,14 @@ fn bound_chains_of_several_groups_are_kept_apart() {
 
 /// A failing group first did something that makes another group fail: the latter is retried without it.
 #[test]
-fn who_failed_only_beside_another_gets_a_second_chance() {
+fn groups_that_failed_because_of_others_are_retried() {
     with_both(|nft| {
         let there = written(|tx| {
             tx.add(&Table::new(IP, "t")).unwrap();
             chain(tx, "shared");
         });
         nft.commit(&there).unwrap();
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add(
             "bad",
             written(|tx| {
@@ -364,33 +373,33 @@ fn who_failed_only_beside_another_gets_a_second_chance() {
         groups.add("good", written(|tx| chain(tx, "more")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"innocent", &"good"]);
-        let told = aside(&done);
-        let keys: Vec<&str> = told.iter().map(|(key, ..)| *key).collect();
+        let skipped_groups = aside(&done);
+        let keys: Vec<&str> = skipped_groups.iter().map(|(key, ..)| *key).collect();
         assert_eq!(keys, ["bad", "worse"]);
-        assert_eq!(told[0].1, ["create table ip t #1: EEXIST"]);
+        assert_eq!(skipped_groups[0].1, ["create table ip t #1: EEXIST"]);
     });
 }
 
 #[test]
-fn where_all_are_refused_nothing_is_changed() {
+fn nothing_changes_if_all_groups_are_rejected() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("one", written(|tx| chain(tx, "a")));
         groups.add("two", written(|tx| chain(tx, "b")));
         let done = committed(nft, &groups);
         assert!(done.committed.is_empty() && done.generation.is_none());
         assert_eq!(done.skipped.len(), 2);
-        let nothing = Groups::<&str>::new();
+        let nothing = TransactionGroups::<&str>::new();
         assert_eq!(committed(nft, &nothing).attempts, 0);
     });
 }
 
 #[test]
-fn a_generation_that_moved_is_nobodys_fault() {
+fn a_changed_generation_is_not_blamed_on_a_group() {
     with_both(|nft| {
         let before = nft.generation().unwrap();
         nft.commit(&base()).unwrap();
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("one", written(|tx| chain(tx, "a")));
         groups.add("two", written(|tx| jump(tx, "a", "none")));
         groups.expect_generation(before);
@@ -420,7 +429,7 @@ fn through_a_guard() {
     let mut elsewhere = Transaction::new();
     elsewhere.add(&Table::new(IP, "other")).unwrap();
     other.commit(&elsewhere).unwrap();
-    let mut groups = Groups::new();
+    let mut groups = TransactionGroups::new();
     groups.add("bad", written(|tx| jump(tx, "none", "a")));
     groups.add("good", written(|tx| chain(tx, "a")));
     let done = guard.commit_groups(&mut nft, &groups).unwrap();
@@ -432,14 +441,14 @@ fn through_a_guard() {
 
 /// A set and a chain with the same name: the group that creates the set is not the cause of the chain's failure.
 #[test]
-fn what_has_the_name_of_another_kind_is_not_to_blame() {
+fn an_object_of_another_kind_with_the_same_name_is_not_blamed() {
     with_both(|nft| {
         nft.commit(&base()).unwrap();
         let set = |tx: &mut Transaction, name: &'static str| {
             let set = Set::new(IP, "t", name, DataType::IPV4_ADDR, 4);
             _ = tx.add(&set).unwrap();
         };
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("set", written(|tx| set(tx, "x")));
         groups.add(
             "broken set",
@@ -475,9 +484,9 @@ fn what_has_the_name_of_another_kind_is_not_to_blame() {
 
 /// With nothing to try, no request is sent to the kernel.
 #[test]
-fn attempts_are_what_the_kernel_was_asked() {
+fn attempts_count_kernel_requests() {
     with_both(|nft| {
-        let mut groups = Groups::new();
+        let mut groups = TransactionGroups::new();
         groups.add("one", written(|tx| chain(tx, "a")));
         groups.add("two", written(|tx| chain(tx, "b")));
         groups.add("three", written(|tx| chain(tx, "c")));

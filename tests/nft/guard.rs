@@ -38,18 +38,18 @@ fn another_chain(name: &'static str) -> Transaction {
 /// Whether a guard over the table that was begun before this change still holds. Checks that this
 /// decides about the commit.
 #[track_caller]
-fn holds(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
-    let mut asked = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
-    let mut sent = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
+fn is_unchanged(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
+    let mut read_guard = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
+    let mut commit_guard = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
     committed(nft, fill);
-    let holds = asked.holds(nft).unwrap();
-    let result = sent.commit(nft, &mut another_chain("made"));
+    let is_unchanged = read_guard.is_unchanged(nft).unwrap();
+    let result = commit_guard.commit(nft, &mut another_chain("made"));
     let is_there = nft.chain_exists(IP, "mine", "made").unwrap();
     match result {
-        Ok(()) => assert!(holds && is_there),
+        Ok(()) => assert!(is_unchanged && is_there),
         Err(error) => {
             assert!(error.generation_moved(), "{}", report(&error));
-            assert!(!holds && !is_there);
+            assert!(!is_unchanged && !is_there);
         }
     }
     if is_there {
@@ -57,7 +57,7 @@ fn holds(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
             tx.delete(&Chain::new(IP, "mine", "made")).unwrap();
         });
     }
-    holds
+    is_unchanged
 }
 
 /// Changes of every kind in the table count, those of other tables do not.
@@ -72,41 +72,41 @@ fn only_changes_of_the_table_count() {
     };
     for (table, expected) in [("other", true), ("mine2", true), ("mine", false)] {
         assert_eq!(
-            holds(&mut nft, |tx| _ = tx.add(&rule(table)).unwrap()),
+            is_unchanged(&mut nft, |tx| _ = tx.add(&rule(table)).unwrap()),
             expected
         );
         let flush = |tx: &mut Transaction| _ = tx.flush_chain(IP, table, "c").unwrap();
-        assert_eq!(holds(&mut nft, flush), expected);
+        assert_eq!(is_unchanged(&mut nft, flush), expected);
         let add = |tx: &mut Transaction| {
             let element = Element::new(&[192, 0, 2, 1]);
             tx.add_elements(&SetId::new(IP, table, "s"), [element])
                 .unwrap();
         };
-        assert_eq!(holds(&mut nft, add), expected);
+        assert_eq!(is_unchanged(&mut nft, add), expected);
         let new = |tx: &mut Transaction| _ = tx.add(&Chain::new(IP, table, "new")).unwrap();
-        assert_eq!(holds(&mut nft, new), expected);
+        assert_eq!(is_unchanged(&mut nft, new), expected);
         assert_eq!(
-            holds(&mut nft, |tx| _ = tx.add(&dormant(table)).unwrap()),
+            is_unchanged(&mut nft, |tx| _ = tx.add(&dormant(table)).unwrap()),
             expected
         );
     }
     // The same name in another family is another table.
     let v6 = Table::new(Family::IP6, "mine");
-    assert!(holds(&mut nft, |tx| _ = tx.add(&v6).unwrap()));
-    assert!(holds(&mut nft, |tx| _ = tx.delete(&v6).unwrap()));
+    assert!(is_unchanged(&mut nft, |tx| _ = tx.add(&v6).unwrap()));
+    assert!(is_unchanged(&mut nft, |tx| _ = tx.delete(&v6).unwrap()));
     // Deletion and creation in one transaction count, too.
     let mut guard = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
     committed(&mut nft, |tx| {
         _ = tx.delete(&Table::new(IP, "mine")).unwrap()
     });
-    assert!(!guard.holds(&mut nft).unwrap());
+    assert!(!guard.is_unchanged(&mut nft).unwrap());
     let mut absent = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
     committed(&mut nft, |tx| _ = tx.add(&Table::new(IP, "mine")).unwrap());
-    assert!(!absent.holds(&mut nft).unwrap());
+    assert!(!absent.is_unchanged(&mut nft).unwrap());
 }
 
 #[test]
-fn a_guard_watches_over_several_tables_and_is_good_for_one_commit() {
+fn a_guard_covers_several_tables_and_one_commit() {
     let sandbox = with_tables(&["mine", "yours", "other"]);
     let mut nft = connect(&sandbox);
     let both = [Scope::table(IP, "mine"), Scope::table(IP, "yours")];
@@ -115,14 +115,14 @@ fn a_guard_watches_over_several_tables_and_is_good_for_one_commit() {
     let more = |tx: &mut Transaction| _ = tx.add(&Chain::new(IP, "other", "x")).unwrap();
     committed(&mut nft, more);
     for guard in [&mut first, &mut second, &mut third] {
-        assert!(guard.holds(&mut nft).unwrap());
-        assert!(guard.holds(&mut nft).unwrap());
+        assert!(guard.is_unchanged(&mut nft).unwrap());
+        assert!(guard.is_unchanged(&mut nft).unwrap());
     }
     let mut tx = another_chain("a");
     first.check(&mut nft, &mut tx).unwrap();
-    assert!(first.holds(&mut nft).unwrap());
+    assert!(first.is_unchanged(&mut nft).unwrap());
     first.commit(&mut nft, &mut tx).unwrap();
-    assert!(!first.holds(&mut nft).unwrap());
+    assert!(!first.is_unchanged(&mut nft).unwrap());
     let error = first.commit(&mut nft, &mut another_chain("b")).unwrap_err();
     assert!(error.generation_moved());
     // An empty transaction succeeds without a condition.
@@ -172,7 +172,7 @@ fn lost_notifications_count_as_changes() {
         });
         committed(&mut nft, |tx| _ = tx.flush_set(&set).unwrap());
     }
-    assert!(!guard.holds(&mut nft).unwrap());
+    assert!(!guard.is_unchanged(&mut nft).unwrap());
     let error = guard.commit(&mut nft, &mut another_chain("a")).unwrap_err();
     assert!(error.generation_moved());
 }
@@ -209,7 +209,7 @@ fn rival<'scope, 'env>(
 /// Counts in the numbers of rules: what two writers read and then change, beside a third that commits
 /// constantly, is neither lost nor done twice.
 #[test]
-fn what_is_read_and_then_changed_is_so_beside_others_without_a_pause() {
+fn conditional_changes_succeed_beside_others_without_a_pause() {
     const ROUNDS: usize = 100;
     let sandbox = with_tables(&["mine", "other"]);
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));

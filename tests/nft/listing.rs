@@ -150,7 +150,7 @@ fn an_allocation_for_each_chain_would_be_counted() {
 }
 
 #[test]
-fn looking_up_allocates_nothing() {
+fn lookups_allocate_nothing() {
     let (_sandbox, mut nft) = chains(1);
     let handle = {
         let mut rules = nft.rules(Scope::all()).unwrap();
@@ -347,7 +347,7 @@ fn names_borrow() {
 
 /// Generations of different namespaces may have the same number, but differ.
 #[test]
-fn a_list_is_not_taken_for_that_of_another_namespace() {
+fn a_list_of_another_namespace_is_not_reused() {
     let (here, there) = (sandbox(), sandbox());
     let (mut nft, mut other) = (connect(&here), connect(&there));
     let mut tx = Transaction::new();

@@ -186,7 +186,7 @@ fn objects_of_every_type_of_this_kernel() {
     for object in &objects {
         tx.destroy(object).unwrap(); // one of them no longer exists
     }
-    if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
+    if !kernel::commit_if_supported(&mut nft, &mut tx, &["`destroy`"]) {
         committed(&mut nft, |tx| {
             let there = objects
                 .iter()
@@ -219,13 +219,13 @@ fn objects_of_every_type_of_this_kernel() {
     });
     let mut tx = Transaction::new();
     tx.destroy(&again[1]).unwrap();
-    let _ = kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]);
+    let _ = kernel::commit_if_supported(&mut nft, &mut tx, &["`destroy`"]);
     assert_eq!(listed(&mut nft).len(), again.len() - 2);
 }
 
 /// Objects that nft created are read, and printed as nft prints them.
 #[test]
-fn objects_that_nft_made() {
+fn reads_objects_created_by_nft() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);
@@ -286,7 +286,7 @@ fn objects_that_nft_made() {
 }
 
 #[test]
-fn what_is_refused_is_said_clearly() {
+fn rejections_are_described() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {

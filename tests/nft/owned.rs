@@ -46,10 +46,10 @@ const OWNED: [&str; 2] = ["owned tables", "tables that outlive their owner"];
 /// Like [`committed`], if the kernel supports such tables, which is all that the test is about.
 #[track_caller]
 #[must_use]
-fn committed_if_known(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
+fn committed_if_supported(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    kernel::commit_if_known(nft, &mut tx, &OWNED)
+    kernel::commit_if_supported(nft, &mut tx, &OWNED)
 }
 
 /// The commit fails for lack of permission, which the error says, and changes nothing.
@@ -184,7 +184,7 @@ fn an_owned_table_survives_a_flush_by_another_process() {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
         let (mut keeper, mut rival) = (connect(&sandbox), connect(&sandbox));
-        if !committed_if_known(&mut keeper, |tx| fill(tx, "kept", flags)) {
+        if !committed_if_supported(&mut keeper, |tx| fill(tx, "kept", flags)) {
             continue;
         }
         let port = owner(&mut rival, "kept");
@@ -223,11 +223,11 @@ fn control_a_table_without_an_owner_is_flushed() {
 }
 
 #[test]
-fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
+fn a_persistent_table_outlives_its_owner_and_can_be_adopted() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let (mut keeper, mut rival) = (connect(&sandbox), connect(&sandbox));
-    if !committed_if_known(&mut keeper, |tx| fill(tx, "kept", PERSISTENT)) {
+    if !committed_if_supported(&mut keeper, |tx| fill(tx, "kept", PERSISTENT)) {
         return;
     }
     // Nobody can adopt it while its owner exists.
@@ -301,10 +301,10 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
 }
 
 #[test]
-fn without_persist_the_table_goes_with_its_owner() {
+fn a_non_persistent_table_is_deleted_with_its_owner() {
     let sandbox = sandbox();
     let (mut keeper, mut rival) = (connect(&sandbox), connect(&sandbox));
-    let known = committed_if_known(&mut keeper, |tx| {
+    let known = committed_if_supported(&mut keeper, |tx| {
         fill(tx, "kept", TableFlags::OWNER);
         fill(tx, "free", TableFlags::empty());
     });
@@ -323,10 +323,10 @@ fn without_persist_the_table_goes_with_its_owner() {
 // Snapshots.
 
 #[test]
-fn a_restoration_leaves_what_others_own() {
+fn restore_keeps_tables_owned_by_others() {
     let sandbox = sandbox();
     let (mut keeper, mut other) = (connect(&sandbox), connect(&sandbox));
-    let known = committed_if_known(&mut keeper, |tx| {
+    let known = committed_if_supported(&mut keeper, |tx| {
         fill(tx, "persistent", PERSISTENT);
         fill(tx, "owned", TableFlags::OWNER);
     });
@@ -385,10 +385,10 @@ fn a_restoration_leaves_what_others_own() {
 }
 
 #[test]
-fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
+fn owned_tables_are_restored_after_their_owner_exited() {
     let sandbox = sandbox();
     let (mut keeper, mut other) = (connect(&sandbox), connect(&sandbox));
-    let known = committed_if_known(&mut keeper, |tx| {
+    let known = committed_if_supported(&mut keeper, |tx| {
         fill(tx, "persistent", PERSISTENT);
         fill(tx, "owned", TableFlags::OWNER);
     });
@@ -408,15 +408,15 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
     let restored = snapshot.restore(&mut other).unwrap();
     assert_eq!(restored.owned_by_others, []);
     assert_eq!(restored.no_longer_owned, [(IP, "owned".into())]);
-    let mut looker = connect(&sandbox);
-    assert_eq!(flags(&mut looker, "owned"), TableFlags::empty());
-    assert_eq!(owner(&mut looker, "owned"), None);
+    let mut observer = connect(&sandbox);
+    assert_eq!(flags(&mut observer, "owned"), TableFlags::empty());
+    assert_eq!(owner(&mut observer, "owned"), None);
     // The persistent one belongs to the connection that restored it, and stays.
-    assert_eq!(flags(&mut looker, "persistent"), PERSISTENT);
-    assert!(owner(&mut looker, "persistent").is_some());
+    assert_eq!(flags(&mut observer, "persistent"), PERSISTENT);
+    assert!(owner(&mut observer, "persistent").is_some());
     drop(other);
-    eventually(|| owner(&mut looker, "persistent").is_none());
-    let now = looker.snapshot(Scope::all()).unwrap();
+    eventually(|| owner(&mut observer, "persistent").is_none());
+    let now = observer.snapshot(Scope::all()).unwrap();
     assert_eq!(names(&now).len(), 2);
 }
 
@@ -425,7 +425,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
 fn a_restoration_over_an_orphan() {
     let sandbox = sandbox();
     let (mut keeper, mut other) = (connect(&sandbox), connect(&sandbox));
-    if !committed_if_known(&mut keeper, |tx| fill(tx, "orphan", PERSISTENT)) {
+    if !committed_if_supported(&mut keeper, |tx| fill(tx, "orphan", PERSISTENT)) {
         return;
     }
     committed(&mut other, |tx| fill(tx, "free", TableFlags::empty()));
@@ -463,7 +463,7 @@ fn a_table_is_owned_with_its_content() {
     let on_model = || model.connect().unwrap();
     // Whether the kernel supports such tables is determined elsewhere; the model supports all of them.
     let mut elsewhere = connect(&crate::common::sandbox());
-    let known = committed_if_known(&mut elsewhere, |tx| fill(tx, "t", PERSISTENT));
+    let known = committed_if_supported(&mut elsewhere, |tx| fill(tx, "t", PERSISTENT));
     let connects: [(&dyn Fn() -> Connection, bool); 2] = [(&on_kernel, known), (&on_model, true)];
     for (connect, known) in connects {
         let (mut first, mut other) = (connect(), connect());
@@ -511,11 +511,11 @@ fn a_table_is_owned_with_its_content() {
 
 /// A dormant table whose owner is gone stays dormant when it is adopted.
 #[test]
-fn a_table_that_sleeps_is_taken_over_asleep() {
+fn a_dormant_table_stays_dormant_when_adopted() {
     let sandbox = sandbox();
     let mut first = connect(&sandbox);
     let asleep = PERSISTENT | TableFlags::DORMANT;
-    if !committed_if_known(&mut first, |tx| fill(tx, "t", asleep)) {
+    if !committed_if_supported(&mut first, |tx| fill(tx, "t", asleep)) {
         return;
     }
     drop(first);
@@ -530,7 +530,7 @@ fn a_table_that_sleeps_is_taken_over_asleep() {
 fn a_table_without_persist_is_reported() {
     let sandbox = sandbox();
     let mut first = connect(&sandbox);
-    if !committed_if_known(&mut first, |tx| fill(tx, "t", TableFlags::OWNER)) {
+    if !committed_if_supported(&mut first, |tx| fill(tx, "t", TableFlags::OWNER)) {
         return;
     }
     let before = content(&mut first, "t");

@@ -50,7 +50,7 @@ fn planned(nft: &mut Connection, desired: &Snapshot) -> Plan {
 
 /// In a table that others use, only the tagged objects reach the desired state, and missing ones are created.
 #[test]
-fn in_a_table_of_others_only_the_tagged_changes() {
+fn in_a_foreign_table_only_tagged_objects_change() {
     let sandbox = with(
         "table ip shared {
             comment \"everybody's\"
@@ -213,7 +213,7 @@ fn a_foreign_object_is_an_error() {
 
 /// An object that others' rules refer to is not removed: the kernel refuses, and nothing is changed.
 #[test]
-fn what_others_use_stays() {
+fn objects_used_by_others_are_kept() {
     let sandbox = with(
         "table ip t {
             chain mine { comment \"agent\"; }
@@ -235,23 +235,23 @@ fn what_others_use_stays() {
 
 /// Everything, byte for byte, except for the table's number of objects.
 fn all(snapshot: &Snapshot) -> BTreeSet<String> {
-    shown(snapshot, |_| true)
+    formatted(snapshot, |_| true)
 }
 
 /// The objects that are not the agent's.
 fn others(snapshot: &Snapshot) -> BTreeSet<String> {
-    shown(snapshot, |own| !own)
+    formatted(snapshot, |own| !own)
 }
 
 /// The agent's objects, without handles.
 fn own(snapshot: &Snapshot) -> BTreeSet<String> {
-    shown(snapshot, |own| own)
+    formatted(snapshot, |own| own)
         .into_iter()
         .map(|line| line.split("handle").next().unwrap().to_owned())
         .collect()
 }
 
-fn shown(snapshot: &Snapshot, wanted: impl Fn(bool) -> bool) -> BTreeSet<String> {
+fn formatted(snapshot: &Snapshot, wanted: impl Fn(bool) -> bool) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     let mut line = |is_own: bool, text: String| {
         if wanted(is_own) {
@@ -394,7 +394,7 @@ fn fill(random: &mut Random, theirs: bool, mine: bool) -> Snapshot {
 
 /// From any state to any other: the agent's objects are as desired, and no others are touched.
 #[test]
-fn through_random_plans_nothing_of_others_is_touched() {
+fn random_plans_keep_foreign_objects() {
     let rounds = crate::common::from_env("TAGGED", 20);
     let mut random = Random::new();
     let (mut changes, mut kept) = (0, 0);

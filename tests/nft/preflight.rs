@@ -229,7 +229,7 @@ fn single_expressions_are_checked() {
 /// Existing rulesets need nothing that the kernel lacks.
 #[test]
 fn rulesets_that_are_there_lack_nothing() {
-    let mut asked = 0;
+    let mut checked = 0;
     let data = OF_CLIENTS.into_iter().map(loaded_data);
     let rulesets = Ruleset::all()
         .into_iter()
@@ -245,9 +245,9 @@ fn rulesets_that_are_there_lack_nothing() {
         let missing = nft.preflight(plan.transaction()).unwrap();
         assert!(missing.is_empty(), "{missing:?}");
         assert_eq!(nft.generation().unwrap().number(), before.number());
-        asked += 1;
+        checked += 1;
     }
-    assert!(asked > 80, "{asked}");
+    assert!(checked > 80, "{checked}");
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn flowtables() {
 
 /// An expression inside an expression.
 #[test]
-fn what_stands_inside_is_asked_for_too() {
+fn nested_expressions_are_checked() {
     let sandbox = crate::common::sandbox();
     let mut nft = crate::common::connect(&sandbox);
     let tx = with_rule(Family::INET, |rule| {
@@ -407,7 +407,7 @@ fn what_stands_inside_is_asked_for_too() {
 
 /// The model supports everything.
 #[test]
-fn the_model_answers_as_well() {
+fn the_fake_supports_preflight_checks() {
     let mut nft = FakeKernel::new().connect().unwrap();
     let tx = with_rule(Family::IP, |rule| _ = rule.push(&Counter::new(0, 0)));
     assert!(nft.preflight(&tx).unwrap().is_empty());
@@ -417,7 +417,7 @@ fn the_model_answers_as_well() {
 
 /// A process that may not create tables gets an error, not a positive result.
 #[test]
-fn without_privileges_there_is_no_answer() {
+fn preflight_fails_without_privileges() {
     let sandbox = crate::common::sandbox();
     let answered = sandbox.run(|| {
         let mut nft = Connection::open().unwrap();

@@ -255,7 +255,7 @@ proptest! {
     /// A transaction contains the objects that were added, in order and numbered, each time it is
     /// read; and its operations can be moved to another one.
     #[test]
-    fn a_transaction_holds_what_was_put_into_it(
+    fn transactions_contain_the_added_objects_in_order(
         objects in vec((object(), 0..4u8), 0..8), before in 0..3usize,
     ) {
         let mut tx = Transaction::new();
@@ -327,7 +327,7 @@ proptest! {
 
     /// Elements are written completely and in order, in as many messages as needed.
     #[test]
-    fn elements_are_all_there(elements in vec(element(), 0..12), times in 0..150usize) {
+    fn all_elements_are_stored(elements in vec(element(), 0..12), times in 0..150usize) {
         let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
         let many: Vec<_> = elements.iter().cycle().take(elements.len() * times).collect();
         let mut tx = Transaction::new();

@@ -185,7 +185,7 @@ fn elements_are_added_looked_up_and_deleted() {
     );
     let mut tx = Transaction::new();
     tx.destroy_elements(&id("s"), [&one, &absent]).unwrap();
-    if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
+    if !kernel::commit_if_supported(&mut nft, &mut tx, &["`destroy`"]) {
         committed(&mut nft, |tx| {
             tx.delete_elements(&id("s"), [&one]).unwrap();
         });
@@ -328,7 +328,7 @@ fn a_full_set_and_keys_of_another_length_are_named() {
 }
 
 #[test]
-fn an_anonymous_set_goes_with_its_rule() {
+fn an_anonymous_set_is_deleted_with_its_rule() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);

@@ -136,7 +136,7 @@ fn an_empty_transaction_commits_nothing() {
 }
 
 #[test]
-fn adding_takes_what_is_there_and_creating_does_not() {
+fn add_accepts_existing_objects_and_create_does_not() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let base = Chain::new(IP, "t", "base").with_hook("filter", INPUT, -7);
@@ -174,7 +174,7 @@ fn adding_takes_what_is_there_and_creating_does_not() {
 }
 
 #[test]
-fn destroying_takes_what_is_there_and_what_is_not() {
+fn destroy_accepts_existing_and_missing_objects() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let table = Table::new(IP, "t");
@@ -188,7 +188,7 @@ fn destroying_takes_what_is_there_and_what_is_not() {
     };
     let mut tx = Transaction::new();
     tx.destroy(&table).unwrap();
-    if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
+    if !kernel::commit_if_supported(&mut nft, &mut tx, &["`destroy`"]) {
         return;
     }
     committed(&mut nft, |tx| {
@@ -241,7 +241,7 @@ fn comments(sandbox: &Sandbox, nft: &mut Connection) -> String {
 }
 
 #[test]
-fn rules_go_where_they_are_told_to() {
+fn rules_are_inserted_at_the_given_position() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let rule = |name: &str| {
@@ -321,7 +321,7 @@ fn rules_go_where_they_are_told_to() {
 }
 
 #[test]
-fn flushing_takes_rules_tables_and_whole_families() {
+fn flush_removes_rules_tables_and_whole_families() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -494,7 +494,7 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
 
 /// The bytes of a commit can be read any number of times.
 #[test]
-fn a_transaction_is_the_same_each_time_it_is_sent() {
+fn a_transaction_can_be_sent_repeatedly() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut tx = Transaction::new();
@@ -534,7 +534,7 @@ fn a_transaction_is_the_same_each_time_it_is_sent() {
 
 /// The kernel checks a transaction without executing it.
 #[test]
-fn a_check_changes_nothing() {
+fn a_dry_run_changes_nothing() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut tx = Transaction::new();

@@ -131,7 +131,7 @@ fn described(element: &chainwright::nft::ElementRef<'_>) -> Shown {
     (key, !element.is_interval_end(), format!("{all:?}"))
 }
 
-fn shown(snapshot: &Snapshot, name: &str) -> BTreeSet<Shown> {
+fn elements_of(snapshot: &Snapshot, name: &str) -> BTreeSet<Shown> {
     let table = snapshot.table(IP, "t").unwrap();
     let set = table.set(name).unwrap();
     set.elements().map(|element| described(&element)).collect()
@@ -139,7 +139,7 @@ fn shown(snapshot: &Snapshot, name: &str) -> BTreeSet<Shown> {
 
 /// A short form of a set's elements: `[0a000000 0a000004)`.
 fn brief(snapshot: &Snapshot, name: &str) -> String {
-    let elements = shown(snapshot, name);
+    let elements = elements_of(snapshot, name);
     let words = elements.iter().map(|(key, is_start, _)| {
         let key = key.iter().flatten().map(|byte| format!("{byte:02x}"));
         let key = key.collect::<String>();
@@ -238,9 +238,9 @@ fn a_plan_leads_from_each_state_to_each() {
         let touched = touched(&plan);
         for name in SETS {
             let (was, is, wanted) = (
-                shown(&now, name),
-                shown(&after, name),
-                shown(&desired, name),
+                elements_of(&now, name),
+                elements_of(&after, name),
+                elements_of(&desired, name),
             );
             let pairs = (intervals(&was), intervals(&wanted));
             halves += usize::from(has_halves(&was));
@@ -298,7 +298,7 @@ fn each_state_is_restored() {
         }
         let restored = to.snapshot(Scope::all()).unwrap();
         for name in SETS {
-            let (is, was) = (shown(&restored, name), shown(&state, name));
+            let (is, was) = (elements_of(&restored, name), elements_of(&state, name));
             halves += usize::from(has_halves(&was));
             assert_eq!(
                 that_matter(name, is),
@@ -314,7 +314,7 @@ fn each_state_is_restored() {
 /// Leftover ends of intervals in a set with timeouts: if one is in the way of an addition, the set is flushed and
 /// filled again, which the kernel accepts; otherwise it stays.
 #[test]
-fn ends_that_are_in_the_way_are_flushed() {
+fn blocking_end_elements_are_flushed() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let id = SetId::new(IP, "t", "passing");
@@ -359,8 +359,8 @@ fn ends_that_are_in_the_way_are_flushed() {
         assert_eq!(replaced, expected, "{what}");
         commit(&mut nft, plan.transaction());
         let after = nft.snapshot(Scope::all()).unwrap();
-        let is = shown(&after, "passing");
-        let wanted = shown(&desired, "passing");
+        let is = elements_of(&after, "passing");
+        let wanted = elements_of(&desired, "passing");
         assert_eq!(intervals(&is), intervals(&wanted), "{what}: {plan}");
         assert_eq!(is == wanted, is_flushed || high == 20, "{what}: {plan}");
         let left = after.plan(&desired, PlanOptions::default()).unwrap();

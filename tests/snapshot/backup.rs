@@ -278,13 +278,16 @@ fn walk(snapshot: &Snapshot) {
                 text += &json;
             }
             Err(error) => {
-                let said = error.to_string();
+                let error_text = error.to_string();
                 let known = [
                     "malformed",
                     "the list contains something other than expressions",
                     "the name ",
                 ];
-                assert!(known.iter().any(|known| said.starts_with(known)), "{said}");
+                assert!(
+                    known.iter().any(|known| error_text.starts_with(known)),
+                    "{error_text}"
+                );
             }
         }
     }
@@ -295,7 +298,7 @@ fn walk(snapshot: &Snapshot) {
 }
 
 #[test]
-fn a_file_gives_back_what_was_written() {
+fn a_backup_file_round_trips() {
     for snapshot in [
         snapshot_of(SMALL),
         large(),
@@ -394,7 +397,7 @@ fn a_snapshot_without_a_generation_has_none_when_it_is_loaded() {
 }
 
 #[test]
-fn a_part_is_what_would_have_been_taken_of_it_alone() {
+fn a_part_equals_a_snapshot_of_that_scope() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with("nft -f -", &format!("{SMALL}\n{LARGE}"));
@@ -409,7 +412,7 @@ fn a_part_is_what_would_have_been_taken_of_it_alone() {
         Scope::family(Family::ARP),
     ] {
         let alone = nft.snapshot(filter.clone()).unwrap();
-        let part = whole.narrowed(&filter).unwrap();
+        let part = whole.filtered(&filter).unwrap();
         assert_eq!(part.scope(), alone.scope());
         assert_eq!(part.generation(), alone.generation());
         assert_eq!(part.to_string(), alone.to_string());
@@ -431,9 +434,9 @@ fn a_part_is_what_would_have_been_taken_of_it_alone() {
             }
         }
     }
-    let part = whole.narrowed(&Scope::table(IP, "t")).unwrap();
-    assert!(part.narrowed(&Scope::family(Family::IP6)).is_none());
-    assert!(part.narrowed(&Scope::table(IP, "large")).is_none());
-    let same = part.narrowed(&Scope::family(IP)).unwrap();
+    let part = whole.filtered(&Scope::table(IP, "t")).unwrap();
+    assert!(part.filtered(&Scope::family(Family::IP6)).is_none());
+    assert!(part.filtered(&Scope::table(IP, "large")).is_none());
+    let same = part.filtered(&Scope::family(IP)).unwrap();
     assert_eq!(same.scope(), part.scope());
 }

@@ -145,7 +145,7 @@ fn assert_bytecode(name: &str, sandbox: &Sandbox) {
 }
 
 #[test]
-fn the_bytecode_is_what_nft_prints() {
+fn bytecode_matches_nft() {
     for ruleset in Ruleset::all() {
         if let Some(sandbox) = ruleset.load() {
             assert_bytecode(&ruleset.name, &sandbox);
@@ -180,7 +180,7 @@ fn rulesets_of_real_clients_come_back_as_they_were() {
 }
 
 #[test]
-fn a_table_is_kept_by_itself() {
+fn a_single_table_can_be_saved() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with(
@@ -216,7 +216,7 @@ fn a_table_is_kept_by_itself() {
 }
 
 #[test]
-fn what_differs_is_named_object_by_object() {
+fn differences_are_listed_per_object() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with(
@@ -383,7 +383,7 @@ fn a_ruleset_does_not_differ_from_what_was_written_back() {
 }
 
 #[test]
-fn a_kept_snapshot_is_read_again_when_something_changed() {
+fn a_kept_snapshot_is_reread_after_a_change() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let mut nft = connect(&sandbox);
@@ -422,7 +422,7 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
 /// Resets of counters and elements that rules add are no commits: the generation stays the same although something
 /// changed, and reading again shows it.
 #[test]
-fn what_moves_no_generation_shows_when_it_is_read_anew() {
+fn changes_without_a_generation_are_visible_after_a_reload() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("ip link set lo up");
@@ -487,7 +487,7 @@ fn what_moves_no_generation_shows_when_it_is_read_anew() {
 /// The kernel lists the end of a range whose start has timed out, and does not accept such an end; elements that
 /// have timed out but were not collected yet still count as references to chains.
 #[test]
-fn what_times_out_meanwhile_does_not_get_into_the_way() {
+fn expiring_elements_do_not_interfere() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with(

@@ -1,13 +1,13 @@
 //! Snapshots and mirrors without the elements of some sets: the rest is complete, and operations that would
 //! lose the elements are refused.
 
-use crate::common::mirrored::{is_current, lines, shown};
+use crate::common::mirrored::{formatted, is_current, lines};
 use crate::common::tools::Tools;
 use crate::common::{committed, connect, report, sandbox};
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, Connection, DiffOptions, Element, ElementsOf, Family, FileError, MissingElements,
+    Chain, Connection, DiffOptions, Element, ElementFilter, Family, FileError, MissingElements,
     PlanOptions, Refreshed, Rule, Scope, SetId, Snapshot, SnapshotOptions, Transaction, WriteError,
 };
 use chainwright_testing::Sandbox;
@@ -70,12 +70,12 @@ fn add_chains(nft: &mut Connection, sandbox: &Sandbox, short: usize) {
 }
 
 /// Every choice.
-fn choices() -> impl Iterator<Item = ElementsOf> {
-    (0..=ElementsOf::all().bits()).map(ElementsOf::from_bits_retain)
+fn choices() -> impl Iterator<Item = ElementFilter> {
+    (0..=ElementFilter::all().bits()).map(ElementFilter::from_bits_retain)
 }
 
 #[track_caller]
-fn without(nft: &mut Connection, elements: ElementsOf) -> Snapshot {
+fn without(nft: &mut Connection, elements: ElementFilter) -> Snapshot {
     match nft.snapshot_with(Scope::all(), SnapshotOptions { elements }) {
         Ok(snapshot) => snapshot,
         Err(error) => panic!("{elements:?}: {}", report(&error)),
@@ -83,7 +83,7 @@ fn without(nft: &mut Connection, elements: ElementsOf) -> Snapshot {
 }
 
 #[test]
-fn what_was_asked_for_is_there_and_all_the_rest() {
+fn a_snapshot_contains_selected_elements_and_all_other_objects() {
     for chains in [0, 100] {
         let (sandbox, mut nft) = with_ruleset();
         if chains > 0 {
@@ -99,7 +99,7 @@ fn what_was_asked_for_is_there_and_all_the_rest() {
             let (mut left_out, mut read) = (0, 0);
             for (table, all) in snapshot.tables().zip(whole.tables()) {
                 for (set, all) in table.sets().zip(all.sets()) {
-                    let is_read = elements.contains(ElementsOf::of(&set.set()));
+                    let is_read = elements.contains(ElementFilter::of(&set.set()));
                     assert_eq!(set.is_left_out(), !is_read, "{}", set.set());
                     let count = if is_read { all.element_count() } else { 0 };
                     assert_eq!(set.element_count(), count, "{}", set.set());
@@ -118,9 +118,9 @@ fn what_was_asked_for_is_there_and_all_the_rest() {
             }
             // Four named sets and one dynamic one, and those of the rules.
             for (kind, count) in [
-                (ElementsOf::NAMED, 4),
-                (ElementsOf::DYNAMIC, 1),
-                (ElementsOf::ANONYMOUS, 2 + chains),
+                (ElementFilter::NAMED, 4),
+                (ElementFilter::DYNAMIC, 1),
+                (ElementFilter::ANONYMOUS, 2 + chains),
             ] {
                 match elements.contains(kind) {
                     true => read -= count,
@@ -134,17 +134,17 @@ fn what_was_asked_for_is_there_and_all_the_rest() {
 
 /// It is read again with the same choice.
 #[test]
-fn a_choice_is_kept() {
+fn the_element_filter_is_kept() {
     let (_sandbox, mut nft) = with_ruleset();
-    let elements = ElementsOf::ANONYMOUS;
+    let elements = ElementFilter::ANONYMOUS;
     let mut kept = without(&mut nft, elements);
     committed(&mut nft, |tx| {
         tx.add(&Chain::new(INET, "t", "more")).unwrap();
     });
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert_eq!(kept.elements(), elements);
-    assert_eq!(shown(&kept), shown(&without(&mut nft, elements)));
-    let part = kept.narrowed(&Scope::table(INET, "t")).unwrap();
+    assert_eq!(formatted(&kept), formatted(&without(&mut nft, elements)));
+    let part = kept.filtered(&Scope::table(INET, "t")).unwrap();
     assert!(part.lacks_elements());
     assert!(
         part.table(INET, "t")
@@ -154,9 +154,9 @@ fn a_choice_is_kept() {
             .is_left_out()
     );
     // A part without omissions is complete.
-    let elements = ElementsOf::all() - ElementsOf::DYNAMIC;
+    let elements = ElementFilter::all() - ElementFilter::DYNAMIC;
     let plain = Scope::table(Family::IP, "plain");
-    let part = without(&mut nft, elements).narrowed(&plain).unwrap();
+    let part = without(&mut nft, elements).filtered(&plain).unwrap();
     assert!(!part.elements().is_all() && !part.lacks_elements());
     let path = tempfile::tempdir().unwrap();
     part.save(path.path().join("part")).unwrap();
@@ -164,21 +164,21 @@ fn a_choice_is_kept() {
 }
 
 #[track_caller]
-fn says_so(error: &dyn std::error::Error, what: &str) {
-    let said = report(error);
+fn assert_reports_omitted_elements(error: &dyn std::error::Error, what: &str) {
+    let message = report(error);
     assert!(
-        said.contains("the elements of set inet t "),
-        "{what}: {said}"
+        message.contains("the elements of set inet t "),
+        "{what}: {message}"
     );
     assert!(
-        said.contains("left out when the snapshot was read"),
-        "{what}: {said}"
+        message.contains("left out when the snapshot was read"),
+        "{what}: {message}"
     );
 }
 
 /// Operations that would lose the elements, or treat existing ones as missing.
 #[test]
-fn what_would_lose_elements_is_refused() {
+fn rejects_operations_that_would_lose_elements() {
     let (_sandbox, mut nft) = with_ruleset();
     let whole = nft.snapshot(Scope::all()).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -189,7 +189,9 @@ fn what_would_lose_elements_is_refused() {
     for elements in choices().filter(|elements| !elements.is_all()) {
         let snapshot = without(&mut nft, elements);
         let left_out = |error: Option<chainwright::Error>, what| match error {
-            Some(chainwright::Error::MissingElements(error)) => says_so(&error, what),
+            Some(chainwright::Error::MissingElements(error)) => {
+                assert_reports_omitted_elements(&error, what)
+            }
             other => panic!("{elements:?}: {what}: {other:?}"),
         };
         left_out(snapshot.restore(&mut nft).err(), "restore");
@@ -199,7 +201,9 @@ fn what_would_lose_elements_is_refused() {
         left_out(nft.plan(&snapshot, exact).err(), "plan over a connection");
         let mut tx = Transaction::new();
         let written = |error: Result<(), WriteError>, what| match error {
-            Err(WriteError::MissingElements(error)) => says_so(&error, what),
+            Err(WriteError::MissingElements(error)) => {
+                assert_reports_omitted_elements(&error, what)
+            }
             other => panic!("{elements:?}: {what}: {other:?}"),
         };
         written(snapshot.write_to(&mut tx), "write_to");
@@ -210,7 +214,9 @@ fn what_would_lose_elements_is_refused() {
         );
         written(snapshot.plan(&whole, exact).map(drop), "current");
         match snapshot.save(&path) {
-            Err(FileError::MissingElements(error)) => says_so(&error, "save"),
+            Err(FileError::MissingElements(error)) => {
+                assert_reports_omitted_elements(&error, "save")
+            }
             other => panic!("{other:?}"),
         }
         assert!(!path.exists());
@@ -223,9 +229,12 @@ fn what_would_lose_elements_is_refused() {
             "{error}"
         );
         assert!(bytes.is_empty());
-        says_so(&serde_json::to_string(&snapshot).unwrap_err(), "JSON");
+        assert_reports_omitted_elements(&serde_json::to_string(&snapshot).unwrap_err(), "JSON");
         for (old, new) in [(&snapshot, &whole), (&whole, &snapshot)] {
-            says_so(&old.diff(new, DiffOptions::default()).unwrap_err(), "diff");
+            assert_reports_omitted_elements(
+                &old.diff(new, DiffOptions::default()).unwrap_err(),
+                "diff",
+            );
         }
     }
     // Nothing was changed.
@@ -236,7 +245,7 @@ fn what_would_lose_elements_is_refused() {
 
 /// Elements that rules add stay in a plan, which need not know them.
 #[test]
-fn a_plan_needs_no_elements_that_stay_as_they_are() {
+fn a_plan_needs_no_unchanged_elements() {
     let (sandbox, mut nft) = with_ruleset();
     // As declared, the set that rules add to is empty.
     let declared = RULESET.replace(
@@ -246,7 +255,7 @@ fn a_plan_needs_no_elements_that_stay_as_they_are() {
     let other = crate::common::sandbox();
     Tools::new(&other).run_with("nft -f -", &declared);
     let desired = connect(&other).snapshot(Scope::all()).unwrap();
-    let now = without(&mut nft, ElementsOf::all() - ElementsOf::DYNAMIC);
+    let now = without(&mut nft, ElementFilter::all() - ElementFilter::DYNAMIC);
     let plan = now.plan(&desired, PlanOptions::default()).unwrap();
     assert!(plan.is_empty(), "{plan}");
     committed(&mut nft, |tx| {
@@ -254,7 +263,7 @@ fn a_plan_needs_no_elements_that_stay_as_they_are() {
         tx.flush_set(&set).unwrap();
         tx.add(&Chain::new(INET, "t", "more")).unwrap();
     });
-    let now = without(&mut nft, ElementsOf::all() - ElementsOf::DYNAMIC);
+    let now = without(&mut nft, ElementFilter::all() - ElementFilter::DYNAMIC);
     let plan = now.plan(&desired, PlanOptions::default()).unwrap();
     nft.commit(plan.transaction()).unwrap();
     let listed = Tools::new(&sandbox).run("nft list ruleset");
@@ -274,7 +283,7 @@ fn a_plan_needs_no_elements_that_stay_as_they_are() {
 
 /// Events of omitted elements are ignored; all others are applied.
 #[test]
-fn a_mirror_passes_over_what_is_left_out() {
+fn a_mirror_ignores_omitted_elements() {
     for elements in choices() {
         let (sandbox, mut nft) = with_ruleset();
         let options = SnapshotOptions { elements };
@@ -293,7 +302,7 @@ fn a_mirror_passes_over_what_is_left_out() {
         assert!(matches!(updates[..], [Update::Change(_)]), "{updates:?}");
         is_current(&mirror, &mut nft, "after it grew");
         let grown = mirror.snapshot().byte_length() - before;
-        let is_read = elements.contains(ElementsOf::NAMED);
+        let is_read = elements.contains(ElementFilter::NAMED);
         assert_eq!(grown > 20_000, is_read, "{elements:?}: {grown}");
         // Even if a table, or everything, is read again; and in new sets.
         let tools = Tools::new(&sandbox);
@@ -320,8 +329,8 @@ fn a_mirror_passes_over_what_is_left_out() {
 }
 
 #[test]
-fn the_options_of_a_mirror_come_from_either_kind() {
-    let elements = ElementsOf::NAMED;
+fn mirror_options_convert_from_either_kind() {
+    let elements = ElementFilter::NAMED;
     let options = MirrorOptions::from(SnapshotOptions { elements });
     assert_eq!(options.snapshot.elements, elements);
     assert_eq!(options.monitor, MirrorOptions::default().monitor);
@@ -332,5 +341,5 @@ fn the_options_of_a_mirror_come_from_either_kind() {
     assert_eq!(MirrorOptions::from(monitor).monitor, monitor);
     assert!(MirrorOptions::from(monitor).snapshot.elements.is_all());
     // The default is to read all.
-    assert!(ElementsOf::default().is_all() && Snapshot::default().elements().is_all());
+    assert!(ElementFilter::default().is_all() && Snapshot::default().elements().is_all());
 }

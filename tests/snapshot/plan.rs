@@ -387,7 +387,7 @@ fn a_rule_that_moves_is_deleted_and_inserted_and_no_other_is_touched() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_made_anew_with_what_refers_to_it() {
+fn unchangeable_objects_are_recreated_with_their_references() {
     let base = "table ip t {
         counter hits { packets 1 bytes 2 }
         set blocked { type ipv4_addr; elements = { 192.0.2.1 } }
@@ -460,7 +460,7 @@ fn what_cannot_be_changed_is_made_anew_with_what_refers_to_it() {
 }
 
 #[test]
-fn of_a_set_only_the_elements_that_differ_are_sent() {
+fn only_changed_elements_of_a_set_are_sent() {
     let set = |flags: &str, elements: &str| {
         format!("table ip t {{ set s {{ type ipv4_addr; {flags}; elements = {{ {elements} }} }} }}")
     };
@@ -483,7 +483,7 @@ fn of_a_set_only_the_elements_that_differ_are_sent() {
 }
 
 #[test]
-fn what_packets_and_others_put_there_stays_unless_it_is_to_go() {
+fn dynamic_elements_and_foreign_tables_are_kept_unless_exact() {
     let sandbox = with(
         "table ip t { set seen { type ipv4_addr; flags dynamic; elements = { 192.0.2.1 } } }
          table ip foreign { chain c { counter } }",
@@ -506,7 +506,7 @@ fn what_packets_and_others_put_there_stays_unless_it_is_to_go() {
 }
 
 #[test]
-fn a_plan_is_for_the_generation_that_it_starts_from() {
+fn a_plan_is_bound_to_its_generation() {
     let sandbox = with("table ip t { chain c { counter } }");
     let mut nft = connect(&sandbox);
     let now = snapshot(&mut nft);
@@ -567,7 +567,7 @@ fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
 
 #[cfg(feature = "diff")]
 #[test]
-fn after_a_restoration_nothing_differs_whatever_the_kernel_named() {
+fn after_a_restore_nothing_differs_despite_kernel_chosen_names() {
     // The new rule and the old one contain an anonymous set: both take a number.
     let text = "table ip t { chain c {
         ip saddr { 192.0.2.1, 192.0.2.2 } drop
@@ -604,7 +604,7 @@ fn after_a_restoration_nothing_differs_whatever_the_kernel_named() {
 }
 
 #[test]
-fn a_set_of_intervals_is_made_anew_only_if_it_would_be_too_full() {
+fn an_interval_set_is_recreated_only_if_it_would_overflow() {
     let sandbox = with("table ip t { set s { type ipv4_addr; } }");
     let probe = snapshot(&mut connect(&sandbox));
     let probe = probe

@@ -40,7 +40,7 @@ fn committed_in_parts(
 
 /// Runs a function repeatedly on a thread in the sandbox, until the returned value is dropped. Snapshots
 /// must be taken in the sandbox too: the reader's second socket is opened in its thread's namespace.
-fn meanwhile<'scope, 'env>(
+fn repeat_in_background<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     sandbox: &Sandbox,
     stop: &'env AtomicBool,
@@ -143,12 +143,12 @@ fn numbered() -> Sandbox {
 /// Reading one table requires only that this table does not change: others, before and after it in the
 /// kernel's lists, change constantly, and their chains are added and removed.
 #[test]
-fn one_table_is_read_while_others_change_without_a_pause() {
+fn one_table_can_be_read_while_others_change_constantly() {
     let sandbox = numbered();
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
         let (commits, mut there) = (&commits, false);
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             let number = commits.fetch_add(1, Ordering::Relaxed);
             committed(other, |tx| {
                 renumber(tx, &["a"], number % 1000);
@@ -194,7 +194,7 @@ fn one_table_that_changes_is_of_one_generation_too() {
     let number = AtomicU32::new(1);
     thread::scope(|scope| {
         let mut there = false;
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             committed(other, |tx| {
                 tx.add(&Table::new(IP, "a")).unwrap();
                 let chain = Chain::new(IP, "a", "more");
@@ -206,7 +206,7 @@ fn one_table_that_changes_is_of_one_generation_too() {
             there = !there;
         });
         let number = &number;
-        let _stop_own = meanwhile(scope, &sandbox, &stop_own, move |other| {
+        let _stop_own = repeat_in_background(scope, &sandbox, &stop_own, move |other| {
             let next = number.load(Ordering::Relaxed) + 1;
             committed(other, |tx| renumber(tx, &["b"], next));
             number.store(next, Ordering::Relaxed);
@@ -222,9 +222,12 @@ fn one_table_that_changes_is_of_one_generation_too() {
                     let before = number.load(Ordering::Relaxed);
                     match nft.snapshot(Scope::table(IP, "b")) {
                         Ok(snapshot) => {
-                            let shown = number_of_tables(&snapshot);
-                            assert!(shown >= before && shown <= number.load(Ordering::Relaxed) + 1);
-                            seen.insert(shown);
+                            let observed = number_of_tables(&snapshot);
+                            assert!(
+                                observed >= before
+                                    && observed <= number.load(Ordering::Relaxed) + 1
+                            );
+                            seen.insert(observed);
                         }
                         Err(
                             SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
@@ -291,7 +294,7 @@ fn control_a_single_reading_is_of_several_generations() {
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(1));
     thread::scope(|scope| {
         let (mut tx, commits) = (Transaction::new(), &commits);
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             tx.clear();
             renumber(
                 &mut tx,
@@ -321,14 +324,14 @@ fn control_a_single_reading_is_of_several_generations() {
 /// Chains, rules and elements that others change constantly are read again until there is a gap, here of
 /// a millisecond.
 #[test]
-fn what_changes_all_the_time_is_read_between_two_changes() {
+fn constantly_changing_objects_are_read_between_changes() {
     let sandbox = numbered();
     let mut nft = connect(&sandbox);
     let stop = AtomicBool::new(false);
     let number = AtomicU32::new(1);
     thread::scope(|scope| {
         let number = &number;
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             let next = number.load(Ordering::Relaxed) + 1;
             committed(other, |tx| {
                 for table in ["a", "b"] {
@@ -358,24 +361,24 @@ fn what_changes_all_the_time_is_read_between_two_changes() {
                 Ok(snapshot) => snapshot,
                 Err(error) => panic!("{}", report(&error)),
             };
-            let shown = ["a", "b"].map(|table| {
+            let observed = ["a", "b"].map(|table| {
                 let rules = snapshot.chain(IP, table, "busy").unwrap();
-                let said: Vec<_> = rules
+                let userdata_of: Vec<_> = rules
                     .rules()
                     .map(|r| r.userdata().unwrap().to_vec())
                     .collect();
-                let [said] = &said[..] else {
-                    panic!("{said:?}")
+                let [userdata_of] = &userdata_of[..] else {
+                    panic!("{userdata_of:?}")
                 };
-                u32::from_be_bytes(said[..].try_into().unwrap())
+                u32::from_be_bytes(userdata_of[..].try_into().unwrap())
             });
-            assert_eq!(shown[0], shown[1]);
-            assert!(shown[0] >= before && shown[0] <= number.load(Ordering::Relaxed) + 1);
+            assert_eq!(observed[0], observed[1]);
+            assert!(observed[0] >= before && observed[0] <= number.load(Ordering::Relaxed) + 1);
             assert_eq!(
                 snapshot.tables().map(|t| t.chains().len()).sum::<usize>() % 2,
                 0
             );
-            seen.insert(shown[0]);
+            seen.insert(observed[0]);
         }
         println!(
             "{} states of {}",
@@ -406,7 +409,7 @@ fn ten_thousand_chains_at_a_hundred_commits_a_second() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let mut number = 0_u32;
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             number += 1;
             committed(other, |tx| {
                 for chain in ["c0".to_owned(), format!("c{}", MANY - 1)] {
@@ -434,14 +437,14 @@ fn ten_thousand_chains_at_a_hundred_commits_a_second() {
             };
             times.push(start.elapsed());
             let table = snapshot.table(IP, "t").unwrap();
-            let said = |chain: u32| {
+            let userdata_of = |chain: u32| {
                 let rules: Vec<_> = table.chain(format!("c{chain}")).unwrap().rules().collect();
                 assert_eq!(rules.len(), 1, "c{chain}");
                 rules[0].userdata().unwrap().to_vec()
             };
-            assert_eq!(said(0), said(MANY - 1));
+            assert_eq!(userdata_of(0), userdata_of(MANY - 1));
             for chain in 1..MANY - 1 {
-                assert_eq!(said(chain), 0_u32.to_be_bytes());
+                assert_eq!(userdata_of(chain), 0_u32.to_be_bytes());
             }
         }
         println!("{quiet:?} when nothing changes, else {times:?}");
@@ -449,12 +452,12 @@ fn ten_thousand_chains_at_a_hundred_commits_a_second() {
 }
 
 #[test]
-fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
+fn an_interrupted_snapshot_returns_what_was_read() {
     let sandbox = numbered();
     let mut nft = connect(&sandbox).with_retry(Retry::times(16));
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
-        let _stop = meanwhile(scope, &sandbox, &stop, |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, |other| {
             let number = commits.fetch_add(1, Ordering::Relaxed);
             committed(other, |tx| {
                 // A table that is added and removed cannot be repaired: the snapshot is restarted.

@@ -32,7 +32,7 @@ fn differences(one: &Snapshot, other: &Snapshot) -> String {
 }
 
 #[test]
-fn every_ruleset_is_read_as_it_was_written() {
+fn serialized_rulesets_round_trip() {
     for (name, text) in rulesets() {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -101,7 +101,7 @@ fn refused(value: &Value) -> String {
 }
 
 #[test]
-fn what_is_no_snapshot_is_refused() {
+fn rejects_invalid_snapshots() {
     let sample = sample();
     let with = |pointer: &str, new: Value| {
         let mut value = sample.clone();
@@ -118,25 +118,28 @@ fn what_is_no_snapshot_is_refused() {
         ("/tables/0/objects/0/table", json!("u")),
         ("/tables/0/table/name", json!("u")),
     ] {
-        let said = refused(&with(pointer, new));
-        assert!(said.contains("not in the table, chain or set"), "{said}");
+        let message = refused(&with(pointer, new));
+        assert!(
+            message.contains("not in the table, chain or set"),
+            "{message}"
+        );
     }
     // A scope that would have other tables deleted, or an incomplete one.
     let all = &sample["scope"]["family"];
     let scope = |family: &Value, table: Value| json!({"family": family, "table": table});
     let ip = json!("ip");
     for (family, table) in [(&ip, json!(null)), (all, json!("t")), (&ip, json!("t"))] {
-        let said = refused(&with("/scope", scope(family, table)));
-        assert!(said.contains("outside its scope"), "{said}");
+        let message = refused(&with("/scope", scope(family, table)));
+        assert!(message.contains("outside its scope"), "{message}");
     }
     let mut without = sample.clone();
     without.as_object_mut().unwrap().remove("scope");
     assert!(refused(&without).contains("missing field `scope`"));
-    let said = refused(&with("/tables/0/chains/0/chain/name", json!(null)));
-    assert!(said.contains("malformed"), "{said}");
+    let message = refused(&with("/tables/0/chains/0/chain/name", json!(null)));
+    assert!(message.contains("malformed"), "{message}");
     let long = "x".repeat(70_000);
-    let said = refused(&with("/tables/0/chains/0/chain/name", json!(long)));
-    assert!(!said.is_empty());
+    let message = refused(&with("/tables/0/chains/0/chain/name", json!(long)));
+    assert!(!message.is_empty());
     // Expressions nested without end.
     let limit = with("/generation", json!(null));
     let at = "/tables/0/chains/1/rules/0/expressions";
@@ -148,8 +151,8 @@ fn what_is_no_snapshot_is_refused() {
         outer["dynset"]["expr"] = nested;
         nested = outer;
     }
-    let said = refused(&with(at, json!([nested])));
-    assert!(said.contains("nested too deeply"), "{said}");
+    let message = refused(&with(at, json!([nested])));
+    assert!(message.contains("nested too deeply"), "{message}");
 }
 
 /// A format without its own limit: a thousand nested expressions also end in an error.
@@ -169,8 +172,8 @@ fn deep_nesting_ends_in_an_error() {
     };
     assert!(read(&deep(7)).is_ok());
     for count in [12, 1_000, 100_000] {
-        let said = read(&deep(count)).unwrap_err().to_string();
-        assert!(said.contains("nested too deeply"), "{said}");
+        let message = read(&deep(count)).unwrap_err().to_string();
+        assert!(message.contains("nested too deeply"), "{message}");
     }
     // Afterwards reading works as before.
     assert!(read(&deep(7)).is_ok());
@@ -277,7 +280,7 @@ fn mutations() -> impl Strategy<Value = Vec<Mutation>> {
 }
 
 #[test]
-fn of_whatever_is_read_everything_is_as_it_says() {
+fn anything_deserialized_is_consistent() {
     let sample = sample();
     let sandbox = sandbox();
     let nft = std::cell::RefCell::new(connect(&sandbox));

@@ -73,7 +73,7 @@ fn same(ours: &BTreeSet<String>, other: &BTreeSet<String>, of: &str) {
 }
 
 #[test]
-fn entries_are_those_that_the_tool_makes_and_lists() {
+fn entries_match_the_conntrack_tool() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     for line in [
@@ -297,7 +297,7 @@ fn dns(number: u16) -> Tuple {
 }
 
 #[test]
-fn many_are_deleted_by_name_and_those_that_are_gone_are_counted() {
+fn many_entries_are_deleted_and_missing_ones_counted() {
     let sandbox = sandbox();
     let mut conntrack = open(&sandbox);
     for number in 0..10_000 {
@@ -317,7 +317,7 @@ fn many_are_deleted_by_name_and_those_that_are_gone_are_counted() {
 
 /// A later entry with the same addresses and ports is a different one.
 #[test]
-fn an_entry_that_took_the_place_of_another_stays() {
+fn an_entry_that_replaced_another_is_kept() {
     let sandbox = sandbox();
     let mut conntrack = open(&sandbox);
     let entry = Entry::new(dns(1), MINUTE);
@@ -378,7 +378,7 @@ fn a_listing_takes_no_memory_and_may_be_dropped() {
 
 /// UDP packets to a service's address, which a rule translates.
 #[test]
-fn what_packets_make_is_told_and_listed() {
+fn entries_created_by_packets_are_reported_and_listed() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("ip link set lo up");
@@ -462,7 +462,7 @@ fn what_packets_make_is_told_and_listed() {
 }
 
 #[test]
-fn lost_events_are_said() {
+fn lost_events_are_reported() {
     let sandbox = sandbox();
     sandbox
         .run(|| {
@@ -471,15 +471,15 @@ fn lost_events_are_said() {
             for number in 0..1000 {
                 conntrack.create(&Entry::new(dns(number), MINUTE)).unwrap();
             }
-            let (mut told, mut lost) = (0, 0);
+            let (mut reported, mut lost) = (0, 0);
             while let Some(event) = monitor.try_receive().unwrap() {
                 match event {
-                    Event::New(_) => told += 1,
+                    Event::New(_) => reported += 1,
                     Event::Lost(_) => lost += 1,
                     other => panic!("{other:?}"),
                 }
             }
-            assert!(lost > 0 && told < 1000, "{told} {lost}");
+            assert!(lost > 0 && reported < 1000, "{reported} {lost}");
             // It continues afterwards.
             conntrack.create(&Entry::new(dns(2000), MINUTE)).unwrap();
             let Some(Event::New(entry)) = monitor.try_receive().unwrap() else {
@@ -491,7 +491,7 @@ fn lost_events_are_said() {
 }
 
 #[test]
-fn without_privileges_nothing_is_shown() {
+fn without_privileges_nothing_is_listed() {
     let sandbox = sandbox();
     let refused = sandbox.run(|| {
         let mut conntrack = Connection::open().unwrap();

@@ -4,7 +4,7 @@
 mod example;
 
 #[test]
-fn it_keeps_its_table_beside_a_rival() {
+fn restores_its_table_after_changes_by_a_rival() {
     drop(crate::common::sandbox());
     example::main().unwrap();
 }

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::random::Random;
-use crate::common::running::{Victim, say};
+use crate::common::running::{Victim, notify};
 use crate::common::{connect, from_env, report, sandbox};
 use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use chainwright_testing::Sandbox;
-use rulesets::{chains, change, shown};
+use rulesets::{chains, change, formatted};
 use tempfile::TempDir;
 
 const IP: Family = Family::IP;
@@ -43,16 +43,16 @@ fn victim() {
     match words[..] {
         ["save", from, to] => {
             let snapshot = Snapshot::load(from).unwrap();
-            say(b"b");
+            notify(b"b");
             snapshot.save(to).unwrap();
         }
         ["backup", to] => {
-            say(b"b");
+            notify(b"b");
             let snapshot = nft.snapshot(Scope::all()).unwrap();
             snapshot.save(to).unwrap();
         }
         ["rollback", from] => {
-            say(b"b");
+            notify(b"b");
             let snapshot = Snapshot::load(from).unwrap();
             snapshot.restore(&mut nft).unwrap();
         }
@@ -62,15 +62,15 @@ fn victim() {
             two.clone()
                 .datagram(|datagram| tx.append(operations(datagram)).map(drop))
                 .unwrap();
-            say(b"b");
+            notify(b"b");
             nft.commit(&tx).unwrap();
         }
-        ["reconcile", to] => live::reconcile(&mut nft, to, say),
-        ["resync", to] => live::resync(nft, to, say),
+        ["reconcile", to] => live::reconcile(&mut nft, to, notify),
+        ["resync", to] => live::resync(nft, to, notify),
         // For the controls.
         ["save-in-place", from, to] => {
             let bytes = fs::read(from).unwrap();
-            say(b"b");
+            notify(b"b");
             let mut file = fs::File::create(to).unwrap();
             for part in bytes.chunks(512) {
                 file.write_all(part).unwrap();
@@ -78,7 +78,7 @@ fn victim() {
         }
         ["commit-twice", from, to] => {
             let [one, two] = change(from, to);
-            say(b"b");
+            notify(b"b");
             nft.commit(&one).unwrap();
             nft.commit(&two).unwrap();
         }
@@ -113,7 +113,7 @@ struct Scene {
     /// Which of the two is in the kernel, or in the file `target`.
     now: usize,
     /// The lines of both.
-    shown: [Vec<String>; 2],
+    formatted: [Vec<String>; 2],
     /// The files with both.
     files: [Vec<u8>; 2],
     random: Random,
@@ -136,16 +136,16 @@ impl Scene {
             }
             let snapshot = nft.snapshot(Scope::all()).unwrap();
             snapshot.save(directory.path().join(name)).unwrap();
-            both.insert(0, shown(&snapshot));
+            both.insert(0, formatted(&snapshot));
         }
-        let shown: [_; 2] = both.try_into().unwrap();
-        assert!(shown[0] != shown[1]);
+        let formatted: [_; 2] = both.try_into().unwrap();
+        assert!(formatted[0] != formatted[1]);
         let files = NAMES.map(|name| fs::read(directory.path().join(name)).unwrap());
         let scene = Self {
             sandbox,
             nft,
             now: 0,
-            shown,
+            formatted,
             files,
             directory,
             random: Random::new(),
@@ -230,7 +230,7 @@ impl Scene {
             Left::Old
         } else if let Ok(loaded) = &loaded {
             // A backup's header contains the time; the rest comes from the kernel.
-            match shown(loaded) == self.shown[self.other()] {
+            match formatted(loaded) == self.formatted[self.other()] {
                 true => Left::New,
                 false => Left::Broken,
             }
@@ -268,10 +268,10 @@ impl Scene {
     fn ruleset(&mut self, before: u32) -> Left {
         let snapshot = self.nft.snapshot(Scope::all()).unwrap();
         let passed = snapshot.generation().unwrap().number().wrapping_sub(before);
-        let lines = shown(&snapshot);
+        let lines = formatted(&snapshot);
         match (
-            lines == self.shown[self.now],
-            lines == self.shown[self.other()],
+            lines == self.formatted[self.now],
+            lines == self.formatted[self.other()],
         ) {
             (true, false) => {
                 assert_eq!(passed, 0, "a generation passed and nothing changed");

@@ -2,11 +2,11 @@
 
 use crate::common::{connect, sandbox};
 use chainwright::nft::{Scope, Snapshot};
-use chainwright_bench::mirror::{look_ups, one_rule};
+use chainwright_bench::mirror::{lookups, one_rule};
 use chainwright_bench::{Error, KubeProxy};
 
 #[test]
-fn a_chain_without_a_rule_is_no_measurement_of_one() {
+fn chains_without_rules_cannot_be_measured() {
     let ruleset = KubeProxy { chains: 1 };
     let measured = sandbox().run(|| one_rule(ruleset, 1)).unwrap();
     let error = measured.unwrap_err();
@@ -19,13 +19,13 @@ fn a_chain_without_a_rule_is_no_measurement_of_one() {
 }
 
 #[test]
-fn chains_that_are_not_there_are_not_looked_up() {
+fn missing_chains_are_not_measured() {
     let ruleset = KubeProxy { chains: 20 };
-    let nothing = look_ups(&Snapshot::default(), ruleset, 10, 1);
+    let nothing = lookups(&Snapshot::default(), ruleset, 10, 1);
     assert!(matches!(nothing, Err(Error::NoChain(_))), "{nothing:?}");
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     ruleset.load(&mut nft).unwrap();
     let there = nft.snapshot(Scope::all()).unwrap();
-    assert_eq!(look_ups(&there, ruleset, 10, 1).unwrap().len(), 2);
+    assert_eq!(lookups(&there, ruleset, 10, 1).unwrap().len(), 2);
 }

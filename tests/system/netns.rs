@@ -140,7 +140,7 @@ fn make_the_chroot_a_root() -> nix::Result<()> {
 }
 
 #[test]
-fn run_leaves_the_callers_thread_alone() {
+fn run_does_not_change_the_callers_thread() {
     let before = Netns::current().unwrap();
     let sandbox = sandbox();
     let inside = sandbox.run(Netns::current).unwrap().unwrap();
@@ -150,7 +150,7 @@ fn run_leaves_the_callers_thread_alone() {
 }
 
 #[test]
-fn run_may_borrow_and_returns_what_the_work_returned() {
+fn run_may_borrow_and_returns_the_result() {
     let sandbox = sandbox();
     let mut words = vec!["a"];
     let last = sandbox
@@ -174,7 +174,7 @@ fn run_inside_run() {
 }
 
 #[test]
-fn a_panic_goes_on_in_the_caller() {
+fn a_panic_propagates_to_the_caller() {
     let before = Netns::current().unwrap();
     let sandbox = sandbox();
     let panic = catch_unwind(AssertUnwindSafe(|| {
@@ -252,7 +252,7 @@ fn two_sandboxes_differ() {
 }
 
 #[test]
-fn the_kernels_own_words_reach_the_user() {
+fn error_messages_of_the_kernel_are_passed_on() {
     let a = sandbox();
     let error = a.add_route("10.0.0.1/8", "127.0.0.1").unwrap_err();
     let chainwright_testing::Error::Network {
@@ -279,7 +279,7 @@ fn a_dropped_sandbox_is_gone() {
 }
 
 #[test]
-fn what_holds_a_sandbox_keeps_it() {
+fn open_sockets_keep_a_sandbox_alive() {
     let (a, b) = (sandbox(), sandbox());
     Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
     let listener = a.run(|| TcpListener::bind("10.0.0.1:80").unwrap()).unwrap();
@@ -292,7 +292,7 @@ fn what_holds_a_sandbox_keeps_it() {
 }
 
 #[test]
-fn without_capabilities_and_with_threads_the_error_says_what_to_do() {
+fn without_capabilities_and_with_threads_the_error_gives_advice() {
     let elsewhere = sandbox();
     sandbox()
         .run(|| {

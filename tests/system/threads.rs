@@ -51,7 +51,7 @@ const _: () = {
 
 /// A connection keeps its namespace on every thread.
 #[test]
-fn a_connection_goes_to_another_thread_with_its_namespace() {
+fn a_connection_keeps_its_namespace_on_another_thread() {
     let sandbox = Sandbox::new().unwrap();
     let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
     let mut tx = Transaction::new();
@@ -102,7 +102,7 @@ fn threads_share_a_pool() {
 }
 
 #[test]
-fn a_connection_is_given_back_when_its_work_panics_or_gives_up() {
+fn a_connection_is_returned_after_a_panic_or_an_early_exit() {
     let sandbox = Sandbox::new().unwrap();
     let pool = sandbox
         .run(|| Pool::of(Connection::open().unwrap(), 1))

@@ -142,7 +142,7 @@ struct Run {
     world: World,
     counts: Counts,
     /// Number of printed failures.
-    told: usize,
+    observed: usize,
 }
 
 impl Run {
@@ -207,7 +207,7 @@ impl Run {
         options.branches = 1 << 16;
         let trace = rules.trace(&walked, &judge::node(), &options);
         let seen = self.world.send(sent);
-        let told = judge::told(sent, &seen, |line| {
+        let observed = judge::observed(sent, &seen, |line| {
             let key = (line.is_ipv4, line.table.clone(), line.chain.clone());
             ruleset.legacy_rules.get(&key).copied().unwrap_or(0)
         });
@@ -217,7 +217,7 @@ impl Run {
         counts.steps += seen.traced.len() + seen.logged.len();
         counts.arrived += seen.arrived.len();
         let certain = matches!(&trace.ends[..], [end] if end.probability == 1.0);
-        let failed = match judge::end_of(&trace, sent, &told) {
+        let failed = match judge::end_of(&trace, sent, &observed) {
             Ok(_) if !ruleset.open && !certain => Some(format!(
                 "nothing is left open, and the walk has other ends\n{sent:?}\n{trace}"
             )),
@@ -229,8 +229,8 @@ impl Run {
         };
         if let Some(text) = failed {
             counts.failures += 1;
-            if self.told > 0 {
-                self.told -= 1;
+            if self.observed > 0 {
+                self.observed -= 1;
                 println!("ruleset {}:\n{text}", counts.rulesets);
                 println!("{}", ruleset.texts.nft);
                 for (_, text) in ruleset
@@ -250,13 +250,13 @@ impl Run {
 }
 
 #[test]
-fn walks_are_the_kernels() {
+fn evaluation_matches_the_kernel() {
     let mut random = Random::new();
     let walks = crate::common::from_env("WALKS", 100);
     let mut run = Run {
         world: World::new(),
         counts: Counts::default(),
-        told: crate::common::from_env("TOLD", 3),
+        observed: crate::common::from_env("TOLD", 3),
     };
     for number in 0..walks {
         // No packet has the source port of another one for the same rules.

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::hint::black_box;
 
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{KubeProxy, alternate};
 use chainwright_testing::{Sandbox, become_namespace_root};
 use netlink_bindings::nftables::{Nfgenmsg, Request as PeerRequest};
@@ -42,7 +42,7 @@ fn compare(chains: usize) -> Result<(), BoxError> {
     ruleset.load(&mut nft)?;
     let expected = chains / 2 * 2 + 6;
 
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let request = Request::chains(Family::IP);
     let mut bindings = NetlinkSocket::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,7 +61,7 @@ fn compare(chains: usize) -> Result<(), BoxError> {
         (200_000 / chains).clamp(3, 51),
         &mut [
             ("floor: replies thrown away", &mut || {
-                black_box(floor.dump(&request)?);
+                black_box(baseline.dump(&request)?);
                 Ok(())
             }),
             ("chainwright", &mut || {

@@ -117,12 +117,12 @@ impl Cluster {
     /// `10.128.x.y` and up, all different. An endpoint after the last has an address in the second half.
     fn endpoint(self, number: usize, endpoint: usize) -> Ipv4Addr {
         const FIRST: u32 = 0x0a80_0000;
-        let behind = |start: usize, each: usize, place: usize| {
+        let address_of = |start: usize, each: usize, place: usize| {
             Ipv4Addr::from(FIRST + (start + number * each + place) as u32)
         };
         match endpoint.checked_sub(self.endpoints) {
-            None => behind(0, self.endpoints, endpoint),
-            Some(place) => behind(1 << 22, 1, place),
+            None => address_of(0, self.endpoints, endpoint),
+            Some(place) => address_of(1 << 22, 1, place),
         }
     }
 
@@ -176,7 +176,7 @@ impl Cluster {
     /// Never [`MessageError`] in practice.
     pub fn add_endpoint(self, number: usize) -> Result<ChangeBytes, MessageError> {
         let last = self.endpoints;
-        there(
+        change_between(
             &[count(number, self.endpoints)],
             &[
                 count(number, self.endpoints + 1),
@@ -198,7 +198,7 @@ impl Cluster {
         ];
         let places = 0..self.endpoints;
         entries.extend(places.map(|at| place(group, at, self.endpoint(number, at))));
-        there(&[], &entries)
+        change_between(&[], &entries)
     }
 
     /// Replaces each of a service's first endpoints, one after the other.
@@ -212,7 +212,7 @@ impl Cluster {
     ) -> Result<Vec<ChangeBytes>, MessageError> {
         let one = |at| {
             let other = endpoints + at;
-            there(
+            change_between(
                 &[place(number, at, self.endpoint(number, at))],
                 &[place(number, at, self.endpoint(number, other))],
             )
@@ -281,7 +281,7 @@ fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
 }
 
 /// Deletes some elements and adds others, and the reverse.
-fn there(before: &[Entry], after: &[Entry]) -> Result<ChangeBytes, MessageError> {
+fn change_between(before: &[Entry], after: &[Entry]) -> Result<ChangeBytes, MessageError> {
     let datagram = |deleted: &[Entry], added: &[Entry]| -> Result<Vec<u8>, MessageError> {
         let mut tx = Transaction::new();
         for (set, key, _) in deleted {

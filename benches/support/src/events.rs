@@ -61,7 +61,7 @@ impl Listeners {
     ///
     /// # Errors
     /// Those of [`Monitor::receive`]; [`EventsLost`](super::Error::EventsLost).
-    pub fn told(&mut self) -> Result<(Instant, usize), BoxError> {
+    pub fn receive_change(&mut self) -> Result<(Instant, usize), BoxError> {
         loop {
             let item = self.monitor.receive()?;
             let has_it = Instant::now();
@@ -96,30 +96,33 @@ pub fn flush(ruleset: KubeProxy, rounds: usize) -> Result<Vec<Measured>, BoxErro
     let nft = RefCell::new(Connection::open()?);
     let listeners = RefCell::new(Listeners::open()?);
     // The listener that has not received the last flush yet.
-    let behind = RefCell::new(None::<fn(&mut Listeners) -> Result<usize, BoxError>>);
+    let pending = RefCell::new(None::<fn(&mut Listeners) -> Result<usize, BoxError>>);
     let bare: fn(&mut Listeners) -> Result<usize, BoxError> = Listeners::bare;
-    let told: fn(&mut Listeners) -> Result<usize, BoxError> = |listeners| Ok(listeners.told()?.1);
+    let receive_change: fn(&mut Listeners) -> Result<usize, BoxError> =
+        |listeners| Ok(listeners.receive_change()?.1);
     let measure = |one: fn(&mut Listeners) -> Result<usize, BoxError>, other| {
         nft.borrow_mut().commit(&flush)?;
         one(&mut listeners.borrow_mut())?;
-        *behind.borrow_mut() = Some(other);
+        *pending.borrow_mut() = Some(other);
         Ok(())
     };
     alternate_prepared::<BoxError>(
         rounds,
         &mut || {
             let mut listeners = listeners.borrow_mut();
-            if let Some(receive) = behind.take() {
+            if let Some(receive) = pending.take() {
                 receive(&mut listeners)?;
             }
             nft.borrow_mut().commit(&load)?;
             bare(&mut listeners)?;
-            told(&mut listeners)?;
+            receive_change(&mut listeners)?;
             Ok(())
         },
         &mut [
-            ("floor: a bare socket", &mut || measure(bare, told)),
-            ("Monitor::receive()", &mut || measure(told, bare)),
+            ("floor: a bare socket", &mut || {
+                measure(bare, receive_change)
+            }),
+            ("Monitor::receive()", &mut || measure(receive_change, bare)),
         ],
     )
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-use super::floor::{Floor, Request};
+use super::baseline::{Baseline, Request};
 use super::{Contender, Measured, Services, alternate, alternate_prepared};
 use crate::BoxError;
 use chainwright::Retry;
@@ -46,7 +46,7 @@ const ONE_DUMP: usize = 20_000;
 /// Those of restoring.
 pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>, BoxError> {
     let mut iptables = Iptables::nft()?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut all = Vec::new();
     for (measured, text, options) in [
         (
@@ -65,7 +65,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
             rounds,
             &mut [
                 ("floor: the prepared bytes", &mut || {
-                    Ok(floor.commit(&prepared)?)
+                    Ok(baseline.commit(&prepared)?)
                 }),
                 ("chainwright, from the text", &mut || {
                     black_box(iptables.restore(Family::Ipv4, &text, &options)?);
@@ -91,7 +91,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
         ONE_RULE.max(rounds),
         &mut [
             ("floor: one rule, prepared", &mut || {
-                Ok(floor.commit(&prepared)?)
+                Ok(baseline.commit(&prepared)?)
             }),
             ("chainwright, restore --noflush", &mut || {
                 black_box(iptables.restore(Family::Ipv4, &line, &NOFLUSH)?);
@@ -164,7 +164,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         &mut prepare,
         &mut [
             ("floor: read, and the bare SET_REPLACE", &mut || {
-                black_box(connection.floor(Services::TABLE, &mut buffer)?);
+                black_box(connection.baseline(Services::TABLE, &mut buffer)?);
                 Ok(connection.replace_baseline(&mut same)?)
             }),
             ("chainwright, restore --noflush", &mut || {
@@ -201,7 +201,7 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, BoxErro
         .chain_names()
         .map(|name| Request::rules_of(nft::Family::IP, Services::TABLE, &name))
         .collect();
-    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let (mut first, mut second) = (Baseline::open()?, Baseline::open()?);
     let mut by_chain = || {
         black_box(first.dump(&all_chains)?);
         black_box(first.dump_each(&each_chain)?);
@@ -212,15 +212,16 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, BoxErro
         black_box(second.dump(&all_rules)?);
         Ok(())
     };
-    let mut floor: Contender<'_, BoxError> = ("floor: chains, then a dump a chain", &mut by_chain);
+    let mut baseline: Contender<'_, BoxError> =
+        ("floor: chains, then a dump a chain", &mut by_chain);
     if services.chains() <= ONE_DUMP {
         let one: Contender<'_, BoxError> =
             ("floor: chains, then one dump of all rules", &mut one_dump);
-        let mut both = [floor, one];
+        let mut both = [baseline, one];
         let trial = alternate(3, &mut both)?;
         let [by_chain, one] = both;
         let dearer = trial.last().is_some_and(|one| one.ratio > 1.0);
-        floor = if dearer { by_chain } else { one };
+        baseline = if dearer { by_chain } else { one };
     }
     let mut text = Vec::new();
     let mut save = || save(&mut iptables, &mut text, services);
@@ -228,7 +229,7 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, BoxErro
         measured: "save from nf_tables",
         contenders: alternate(
             rounds,
-            &mut [floor, ("chainwright, into memory", &mut save)],
+            &mut [baseline, ("chainwright, into memory", &mut save)],
         )?,
         goal: 2.0,
     })
@@ -248,7 +249,7 @@ pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, BoxE
         rounds,
         &mut [
             ("floor: GET_INFO and GET_ENTRIES", &mut || {
-                black_box(connection.floor(Services::TABLE, &mut buffer)?);
+                black_box(connection.baseline(Services::TABLE, &mut buffer)?);
                 Ok(())
             }),
             ("chainwright, into memory", &mut || {

@@ -2,17 +2,17 @@
 //!
 //! A time alone means little: machines are shared, and the same work may take twice as long an hour
 //! later. So everything is compared with a floor in the same run: the same request to the kernel with
-//! the replies received and discarded ([`floor`]), or the same bytes prepared beforehand. Rounds of
+//! the replies received and discarded ([`baseline`]), or the same bytes prepared beforehand. Rounds of
 //! the two alternate ([`alternate`]). The result is the median of the rounds' ratios of the thread's
 //! CPU time, which includes the kernel's work.
 //!
 //! The repository's benches and `chainwright-bench` use it.
 
 mod addresses;
+pub mod baseline;
 mod cluster;
 mod error;
 pub mod events;
-pub mod floor;
 pub mod iptables;
 mod memory;
 pub mod mirror;

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::baseline::Baseline;
 use super::error::expect_operations;
-use super::floor::Floor;
 use super::{KubeProxy, Measured, alternate, alternate_prepared};
 use crate::BoxError;
 use chainwright::nft::live::{Mirror, Update};
@@ -52,12 +52,12 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
     let (family, table) = ruleset.table();
     let scope = Scope::table(family, table);
     let name = ruleset.service_chain(ruleset.chains / 4);
-    let mut somebody = Connection::open()?;
-    ruleset.load(&mut somebody)?;
+    let mut other_connection = Connection::open()?;
+    ruleset.load(&mut other_connection)?;
     let mut mirror = Mirror::open(Connection::open()?, &scope)?;
     let mut helper = Mirror::open(Connection::open()?, &scope)?;
     let desired = Arc::new(mirror.snapshot().clone());
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let prepared = RefCell::new(Vec::new());
     let mut planning = Vec::new();
     let start = Instant::now();
@@ -75,7 +75,7 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
             let mut other = rule.to_builder();
             other.userdata = Some(b"other".to_vec().into());
             tx.replace(&other)?;
-            somebody.commit(&tx)?;
+            other_connection.commit(&tx)?;
             update(&mut helper)?;
             let plan = helper.plan(&desired, PlanOptions::default())?;
             expect_operations(RULE, &plan)?;
@@ -84,7 +84,7 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
         },
         &mut [
             ("floor: the prepared bytes", &mut || {
-                Ok(floor.commit(&prepared.borrow())?)
+                Ok(baseline.commit(&prepared.borrow())?)
             }),
             ("update(), plan(), commit()", &mut || {
                 update(&mut mirror)?;
@@ -109,16 +109,16 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
 ///
 /// # Errors
 /// [`NoChain`](super::Error::NoChain) if one is not found.
-pub fn look_ups(
+pub fn lookups(
     snapshot: &Snapshot,
     ruleset: KubeProxy,
-    look_ups: usize,
+    lookups: usize,
     rounds: usize,
 ) -> Result<Vec<Measured>, super::Error> {
     let (family, table) = ruleset.table();
     let names: Vec<_> = ruleset.chain_names().collect();
     let numbers: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
-    let some = || names.iter().step_by(7).cycle().take(look_ups);
+    let some = || names.iter().step_by(7).cycle().take(lookups);
     alternate(
         rounds,
         &mut [

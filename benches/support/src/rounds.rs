@@ -33,7 +33,7 @@ pub type Contender<'a, E> = (&'a str, &'a mut dyn FnMut() -> Result<(), E>);
 
 /// The measurements of one contender's rounds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Turns {
+pub(super) struct Samples {
     cpu: Vec<Duration>,
     wall: Vec<Duration>,
     in_user: Duration,
@@ -42,23 +42,23 @@ pub(super) struct Turns {
 
 /// Whether a turn counts or warms up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(super) enum Recorded {
     Yes,
     No,
 }
 
-impl Counts {
+impl Recorded {
     /// The first round warms up.
-    pub(super) const fn after_the_first(round: usize) -> Self {
+    pub(super) const fn after_first_round(round: usize) -> Self {
         if round > 0 { Self::Yes } else { Self::No }
     }
 }
 
-impl Turns {
+impl Samples {
     /// Runs and measures a turn.
     pub(super) fn take<T, E>(
         &mut self,
-        counts: Counts,
+        recorded: Recorded,
         work: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let spent = spent();
@@ -66,7 +66,7 @@ impl Turns {
         let started = Instant::now();
         let done = work()?;
         let (wall, cpu) = (started.elapsed(), cpu_time().saturating_sub(clock));
-        if counts == Counts::Yes {
+        if recorded == Recorded::Yes {
             let [user, kernel] = self::spent();
             self.in_user += user.saturating_sub(spent[0]);
             self.in_kernel += kernel.saturating_sub(spent[1]);
@@ -77,18 +77,18 @@ impl Turns {
     }
 
     /// Results with ratios to a floor, round by round.
-    pub(super) fn beside(&self, name: &str, floor: &Self) -> Measured {
-        self.measured(name, &self.cpu, &floor.cpu)
+    pub(super) fn relative_to(&self, name: &str, baseline: &Self) -> Measured {
+        self.measured(name, &self.cpu, &baseline.cpu)
     }
 
     /// The same with ratios of wall-clock time.
-    pub(super) fn relative_to_by_clock(&self, name: &str, floor: &Self) -> Measured {
-        self.measured(name, &self.wall, &floor.wall)
+    pub(super) fn relative_to_by_clock(&self, name: &str, baseline: &Self) -> Measured {
+        self.measured(name, &self.wall, &baseline.wall)
     }
 
-    fn measured(&self, name: &str, own: &[Duration], floor: &[Duration]) -> Measured {
-        let pairs = own.iter().zip(floor);
-        let ratios = pairs.map(|(own, floor)| multiple(*own, *floor));
+    fn measured(&self, name: &str, own: &[Duration], baseline: &[Duration]) -> Measured {
+        let pairs = own.iter().zip(baseline);
+        let ratios = pairs.map(|(own, baseline)| multiple(*own, *baseline));
         let of = |times: &[Duration], percent| {
             percentile(times.to_vec(), percent, Ord::cmp).unwrap_or_default()
         };
@@ -104,8 +104,8 @@ impl Turns {
     }
 }
 
-fn multiple(own: Duration, floor: Duration) -> f64 {
-    own.as_secs_f64() / floor.as_secs_f64().max(1e-9)
+fn multiple(own: Duration, baseline: Duration) -> f64 {
+    own.as_secs_f64() / baseline.as_secs_f64().max(1e-9)
 }
 
 /// The kernel's fraction of a time.
@@ -148,18 +148,18 @@ pub fn alternate_prepared<E>(
     prepare: &mut dyn FnMut() -> Result<(), E>,
     contenders: &mut [Contender<'_, E>],
 ) -> Result<Vec<Measured>, E> {
-    let mut turns = vec![Turns::default(); contenders.len()];
+    let mut samples = vec![Samples::default(); contenders.len()];
     for round in 0..=rounds {
-        let counts = Counts::after_the_first(round);
+        let recorded = Recorded::after_first_round(round);
         for turn in 0..contenders.len() {
             let index = turn_of(contenders.len(), round, turn);
             prepare()?;
-            turns[index].take(counts, || contenders[index].1())?;
+            samples[index].take(recorded, || contenders[index].1())?;
         }
     }
-    let all = contenders.iter().zip(&turns);
+    let all = contenders.iter().zip(&samples);
     Ok(all
-        .map(|((name, _), own)| own.beside(name, &turns[0]))
+        .map(|((name, _), own)| own.relative_to(name, &samples[0]))
         .collect())
 }
 
@@ -170,14 +170,14 @@ pub fn alternate_prepared<E>(
 /// The error that it returns.
 pub fn once<E>(
     name: &str,
-    floor: &Measured,
+    baseline: &Measured,
     work: impl FnOnce() -> Result<(), E>,
 ) -> Result<Measured, E> {
-    let mut turns = Turns::default();
-    turns.take(Counts::Yes, work)?;
-    let measured = turns.beside(name, &turns);
+    let mut samples = Samples::default();
+    samples.take(Recorded::Yes, work)?;
+    let measured = samples.relative_to(name, &samples);
     Ok(Measured {
-        ratio: multiple(measured.cpu, floor.cpu),
+        ratio: multiple(measured.cpu, baseline.cpu),
         ..measured
     })
 }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contender_runs_once_a_round_and_once_before() {
+    fn contenders_run_once_per_round_and_once_to_warm_up() {
         let (mut a, mut b) = (0, 0);
         let measured = alternate::<()>(
             5,

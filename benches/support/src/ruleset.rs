@@ -32,7 +32,7 @@ const SERVICES: &str = "KUBE-SERVICES";
 const MARK_MASQ: &str = "KUBE-MARK-MASQ";
 
 /// Buffers that are reused for every rule, so that writing a ruleset does not allocate for each.
-struct Pen {
+struct RuleBuffers {
     service: String,
     endpoint: String,
     comment: [u8; 256],
@@ -136,19 +136,19 @@ impl KubeProxy {
 
     /// The rules of these pairs.
     fn write_rules(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), MessageError> {
-        let mut pen = Pen {
+        let mut buffers = RuleBuffers {
             service: String::with_capacity(32),
             endpoint: String::with_capacity(32),
             comment: [0; 256],
             rule: Rule::new(Family::IP, TABLE, SERVICES),
         };
-        pen.rule.compat = Some(Compat {
+        buffers.rule.compat = Some(Compat {
             protocol: Some(0),
             flags: Some(0),
             unknown: UnknownAttributes::NONE,
         });
         for number in pairs {
-            self.write_pair(tx, &mut pen, number)?;
+            self.write_pair(tx, &mut buffers, number)?;
         }
         Ok(())
     }
@@ -176,63 +176,68 @@ impl KubeProxy {
     fn write_pair(
         self,
         tx: &mut Transaction,
-        pen: &mut Pen,
+        buffers: &mut RuleBuffers,
         number: usize,
     ) -> Result<(), MessageError> {
         let [_, a, b, c] = (number as u32).to_be_bytes();
-        name_chain(&mut pen.service, "SVC", number);
-        name_chain(&mut pen.endpoint, "SEP", number);
-        comment(&mut pen.comment, number);
+        name_chain(&mut buffers.service, "SVC", number);
+        name_chain(&mut buffers.endpoint, "SEP", number);
+        comment(&mut buffers.comment, number);
 
         // -A KUBE-SERVICES -d 10.x.y.z/32 -p tcp … -j KUBE-SVC-…
-        pen.begin(SERVICES);
-        tcp(&mut pen.rule);
+        buffers.begin(SERVICES);
+        tcp(&mut buffers.rule);
         let destination = [10, a, b, c];
-        address(&mut pen.rule, 16, &destination, false);
-        pen.rule
-            .push(&Match::new("comment", 0, &pen.comment[..]))
+        address(&mut buffers.rule, 16, &destination, false);
+        buffers
+            .rule
+            .push(&Match::new("comment", 0, &buffers.comment[..]))
             .push(&Match::new("tcp", 0, &TCP_PORT_80[..]))
             .push(&Counter::new(0, 0))
-            .push(&Immediate::jump(&pen.service));
-        pen.end(tx)?;
+            .push(&Immediate::jump(&buffers.service));
+        buffers.end(tx)?;
 
         // -A KUBE-SVC-… ! -s 10.244.0.0/16 … -j KUBE-MARK-MASQ, and … -j KUBE-SEP-…
-        let service = std::mem::take(&mut pen.service);
-        pen.begin(&service);
-        address(&mut pen.rule, 12, &[10, 244], true);
-        pen.rule
-            .push(&Match::new("comment", 0, &pen.comment[..]))
+        let service = std::mem::take(&mut buffers.service);
+        buffers.begin(&service);
+        address(&mut buffers.rule, 12, &[10, 244], true);
+        buffers
+            .rule
+            .push(&Match::new("comment", 0, &buffers.comment[..]))
             .push(&Counter::new(0, 0))
             .push(&Immediate::jump(MARK_MASQ));
-        pen.end(tx)?;
-        pen.begin(&service);
-        pen.rule
-            .push(&Match::new("comment", 0, &pen.comment[..]))
+        buffers.end(tx)?;
+        buffers.begin(&service);
+        buffers
+            .rule
+            .push(&Match::new("comment", 0, &buffers.comment[..]))
             .push(&Counter::new(0, 0))
-            .push(&Immediate::jump(&pen.endpoint));
-        pen.end(tx)?;
-        pen.service = service;
+            .push(&Immediate::jump(&buffers.endpoint));
+        buffers.end(tx)?;
+        buffers.service = service;
 
         // -A KUBE-SEP-… -s 10.244.y.z/32 … -j KUBE-MARK-MASQ, and … -j DNAT
-        let endpoint = std::mem::take(&mut pen.endpoint);
+        let endpoint = std::mem::take(&mut buffers.endpoint);
         let pod = [10, 244, b, c];
-        pen.begin(&endpoint);
-        address(&mut pen.rule, 12, &pod, false);
-        pen.rule
-            .push(&Match::new("comment", 0, &pen.comment[..]))
+        buffers.begin(&endpoint);
+        address(&mut buffers.rule, 12, &pod, false);
+        buffers
+            .rule
+            .push(&Match::new("comment", 0, &buffers.comment[..]))
             .push(&Counter::new(0, 0))
             .push(&Immediate::jump(MARK_MASQ));
-        pen.end(tx)?;
-        pen.begin(&endpoint);
-        tcp(&mut pen.rule);
+        buffers.end(tx)?;
+        buffers.begin(&endpoint);
+        tcp(&mut buffers.rule);
         let to = dnat(pod, 8080);
-        pen.rule
-            .push(&Match::new("comment", 0, &pen.comment[..]))
+        buffers
+            .rule
+            .push(&Match::new("comment", 0, &buffers.comment[..]))
             .push(&Match::new("tcp", 0, &TCP_ANY[..]))
             .push(&Counter::new(0, 0))
             .push(&Target::new("DNAT", 2, to.as_bytes()));
-        pen.end(tx)?;
-        pen.endpoint = endpoint;
+        buffers.end(tx)?;
+        buffers.endpoint = endpoint;
         Ok(())
     }
 
@@ -254,14 +259,14 @@ impl KubeProxy {
             let [_, a, b, c] = (number as u32).to_be_bytes();
             name_chain(&mut svc, "SVC", number);
             name_chain(&mut sep, "SEP", number);
-            let say = format!("-m comment --comment \"ns/svc-{number}:http\"");
+            let comment_option = format!("-m comment --comment \"ns/svc-{number}:http\"");
             let _ = write!(
                 text,
-                "-A {SERVICES} -d 10.{a}.{b}.{c}/32 -p tcp {say} -m tcp --dport 80 -j {svc}\n\
-                 -A {svc} ! -s 10.244.0.0/16 {say} -j {MARK_MASQ}\n\
-                 -A {svc} {say} -j {sep}\n\
-                 -A {sep} -s 10.244.{b}.{c}/32 {say} -j {MARK_MASQ}\n\
-                 -A {sep} -p tcp {say} -m tcp -j DNAT --to-destination 10.244.{b}.{c}:8080\n"
+                "-A {SERVICES} -d 10.{a}.{b}.{c}/32 -p tcp {comment_option} -m tcp --dport 80 -j {svc}\n\
+                 -A {svc} ! -s 10.244.0.0/16 {comment_option} -j {MARK_MASQ}\n\
+                 -A {svc} {comment_option} -j {sep}\n\
+                 -A {sep} -s 10.244.{b}.{c}/32 {comment_option} -j {MARK_MASQ}\n\
+                 -A {sep} -p tcp {comment_option} -m tcp -j DNAT --to-destination 10.244.{b}.{c}:8080\n"
             );
         }
         text.push_str("COMMIT\n");
@@ -269,7 +274,7 @@ impl KubeProxy {
     }
 }
 
-impl Pen {
+impl RuleBuffers {
     /// Starts a rule in this chain.
     fn begin(&mut self, chain: &str) {
         let mut name = self.rule.chain.take().unwrap_or_default();

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_has_what_it_says() {
+    fn generated_text_has_the_declared_counts() {
         let services = Services { services: 1000 };
         let starting =
             |text: &str, start: &str| text.lines().filter(|l| l.starts_with(start)).count();

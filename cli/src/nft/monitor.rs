@@ -6,7 +6,7 @@ use chainwright::nft::live::{
     Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
 };
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright_lang::{EventFilter, EventFormatter, Formatted, traced};
+use chainwright_lang::{EventFilter, EventFormatter, Formatted, format_trace};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -33,20 +33,20 @@ impl Session<'_> {
             false => None,
         };
         while self.out.has_reader() {
-            let mut is_told = false;
+            let mut has_received = false;
             if let Some(changes) = &mut changes
                 && let Some(item) = changes.monitor.try_receive()?
             {
-                is_told = true;
-                self.told(&watched, changes, item)?;
+                has_received = true;
+                self.print_item(&watched, changes, item)?;
             }
             if let Some(traces) = &mut traces
                 && let Some(item) = traces.tracer.try_receive()?
             {
-                is_told = true;
-                self.traced(traces, item)?;
+                has_received = true;
+                self.format_trace(traces, item)?;
             }
-            match is_told {
+            match has_received {
                 true => self.out.flush()?,
                 false => {
                     let changes = changes.as_ref().map(|changes| changes.monitor.as_fd());
@@ -59,7 +59,7 @@ impl Session<'_> {
     }
 
     /// Prints a change.
-    fn told(
+    fn print_item(
         &mut self,
         watched: &EventFilter,
         changes: &mut Changes,
@@ -68,9 +68,9 @@ impl Session<'_> {
         let formatter = &mut changes.formatter;
         match item {
             Item::Change(change) if self.json || watched.is_json() => {
-                self.tell_json(watched, formatter, &change)?;
+                self.print_change_json(watched, formatter, &change)?;
             }
-            Item::Change(change) => self.tell(watched, formatter, &change)?,
+            Item::Change(change) => self.print_change(watched, formatter, &change)?,
             Item::Lost(lost) => {
                 note(&lost.to_string());
                 *formatter = self.formatter()?;
@@ -81,7 +81,7 @@ impl Session<'_> {
     }
 
     /// Prints a rule that a packet met: as text, because nft has no JSON for it.
-    fn traced(&mut self, traces: &mut Traces, item: TracedItem) -> Result<(), Error> {
+    fn format_trace(&mut self, traces: &mut Traces, item: TracedItem) -> Result<(), Error> {
         let step = match item {
             TracedItem::Step(step) => step,
             TracedItem::Lost(lost) => {
@@ -107,7 +107,7 @@ impl Session<'_> {
         let Some(rules) = rules else {
             return Ok(());
         };
-        for line in traced(rules, &step, &self.options) {
+        for line in format_trace(rules, &step, &self.options) {
             writeln!(self.out, "{}", Printable(&line))?;
         }
         Ok(())
@@ -118,22 +118,23 @@ impl Session<'_> {
         Ok(EventFormatter::new(&mut nft, self.options.clone())?)
     }
 
-    fn tell(
+    fn print_change(
         &mut self,
         watched: &EventFilter,
         formatter: &mut EventFormatter,
         change: &Change,
     ) -> Result<(), Error> {
-        let mut told = formatter.format(change);
-        for (event, told) in change.events().zip(&mut told) {
+        let mut formatted = formatter.format(change);
+        for (event, formatted) in change.events().zip(&mut formatted) {
             // For a deleted rule, nft prints only its handle.
-            if let (Formatted::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
+            if let (Formatted::Line(line), Ok(EventObject::Rule(_))) =
+                (&mut *formatted, event.object())
                 && event.is_deletion()
             {
                 line.body.clear();
             }
             if watched.admits(&event)
-                && let Some(line) = line(&event, told, self.args.format.handles, &self.sets)
+                && let Some(line) = line(&event, formatted, self.args.format.handles, &self.sets)
             {
                 writeln!(self.out, "{}", Printable(&line))?;
             }
@@ -151,15 +152,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn tell_json(
+    fn print_change_json(
         &mut self,
         watched: &EventFilter,
         formatter: &mut EventFormatter,
         change: &Change,
     ) -> Result<(), Error> {
-        let told = formatter.format_json(change);
-        for (event, told) in change.events().zip(told) {
-            match told {
+        let formatted = formatter.format_json(change);
+        for (event, formatted) in change.events().zip(formatted) {
+            match formatted {
                 Formatted::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
                 Formatted::Inexpressible if watched.admits(&event) => say(&format!("# {event}")),
                 _ => {}

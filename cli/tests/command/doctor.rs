@@ -75,7 +75,7 @@ fn check_width(text: &str) {
 
 /// Nothing is wrong with what clients write, in either backend: no false alarm.
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn reports_no_false_alarms() {
     for file in CLEAN {
         for backend in [Backend::Nft, Backend::Legacy] {
             let sandbox = node(backend, &data(file));
@@ -109,7 +109,7 @@ struct Case {
     chain: Option<&'static str>,
     number: Option<u64>,
     /// A part of what is said.
-    said: &'static str,
+    message: &'static str,
 }
 
 const fn fault(
@@ -118,7 +118,7 @@ const fn fault(
     place: (&'static str, Option<&'static str>),
     chain: Option<&'static str>,
     number: Option<u64>,
-    said: &'static str,
+    message: &'static str,
 ) -> Case {
     Case {
         run,
@@ -126,7 +126,7 @@ const fn fault(
         place,
         chain,
         number,
-        said,
+        message,
     }
 }
 
@@ -404,7 +404,7 @@ fn faults_are_found() {
                 && one["table"].as_str() == case.place.1
                 && one["chain"].as_str() == case.chain
                 && (case.number.is_none() || one["number"].as_u64() == case.number)
-                && one["said"].as_str().unwrap().contains(case.said)
+                && one["said"].as_str().unwrap().contains(case.message)
         };
         let found = all.iter().filter(is_it).count();
         if found != 1 {

@@ -270,13 +270,13 @@ fn compare(name: &str, backend: &'static str) -> (usize, Vec<String>) {
             differs.push(format!("exit code {} and {}", their.code, our.code));
         }
         if !code_only {
-            let said = match words[0].contains("-save") {
+            let message = match words[0].contains("-save") {
                 true => (tables(&their.out), tables(&our.out)),
                 false if words[0].contains("-restore") => Default::default(),
                 false => (with_names(&their.out), our.out.clone()),
             };
-            if said.0 != said.1 {
-                differs.push(format!("output\n{}\nand\n{}", said.0, said.1));
+            if message.0 != message.1 {
+                differs.push(format!("output\n{}\nand\n{}", message.0, message.1));
             }
             let known = KNOWN.iter().any(|known| their.err.contains(known));
             if known && their.err != our.err {
@@ -370,13 +370,13 @@ fn by_hand() {
 }
 
 #[test]
-fn each_extension_is_listed_so() {
+fn each_extension_is_listed_like_the_real_program() {
     all_are_as_the_real_tools("extensions", 400);
 }
 
 /// Programs try again later when they are told so.
 #[test]
-fn who_cannot_have_the_lock_ends_with_4() {
+fn exits_with_4_if_the_lock_is_held() {
     let links = links();
     let real = find("iptables-legacy-save").parent().unwrap().to_owned();
     for directory in [&real, links.path()] {
@@ -386,8 +386,9 @@ fn who_cannot_have_the_lock_ends_with_4() {
         let words = words("iptables -w 1 -N A");
         let ran = side.run(directory, &words, "");
         assert_eq!(ran.code, 4, "{ran:?}");
-        let said = "Another app is currently holding the xtables lock. Stopped waiting after 1s.";
-        assert!(ran.err.contains(said), "{ran:?}");
+        let message =
+            "Another app is currently holding the xtables lock. Stopped waiting after 1s.";
+        assert!(ran.err.contains(message), "{ran:?}");
         // 1.8.9 alone waits without -w; the versions before and after do not.
         if directory == links.path() {
             let text = "*filter\n-N A\nCOMMIT\n";
@@ -398,10 +399,10 @@ fn who_cannot_have_the_lock_ends_with_4() {
             ] {
                 let ran = side.run(directory, &self::words(line), input);
                 assert_eq!((ran.code, &*ran.out), (4, ""), "{line}: {ran:?}");
-                let said = "Resource temporarily unavailable\nAnother app is currently holding the xtables lock. \
+                let message = "Resource temporarily unavailable\nAnother app is currently holding the xtables lock. \
                             Perhaps you want to use the -w option?\n";
                 assert!(
-                    ran.err.starts_with("Can't lock ") && ran.err.ends_with(said),
+                    ran.err.starts_with("Can't lock ") && ran.err.ends_with(message),
                     "{line}: {ran:?}"
                 );
             }
@@ -413,7 +414,7 @@ fn who_cannot_have_the_lock_ends_with_4() {
 
 /// What is changed is changed, whether somebody reads of it or not: who is told that it failed does it again.
 #[test]
-fn what_is_done_is_no_error() {
+fn failing_output_does_not_fail_a_committed_change() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     let full = |call: &str| {
@@ -438,7 +439,7 @@ fn what_is_done_is_no_error() {
 
 /// What nothing is known of is not read: a change or a look costs the same, however many chains there are.
 #[test]
-fn other_chains_cost_nothing() {
+fn other_chains_are_not_read() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     let mut text = "*filter\n".to_owned();
@@ -491,7 +492,7 @@ fn other_chains_cost_nothing() {
 
 /// A rule takes the place of another, and nothing else is sent.
 #[test]
-fn a_rule_is_replaced_alone() {
+fn replacing_a_rule_changes_only_that_rule() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     let ran = side.run(links.path(), &words("iptables -A INPUT -j ACCEPT"), "");
@@ -581,14 +582,14 @@ fn ufw_itself_works_with_the_links() {
     find("/usr/bin/python3");
     let root = TempDir::new().unwrap();
     let [their, our] = with_which_programs("ufw", &[&unpacked("ufw"), root.path()]);
-    for said in [
+    for message in [
         "Status: active",
         "-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT\n",
         "-A ufw6-user-input -s 2001:db8::/32 -j ACCEPT\n",
         "-A ufw-user-limit-accept -j ACCEPT\n",
         "ERROR: Bad port\nexit code 1\n",
     ] {
-        assert!(their.contains(said), "{said}: {their}");
+        assert!(their.contains(message), "{message}: {their}");
     }
     assert_eq!(with_names(&their), our);
 }
@@ -600,13 +601,13 @@ fn fail2ban_itself_works_with_the_links() {
     find("/usr/bin/python3");
     let root = TempDir::new().unwrap();
     let [their, our] = with_which_programs("fail2ban", &[&unpacked("fail2ban"), root.path()]);
-    for said in [
+    for message in [
         "-A f2b-multiport -s 192.0.2.1/32 -j REJECT --reject-with icmp-port-unreachable\n",
         "-A INPUT -p tcp -m multiport --dports 53 -j f2b-legacy\n",
         "-m set --match-set f2b-set6 src -j REJECT --reject-with icmp6-port-unreachable\n",
         "Invariant check failed. Trying to restore a sane environment",
     ] {
-        assert!(their.contains(said), "{said}: {their}");
+        assert!(their.contains(message), "{message}: {their}");
     }
     assert_eq!(their, our);
 }

@@ -10,7 +10,7 @@ use crate::common::cost::{
 };
 use crate::common::sandbox;
 use chainwright::Retry;
-use chainwright::iptables::text::{LONGEST_LINE, RestoreOptions};
+use chainwright::iptables::text::{MAX_LINE_LENGTH, RestoreOptions};
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::LockPolicy;
 
@@ -41,7 +41,7 @@ fn grows_with_its_size(
     backend: Backend,
     size: usize,
     text: impl Fn(usize) -> String,
-    said: Option<&str>,
+    message: Option<&str>,
 ) {
     let least_of = |text: &str| {
         let all = [(); 3].map(|()| restoring(backend, text.as_bytes()));
@@ -52,20 +52,20 @@ fn grows_with_its_size(
     let (small, large) = (text(size), text(4 * size));
     let (once, _) = least_of(&small);
     let (four_times, result) = least_of(&large);
-    let shown: String = large.chars().take(60).collect();
-    assert_grows_with_its_size(&format!("{backend:?} {shown}"), once, four_times);
+    let shortened: String = large.chars().take(60).collect();
+    assert_grows_with_its_size(&format!("{backend:?} {shortened}"), once, four_times);
     let more_memory = four_times.memory;
     // A line of a text becomes a rule: no more than so many bytes for each of the text's.
     let most = 400 * large.len() as u64 + (8 << 20);
     assert!(
         more_memory < most,
-        "{backend:?} {shown}: {more_memory} of {most}"
+        "{backend:?} {shortened}: {more_memory} of {most}"
     );
-    match said {
-        None => assert_eq!(result, Ok(()), "{backend:?} {shown}"),
-        Some(said) => {
-            let error = result.expect_err(&shown);
-            assert!(error.contains(said), "{backend:?} {shown}: {error}");
+    match message {
+        None => assert_eq!(result, Ok(()), "{backend:?} {shortened}"),
+        Some(message) => {
+            let error = result.expect_err(&shortened);
+            assert!(error.contains(message), "{backend:?} {shortened}: {error}");
         }
     }
 }
@@ -106,7 +106,7 @@ fn long_lines() {
     grows_with_its_size(backend, 200_000, option, Some("unknown option"));
     // Long values.
     let mut wrong = Vec::new();
-    for (value, piece, said) in [
+    for (value, piece, message) in [
         ("-m u32 --u32 0=1", "&&0=1", "u32"),
         ("-m u32 --u32 0", "&1", "u32"),
         ("-m string --algo bm --hex-string |41", "41", "string"),
@@ -138,7 +138,7 @@ fn long_lines() {
         let (large, result) = restoring(backend, large.as_bytes());
         assert_time_grows_with_its_size(value, small, large);
         if let Err(error) = &result
-            && !error.contains(said)
+            && !error.contains(message)
         {
             wrong.push(format!("{value}: {}", &error[..error.len().min(300)]));
         }
@@ -147,10 +147,10 @@ fn long_lines() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused() {
+fn rejects_overlong_lines() {
     let text = filter(&format!(
         "-A INPUT -m comment --comment {}\n",
-        "x".repeat(LONGEST_LINE)
+        "x".repeat(MAX_LINE_LENGTH)
     ));
     for backend in [Backend::Nft, Backend::Legacy] {
         let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
@@ -165,7 +165,7 @@ fn a_line_that_is_too_long_is_refused() {
 fn garbage_behind_a_valid_head() {
     const WHOLE: usize = 100 << 20;
     let head = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\n";
-    for (piece, length, said) in [
+    for (piece, length, message) in [
         (
             &b"\0"[..],
             WHOLE,
@@ -188,7 +188,7 @@ fn garbage_behind_a_valid_head() {
             let (Cost { memory, .. }, result) = restoring(backend, &text);
             let error = result.unwrap_err();
             assert!(
-                error.contains(said),
+                error.contains(message),
                 "{backend:?}: {}",
                 &error[..error.len().min(300)]
             );
@@ -259,15 +259,15 @@ fn never_ending(arguments: &[&str], piece: &[u8]) -> (Option<i32>, String, Durat
         }
         drop(stdin);
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), said, start.elapsed())
+        let message = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), message, start.elapsed())
     };
     sandbox.run(work).unwrap()
 }
 
 #[test]
 fn input_without_an_end() {
-    for (piece, said) in [
+    for (piece, message) in [
         (&b"\0"[..], "NUL byte near line 1"),
         (b"x", "line 1 has more than 1048576 bytes"),
         (
@@ -277,7 +277,7 @@ fn input_without_an_end() {
     ] {
         let (code, error, _) = never_ending(&["restore"], piece);
         assert_eq!(code, Some(2), "{error}");
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
         assert!(error.len() < 1000, "{}", error.len());
     }
     // Each verb that reads a text, from standard input and from a device.

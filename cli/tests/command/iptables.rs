@@ -1,8 +1,8 @@
 //! The verbs of iptables' language, `save` and `restore`, as a program, in sandboxes, against the real
 //! tools.
 mod cleaning;
+mod printing;
 mod refusing;
-mod saying;
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -95,7 +95,7 @@ fn legacy_tables(sandbox: &Sandbox) -> Vec<String> {
 
 /// What the tools of both backends restore, we save; what we restore, they save.
 #[test]
-fn save_and_restore_are_those_of_the_real_tools() {
+fn save_and_restore_match_the_real_tools() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -229,7 +229,7 @@ fn the_table_security_is_the_one_that_iptables_makes() {
 
 /// In all spellings that the real tool takes: both numbers in one word, and no digit of them octal.
 #[test]
-fn counters_are_read_as_the_real_tool_reads_them() {
+fn counters_are_parsed_as_the_real_tool_reads_them() {
     for (word, save) in [
         ("-c 5,6", "[5:6]"),
         ("-c 5 6", "[5:6]"),
@@ -310,7 +310,7 @@ fn differences_in_tables_and_chains() {
 }
 
 #[test]
-fn a_table_that_is_not_in_the_text_is_missed() {
+fn a_table_that_is_not_in_the_text_is_reported_as_missing() {
     let sandbox = sandbox();
     let ran = run_with(&sandbox, "restore -T nta", TEXT).expect(2);
     assert!(
@@ -413,7 +413,7 @@ fn save_as_json() {
 }
 
 #[test]
-fn reading_makes_nothing() {
+fn reading_creates_no_tables() {
     let sandbox = sandbox();
     let generation = connect(&sandbox).generation().unwrap();
     for arguments in [
@@ -441,7 +441,7 @@ fn reading_makes_nothing() {
 }
 
 #[test]
-fn the_other_backend_is_spoken_of() {
+fn the_other_backend_is_mentioned() {
     let sandbox = sandbox();
     let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
     run_with(&sandbox, "restore", filter).expect(0);
@@ -517,10 +517,10 @@ fn names_do_not_drive_a_terminal() {
     ] {
         let line = format!("script --quiet --command \"{PROGRAM} {arguments}\" /dev/null");
         let line = line.replace('*', "'*'");
-        let shown = tools.run(&line);
-        assert!(shown.contains("ev"), "{arguments}: {shown:?}");
+        let printed = tools.run(&line);
+        assert!(printed.contains("ev"), "{arguments}: {printed:?}");
         for forbidden in ["\x1b[31m", "\x07", "\u{9b}", "\r\n-A INPUT -j ACCEPT\r\n"] {
-            assert!(!shown.contains(forbidden), "{arguments}: {shown:?}");
+            assert!(!printed.contains(forbidden), "{arguments}: {printed:?}");
         }
         // A pipe gets the name as it is where the text can be read back, and no forged line either.
         let piped = run(&sandbox, arguments);
@@ -546,15 +546,15 @@ fn long_work_shows_on_a_terminal() {
     // (One backslash is the shell's, the other that of the line's words.)
     let text = "printf '*filter\\\\nCOMMIT\\\\n'";
     let late = format!("(sleep 2; {text})");
-    let shown = |from: &str| {
+    let printed = |from: &str| {
         let line = format!("script --quiet --return --command \"{from} | {restore}\" /dev/null");
         tools.run(&line)
     };
-    let slow = shown(&late);
+    let slow = printed(&late);
     assert!(slow.contains("\r\x1b[Kreading <stdin>: 1 s"), "{slow:?}");
     assert!(slow.ends_with("\r\x1b[K"), "{slow:?}");
     // What is done at once says nothing there, either.
-    assert_eq!(shown(text), "");
+    assert_eq!(printed(text), "");
     let elsewhere = format!("env sh -c \"{late} | {restore} 2>&1\"");
     assert_eq!(tools.run(&elsewhere), "");
 }

@@ -20,7 +20,7 @@ fn loaded() -> Option<BTreeSet<String>> {
 
 /// One test, because others would load modules meanwhile.
 #[test]
-fn a_look_loads_nothing_and_the_first_change_does() {
+fn reading_loads_no_modules_and_the_first_change_does() {
     let sandbox = sandbox();
     let directory = tempfile::tempdir().unwrap();
     let backup = directory.path().join("backup"); // the command replaces whatever has this name
@@ -48,10 +48,10 @@ fn a_look_loads_nothing_and_the_first_change_does() {
         assert_eq!(loaded(), before, "{line}");
         if !was_loaded && !line.contains("legacy") {
             // A clear answer: not an empty ruleset, and not a riddle.
-            let said = String::from_utf8_lossy(&output.stderr);
+            let message = String::from_utf8_lossy(&output.stderr);
             assert!(
-                said.contains("nf_tables module is not loaded"),
-                "{line}: {said}"
+                message.contains("nf_tables module is not loaded"),
+                "{line}: {message}"
             );
         }
     }

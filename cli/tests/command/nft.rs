@@ -190,7 +190,7 @@ fn difference(case: &Case) -> Option<String> {
 }
 
 #[test]
-fn it_is_what_nft_does() {
+fn output_and_ruleset_match_nft() {
     let differ: Vec<_> = CASES.iter().filter_map(difference).collect();
     assert!(differ.is_empty(), "{}", differ.join("\n\n"));
     assert!(CASES.len() >= 400, "{}", CASES.len());
@@ -219,7 +219,7 @@ fn traced(side: &Side, words: &[&str]) -> (String, String) {
 
 /// Several listings of the same tables in one input are of one reading; a change in between is seen.
 #[test]
-fn the_same_is_read_once() {
+fn objects_are_read_only_once() {
     let side = Side::ours();
     let tables = "add table ip t; add chain ip t a; add chain ip t b; add rule ip t b accept; add table ip u";
     assert_eq!(side.run(&[tables], "").code, Some(0));
@@ -245,7 +245,7 @@ fn the_same_is_read_once() {
 
 /// Of what is there no more is read than a text speaks of: not the chains and rules, however many there are.
 #[test]
-fn only_what_is_needed_is_read() {
+fn only_needed_objects_are_read() {
     let side = Side::ours();
     let chains: String = (0..100)
         .map(|n| format!("chain c{n} {{ counter; }}\n"))
@@ -259,7 +259,7 @@ fn only_what_is_needed_is_read() {
         }}"
     );
     assert_eq!(side.run(&["-f", "-"], &text).code, Some(0));
-    let asked = |text: &str| {
+    let request_counts = |text: &str| {
         let (sent, _) = sent(&side, text);
         ["GETSETELEM", "GETCHAIN", "GETRULE"]
             .map(|name| sent.matches(&format!("NFT_MSG_{name}")).count())
@@ -274,7 +274,7 @@ fn only_what_is_needed_is_read() {
         ("rename chain ip t c7 d7", [0, 1, 0]),
         ("add rule ip t c1 accept", [0, 0, 0]),
     ] {
-        assert_eq!(asked(text), expected, "{text}");
+        assert_eq!(request_counts(text), expected, "{text}");
     }
 }
 
@@ -368,7 +368,7 @@ const FORMS: &[(&str, &str)] = &[
 
 /// Requests are of what was asked for, however much else there is; and no more than those.
 #[test]
-fn requests_do_not_grow_with_what_was_not_asked_for() {
+fn requests_do_not_grow_with_unrelated_objects() {
     let own = "table ip own {
         set s { type ipv4_addr; elements = { 10.0.0.1 }; }
         map m { type ipv4_addr : ipv4_addr; elements = { 10.0.0.1 : 10.0.0.2 }; }
@@ -435,7 +435,7 @@ table inet incus { chain fwd.br0 { accept; }
 /// What programs look for in the first line of errors: of each call that netavark, knftables (kube-proxy, CNI's bridge),
 /// incus or pyferm make, ours says the same of it as nft 1.1.7.
 #[test]
-fn first_lines_of_errors_are_those_that_programs_look_for() {
+fn first_lines_of_errors_match_what_programs_search_for() {
     const TEXTS: [&str; 3] = [
         "No such file or directory",
         "File exists",
@@ -483,7 +483,7 @@ fn first_lines_of_errors_are_those_that_programs_look_for() {
 
 /// The kernel's number in the words of glibc, then the line with its place, then what ours says of it.
 #[test]
-fn errors_show_the_place_and_the_reason_below_the_first_line() {
+fn errors_print_position_and_reason_after_the_first_line() {
     let side = Side::ours();
     assert_eq!(side.run(&["add table ip t"], "").code, Some(0));
     for (arguments, input, expected) in [

@@ -330,13 +330,13 @@ fn prepared() -> Sandbox {
 /// All that is there, of both backends and families.
 fn state(sandbox: &Sandbox) -> String {
     let tools = Tools::new(sandbox);
-    let said = [
+    let message = [
         "nft -a list ruleset",
         "iptables-legacy-save -c",
         "ip6tables-legacy-save -c",
     ]
     .map(|line| tools.save(line));
-    said.concat()
+    message.concat()
 }
 
 /// Exit code, and standard error.
@@ -349,21 +349,21 @@ fn run(sandbox: &Sandbox, command: &mut Command, input: &str) -> (Option<i32>, S
 }
 
 #[test]
-fn bad_input_changes_nothing() {
+fn invalid_input_changes_nothing() {
     let sandbox = prepared();
     let before = state(&sandbox);
     let lock = tempfile::NamedTempFile::new().unwrap();
     let mut wrong = Vec::new();
-    for (line, input, code, said) in VERBS.iter().chain(PROGRAMS) {
+    for (line, input, code, message) in VERBS.iter().chain(PROGRAMS) {
         let mut command = Command::new(PROGRAM);
         command
             .args(words(line))
             .env("XTABLES_LOCKFILE", lock.path());
         let (exit, error) = run(&sandbox, &mut command, input);
-        let is_said = said.iter().all(|part| error.contains(part));
-        if exit != Some(*code) || !is_said || error.contains("panicked") {
+        let is_reported = message.iter().all(|part| error.contains(part));
+        if exit != Some(*code) || !is_reported || error.contains("panicked") {
             wrong.push(format!(
-                "{line}: {exit:?}, wanted {code} and {said:?}: {error}"
+                "{line}: {exit:?}, wanted {code} and {message:?}: {error}"
             ));
         }
         assert_eq!(state(&sandbox), before, "{line}");
@@ -374,11 +374,11 @@ fn bad_input_changes_nothing() {
 
 /// Who may not do it is told so, by each of the verbs.
 #[test]
-fn without_the_right_nothing_is_done() {
+fn nothing_is_changed_without_privileges() {
     let sandbox = prepared();
     let before = state(&sandbox);
     let lock = tempfile::NamedTempFile::new().unwrap();
-    for (line, code, said) in [
+    for (line, code, message) in [
         ("cleanup USED", 2, "CAP_NET_ADMIN"),
         ("restore --keep-foreign KUBE-*", 2, "CAP_NET_ADMIN"),
         (
@@ -422,14 +422,14 @@ fn without_the_right_nothing_is_done() {
         command.env("XTABLES_LOCKFILE", lock.path());
         let (exit, error) = run(&sandbox, &mut command, "*filter\nCOMMIT\n");
         assert_eq!(exit, Some(code), "{line}: {error}");
-        assert!(error.contains(said), "{line}: {error}");
+        assert!(error.contains(message), "{line}: {error}");
         assert_eq!(state(&sandbox), before, "{line}");
     }
 }
 
 /// The right to change legacy tables without that to read their names is not enough for a guard: it does not begin.
 #[test]
-fn a_guard_that_may_not_look_ends() {
+fn guard_exits_without_read_permission() {
     let sandbox = prepared();
     let mut command = Command::new(find("setpriv"));
     let ids = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
@@ -451,13 +451,13 @@ fn a_guard_that_may_not_look_ends() {
 
 /// Who waits for the lock in vain says who holds it.
 #[test]
-fn a_lock_that_is_held_is_named() {
+fn names_the_holder_of_the_lock() {
     let sandbox = prepared();
     let before = state(&sandbox);
     let file = tempfile::NamedTempFile::new().unwrap();
     let held = Lock::take(&LockPolicy::Path(file.path().into()), Retry::ONCE).unwrap();
     let path = file.path().display();
-    for (line, code, said) in [
+    for (line, code, message) in [
         (
             format!("cleanup --backend legacy --wait 0 --lock {path} OLD"),
             2,
@@ -485,7 +485,7 @@ fn a_lock_that_is_held_is_named() {
             .env("XTABLES_LOCKFILE", file.path());
         let (exit, error) = run(&sandbox, &mut command, "*filter\nCOMMIT\n");
         assert_eq!(exit, Some(code), "{line}: {error}");
-        assert!(error.contains(said), "{line}: {error}");
+        assert!(error.contains(message), "{line}: {error}");
         assert_eq!(state(&sandbox), before, "{line}");
     }
     drop(held);

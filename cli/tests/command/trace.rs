@@ -217,7 +217,7 @@ fn endpoints_have_their_probabilities() {
 }
 
 #[test]
-fn it_says_why_there_is_no_answer() {
+fn explains_why_no_answer_is_possible() {
     for (file, why) in [
         (IPTABLES, "default/empty:http has no"),
         (NFTABLES, "no endpoints"),
@@ -237,7 +237,7 @@ fn it_says_why_there_is_no_answer() {
 }
 
 #[test]
-fn json_has_the_walk() {
+fn json_contains_the_evaluation() {
     let out = done(
         &format!("trace azure-vote-front --json --file {NFTABLES}"),
         "",
@@ -257,7 +257,7 @@ fn json_has_the_walk() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn reports_invalid_arguments() {
     for (arguments, code, part) in [
         (
             "trace nothing --file",
@@ -309,7 +309,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_table_that_stops_what_others_accept_is_named() {
+fn names_the_table_that_drops_an_accepted_packet() {
     let ruleset = "
         table inet firewalld {
             chain filter_FORWARD { type filter hook forward priority 10; policy drop; ct state established accept; }
@@ -346,7 +346,7 @@ fn a_table_that_stops_what_others_accept_is_named() {
 /// Nothing stops it as far as can be said is another answer than that nothing does; and it is said once, however many ways
 /// the packet has.
 #[test]
-fn what_cannot_be_said_is_no_answer() {
+fn unknown_outcomes_are_distinct_from_accept() {
     let ruleset = "*filter\n-A INPUT -m mark --mark 1\n-A INPUT -m connmark --mark 1\n-A INPUT -p tcp -j CLUSTERIP --new \
                    --hashmode sourceip --clustermac 01:00:5E:00:00:14 --total-nodes 2 --local-node 1 --hash-init 0\n\
                    COMMIT\n";
@@ -370,7 +370,7 @@ fn a_ruleset_may_come_through_a_pipe() {
 
 /// A text and its translation treat all packets alike; a text with one port less does not.
 #[test]
-fn packets_tell_rulesets_apart() {
+fn compares_rulesets_by_packets() {
     let text = "*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n-A INPUT -s 10.0.0.0/24 -j A\n\
                 -A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n\
                 -A A -p tcp -m tcp --dport 22:23 -j ACCEPT\n-A A -m mark --mark 0x10/0x10 -j ACCEPT\nCOMMIT\n";
@@ -472,10 +472,10 @@ fn graphs_of_kernel_and_file() {
 
 /// What is asked for of a file that the kernel would refuse.
 #[test]
-fn a_part_of_what_no_kernel_takes() {
+fn graphs_part_of_an_invalid_ruleset() {
     let ruleset = "table ip t { chain a { jump gone; }; }; table inet t { chain b { jump gone; }; }; \
                    table ip u { chain c { jump gone; }; }";
-    for (narrowed, shown) in [
+    for (narrowed, printed) in [
         ("", vec!["a", "b", "c"]),
         ("--table t", vec!["a", "b"]),
         ("--family ip", vec!["a", "c"]),
@@ -487,13 +487,13 @@ fn a_part_of_what_no_kernel_takes() {
             .filter(|line| line.starts_with("  ") && line.ends_with("1 rule"))
             .map(|line| line.trim_start().split(' ').next().unwrap())
             .collect();
-        assert_eq!(chains, shown, "{narrowed}: {out}");
+        assert_eq!(chains, printed, "{narrowed}: {out}");
     }
 }
 
 /// Devices of a file are another machine's.
 #[test]
-fn files_have_devices_of_their_own() {
+fn devices_named_in_files_need_not_exist() {
     let ruleset = "
         table netdev d {
             chain i { type filter hook ingress device eth7 priority 1; jump c; }
@@ -575,12 +575,12 @@ fn services_of_the_flat_layout() {
             let file = directory.path().join("kept").to_str().unwrap().to_owned();
             done(&format!("backup {file}"), "");
             let node_port = format!("30080 --file {file}");
-            for asked in ["10.96.0.1:80", "10.96.0.1", &node_port] {
-                let out = done(&format!("trace {asked}"), "");
+            for query in ["10.96.0.1:80", "10.96.0.1", &node_port] {
+                let out = done(&format!("trace {query}"), "");
                 assert!(out.starts_with("a service whose name is not in the rules\n"), "{out}");
                 for endpoint in ["10.244.1.5:8080", "10.244.1.6:8080"] {
                     let line = format!("50.0 %  forwarded to {endpoint}");
-                    assert!(out.contains(&line), "{asked}: {out}");
+                    assert!(out.contains(&line), "{query}: {out}");
                 }
             }
             let out = done("trace 10.96.0.2", "");

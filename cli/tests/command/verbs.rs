@@ -349,7 +349,7 @@ fn a_name_cannot_forge_a_line() {
 }
 
 #[test]
-fn legacy_chains_are_listed_and_never_made() {
+fn legacy_chains_are_listed_and_never_created() {
     let sandbox = sandbox();
     let tables = || {
         let connection = legacy::Connection::open(legacy::Family::Ipv4);
@@ -491,7 +491,7 @@ fn run_unprivileged(arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn without_privileges_it_says_what_is_missing() {
+fn without_privileges_the_error_names_what_is_missing() {
     for arguments in [
         &["chains"][..],
         &["chains", "--json"],
@@ -523,7 +523,7 @@ fn without_privileges_it_says_what_is_missing() {
 /// While somebody else changes the ruleset all the time, a listing is of one generation, or it is
 /// said not to be.
 #[test]
-fn a_listing_is_of_one_generation_or_says_so() {
+fn a_listing_is_of_one_generation_or_reports_that_it_is_not() {
     const CHAINS: usize = 2000;
     let sandbox = sandbox();
     many_chains(&sandbox, CHAINS);

@@ -13,9 +13,9 @@
 //! use chainwright::nft::Connection;
 //!
 //! let mut detector = Detector::open();
-//! assert_eq!(detector.look().verdict(), Verdict::Undetermined);
+//! assert_eq!(detector.probe().verdict(), Verdict::Undetermined);
 //! Kubelet::new().ensure(&mut Connection::open()?)?;
-//! assert_eq!(detector.look().verdict(), Verdict::Nft);
+//! assert_eq!(detector.probe().verdict(), Verdict::Nft);
 //! # Ok::<(), chainwright_kube::Error>(()) })?
 //! # }
 //! ```
@@ -124,7 +124,7 @@ impl Marks {
 
 /// The result of reading one family of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
+pub enum ProbeResult {
     /// The chains that were found.
     Marks(Marks),
     /// The kernel does not have this backend: it is not built, or its module is not loaded.
@@ -133,7 +133,7 @@ pub enum Look {
     Failed(String),
 }
 
-impl Look {
+impl ProbeResult {
     /// The chains that were found; neither if reading failed or the backend is absent.
     #[must_use]
     pub fn marks(&self) -> Marks {
@@ -148,9 +148,9 @@ impl Look {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detection {
     /// In nf_tables, IPv4 and IPv6.
-    pub nft: [Look; 2],
+    pub nft: [ProbeResult; 2],
     /// In the legacy tables, IPv4 and IPv6.
-    pub legacy: [Look; 2],
+    pub legacy: [ProbeResult; 2],
 }
 
 impl Detection {
@@ -158,20 +158,20 @@ impl Detection {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let all = || self.nft.iter().chain(&self.legacy);
-        let any = |looks: &[Look; 2]| looks.iter().any(|look| look.marks().any());
+        let any = |results: &[ProbeResult; 2]| results.iter().any(|probe| probe.marks().any());
         match (any(&self.nft), any(&self.legacy)) {
             (true, true) => Verdict::Mixed,
-            _ if all().any(|look| matches!(look, Look::Failed(_))) => Verdict::Unavailable,
+            _ if all().any(|probe| matches!(probe, ProbeResult::Failed(_))) => Verdict::Unavailable,
             (true, false) => Verdict::Nft,
             (false, true) => Verdict::Legacy,
-            _ if all().all(|look| *look == Look::Absent) => Verdict::Unavailable,
+            _ if all().all(|probe| *probe == ProbeResult::Absent) => Verdict::Unavailable,
             (false, false) => Verdict::Undetermined,
         }
     }
 
     /// What was found in a backend.
     #[must_use]
-    pub const fn of(&self, backend: Backend) -> &[Look; 2] {
+    pub const fn of(&self, backend: Backend) -> &[ProbeResult; 2] {
         match backend {
             Backend::Nft => &self.nft,
             Backend::Legacy => &self.legacy,
@@ -206,14 +206,14 @@ impl Detector {
     }
 
     /// Reads the current state.
-    pub fn look(&mut self) -> Detection {
+    pub fn probe(&mut self) -> Detection {
         Detection {
-            nft: self.look_nft(),
-            legacy: [self.look_legacy(0), self.look_legacy(1)],
+            nft: self.probe_nft(),
+            legacy: [self.probe_legacy(0), self.probe_legacy(1)],
         }
     }
 
-    fn look_nft(&mut self) -> [Look; 2] {
+    fn probe_nft(&mut self) -> [ProbeResult; 2] {
         let connection = match &mut self.nft {
             Some(connection) => connection,
             None => match Connection::open_if_loaded() {
@@ -222,12 +222,12 @@ impl Detector {
             },
         };
         Family::ALL.map(|family| match marks_of_nft(connection, family) {
-            Ok(marks) => Look::Marks(marks),
+            Ok(marks) => ProbeResult::Marks(marks),
             Err(error) => of_nft(&error),
         })
     }
 
-    fn look_legacy(&mut self, index: usize) -> Look {
+    fn probe_legacy(&mut self, index: usize) -> ProbeResult {
         let connection = &mut self.legacy[index];
         if connection.is_err() {
             // The module may have been loaded meanwhile.
@@ -238,8 +238,8 @@ impl Detector {
             Err(error) => return of_legacy(error),
         };
         match connection.read_into(MANGLE, &mut self.table) {
-            Ok(Lookup::InUse(table)) => Look::Marks(marks_of_legacy(table)),
-            Ok(Lookup::NotInUse) => Look::Marks(Marks::default()),
+            Ok(Lookup::InUse(table)) => ProbeResult::Marks(marks_of_legacy(table)),
+            Ok(Lookup::NotInUse) => ProbeResult::Marks(Marks::default()),
             Err(error) => of_legacy(&error),
         }
     }
@@ -265,17 +265,17 @@ fn marks_of_legacy(table: &Table) -> Marks {
     marks
 }
 
-fn of_nft(error: &netlink::Error) -> Look {
+fn of_nft(error: &netlink::Error) -> ProbeResult {
     match error {
-        netlink::Error::NotLoaded => Look::Absent,
-        error => Look::Failed(error.to_string()),
+        netlink::Error::NotLoaded => ProbeResult::Absent,
+        error => ProbeResult::Failed(error.to_string()),
     }
 }
 
-fn of_legacy(error: &legacy::Error) -> Look {
+fn of_legacy(error: &legacy::Error) -> ProbeResult {
     match error {
-        legacy::Error::NotBuilt { .. } => Look::Absent,
-        error => Look::Failed(error.to_string()),
+        legacy::Error::NotBuilt { .. } => ProbeResult::Absent,
+        error => ProbeResult::Failed(error.to_string()),
     }
 }
 
@@ -302,38 +302,46 @@ pub(super) fn has_hint(backend: Backend, family: Family) -> Result<bool, chainwr
 mod tests {
     use super::*;
 
-    const NONE: Look = Look::Marks(Marks {
+    const NONE: ProbeResult = ProbeResult::Marks(Marks {
         hint: false,
         canary: false,
     });
-    const HINT: Look = Look::Marks(Marks {
+    const HINT: ProbeResult = ProbeResult::Marks(Marks {
         hint: true,
         canary: false,
     });
 
-    fn denied() -> Look {
-        Look::Failed("denied".into())
+    fn denied() -> ProbeResult {
+        ProbeResult::Failed("denied".into())
     }
 
     /// States that this machine's kernel cannot be brought into: a missing backend, and one that cannot be read.
     #[test]
-    fn a_backend_that_is_not_known_is_not_taken_for_an_empty_one() {
+    fn unreadable_backends_do_not_count_as_empty() {
         for (nft, legacy, verdict) in [
-            ([HINT, NONE], [Look::Absent, Look::Absent], Verdict::Nft),
+            (
+                [HINT, NONE],
+                [ProbeResult::Absent, ProbeResult::Absent],
+                Verdict::Nft,
+            ),
             (
                 [NONE, NONE],
-                [Look::Absent, Look::Absent],
-                Verdict::Undetermined,
-            ),
-            ([Look::Absent, Look::Absent], [NONE, HINT], Verdict::Legacy),
-            (
-                [Look::Absent, Look::Absent],
-                [NONE, Look::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
                 Verdict::Undetermined,
             ),
             (
-                [Look::Absent, Look::Absent],
-                [Look::Absent, Look::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
+                [NONE, HINT],
+                Verdict::Legacy,
+            ),
+            (
+                [ProbeResult::Absent, ProbeResult::Absent],
+                [NONE, ProbeResult::Absent],
+                Verdict::Undetermined,
+            ),
+            (
+                [ProbeResult::Absent, ProbeResult::Absent],
+                [ProbeResult::Absent, ProbeResult::Absent],
                 Verdict::Unavailable,
             ),
             (
@@ -354,7 +362,7 @@ mod tests {
 
     /// `nft` does not count as empty where it could not be read.
     #[test]
-    fn legacy_tables_alone_are_used_only_where_nf_tables_were_looked_at() {
+    fn legacy_requires_readable_nf_tables() {
         let owned = |backend| Owned {
             backend,
             family: Family::Ipv4,

@@ -264,8 +264,8 @@ impl fmt::Display for Part {
 
 /// Whether a service port matches a requested one: `web`, `default/web`, `web:http`, `default/web:http`.
 #[must_use]
-pub fn matches_port(port: &str, asked: &str) -> bool {
-    let (there, wanted) = (parts(port), parts(asked));
+pub fn matches_port(port: &str, pattern: &str) -> bool {
+    let (there, wanted) = (parts(port), parts(pattern));
     (wanted.0.is_none() || wanted.0 == there.0)
         && wanted.1 == there.1
         && (wanted.2.is_none() || wanted.2 == there.2)
@@ -339,12 +339,12 @@ mod tests {
     }
 
     #[test]
-    fn services_are_asked_for_in_short() {
-        for asked in ["web", "default/web", "web:http", "default/web:http"] {
-            assert!(matches_port("default/web:http", asked), "{asked}");
+    fn service_names_can_be_abbreviated() {
+        for pattern in ["web", "default/web", "web:http", "default/web:http"] {
+            assert!(matches_port("default/web:http", pattern), "{pattern}");
         }
-        for asked in ["we", "other/web", "web:https", "default/web:http2"] {
-            assert!(!matches_port("default/web:http", asked), "{asked}");
+        for pattern in ["we", "other/web", "web:https", "default/web:http2"] {
+            assert!(!matches_port("default/web:http", pattern), "{pattern}");
         }
         assert!(matches_port("default/web", "web") && !matches_port("default/web", "web:http"));
     }

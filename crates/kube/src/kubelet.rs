@@ -21,7 +21,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::declared::{
-    Attempt, Declared, Found, Place, Through, Wanted, change_legacy, change_nft,
+    Attempt, BackendMut, Declared, Found, InsertPosition, RequiredChain, change_legacy, change_nft,
 };
 use chainwright::iptables::{self, Address, Family, Iptables, Rule, Target};
 use chainwright::nft::{Connection, Guard, Transaction};
@@ -117,7 +117,7 @@ impl Kubelet {
     ///
     /// # Errors
     /// Those of [`Declared::check`].
-    pub fn check<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+    pub fn check<'t>(&self, tables: impl Into<BackendMut<'t>>) -> Result<Vec<Item>, Error> {
         self.declared().check(tables)
     }
 
@@ -131,7 +131,7 @@ impl Kubelet {
     /// # Errors
     /// Those of [`Declared::ensure`]; among them [`Error::HintElsewhere`], unless
     /// [`with_second_hint`](Self::with_second_hint).
-    pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+    pub fn ensure<'t>(&self, tables: impl Into<BackendMut<'t>>) -> Result<Vec<Item>, Error> {
         self.declared().ensure(tables)
     }
 
@@ -145,13 +145,13 @@ impl Kubelet {
     /// # Errors
     /// Those of [`ensure`](Self::ensure).
     #[tracing::instrument(level = "debug", skip_all)]
-    pub fn remove<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Removed, Error> {
+    pub fn remove<'t>(&self, tables: impl Into<BackendMut<'t>>) -> Result<Removed, Error> {
         let declared = self.declared();
         match tables.into() {
-            Through::Nft(connection) => change_nft(&declared, connection, |nft, guard| {
+            BackendMut::Nft(connection) => change_nft(&declared, connection, |nft, guard| {
                 self.removal(&declared.chains, nft, guard)
             }),
-            Through::Legacy(iptables) => self.remove_legacy(&declared, iptables),
+            BackendMut::Legacy(iptables) => self.remove_legacy(&declared, iptables),
         }
     }
 
@@ -169,13 +169,13 @@ impl Kubelet {
 
     fn removal(
         &self,
-        wanted: &[Wanted],
+        wanted: &[RequiredChain],
         nft: &mut Connection,
         guard: &Guard,
     ) -> Result<(Transaction, Removed), Attempt> {
         let found = wanted
             .iter()
-            .map(|wanted| Found::look(nft, guard, wanted, &wanted.rules))
+            .map(|wanted| Found::find_in_kernel(nft, guard, wanted, &wanted.rules))
             .collect::<Result<Vec<_>, _>>()?;
         let removal_plan = self.removal_plan(wanted, &found);
         let mut tx = Transaction::new();
@@ -218,7 +218,7 @@ impl Kubelet {
                 found.push(match tables.contains(&(wanted.family, &*wanted.table)) {
                     true => {
                         let mut table = edit.table(wanted.family, &wanted.table)?;
-                        Found::look_in(&mut table, wanted)?
+                        Found::find_in_legacy(&mut table, wanted)?
                     }
                     false => Found::default(),
                 });
@@ -227,11 +227,11 @@ impl Kubelet {
             // From last to first, so that the remaining positions stay valid.
             removal_plan
                 .rules
-                .sort_by_key(|(_, place)| std::cmp::Reverse(*place));
-            for (index, place) in removal_plan.rules {
+                .sort_by_key(|(_, position)| std::cmp::Reverse(*position));
+            for (index, position) in removal_plan.rules {
                 let wanted = &wanted[index];
                 let mut table = edit.table(wanted.family, &wanted.table)?;
-                table.delete_number(&*wanted.chain, place as usize + 1)?;
+                table.delete_number(&*wanted.chain, position as usize + 1)?;
             }
             for index in removal_plan.chains {
                 let wanted = &wanted[index];
@@ -243,8 +243,8 @@ impl Kubelet {
     }
 
     /// Determines which of the existing chains and rules to remove, and which stay because others use them.
-    fn removal_plan(&self, wanted: &[Wanted], found: &[Found]) -> Removal {
-        let jumps_to = |target: &Wanted| {
+    fn removal_plan(&self, wanted: &[RequiredChain], found: &[Found]) -> Removal {
+        let jumps_to = |target: &RequiredChain| {
             let chains = wanted
                 .iter()
                 .zip(found)
@@ -262,7 +262,7 @@ impl Kubelet {
             .collect();
         // One marks what the other masquerades: other programs can only use both together.
         for family in &self.families {
-            let pair = |chain: &Wanted| {
+            let pair = |chain: &RequiredChain| {
                 chain.family == *family && [MARK_MASQ, POSTROUTING].contains(&&*chain.chain)
             };
             let together = wanted.iter().zip(&used).any(|(w, used)| pair(w) && *used);
@@ -270,7 +270,7 @@ impl Kubelet {
                 *used |= together && pair(chain);
             }
         }
-        let kept = |from: &Wanted, rule: &Rule| {
+        let kept = |from: &RequiredChain, rule: &Rule| {
             wanted.iter().zip(&used).any(|(target, used)| {
                 *used && in_one_table(from, target) && rule.target == jump_to(target)
             })
@@ -313,26 +313,26 @@ struct Removal {
     removed: Removed,
 }
 
-fn in_one_table(one: &Wanted, other: &Wanted) -> bool {
+fn in_one_table(one: &RequiredChain, other: &RequiredChain) -> bool {
     (one.family, &one.table) == (other.family, &other.table)
 }
 
-fn jump_to(target: &Wanted) -> Target {
+fn jump_to(target: &RequiredChain) -> Target {
     Target::Jump((*target.chain).into())
 }
 
 /// The chains of one family, ordered so that no rule jumps to a later chain.
-fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
-    let of = |table: &'static str, chain: &'static str, place, rules| Wanted {
+fn wanted(family: Family, up_to_1_26: bool) -> Vec<RequiredChain> {
+    let of = |table: &'static str, chain: &'static str, position, rules| RequiredChain {
         family,
         table: table.into(),
         chain: chain.into(),
-        place,
+        position,
         rules,
     };
     let v4 = family == Family::Ipv4;
-    let mut all = vec![of("mangle", HINT, Place::End, vec![])];
-    all.extend(TABLES.map(|table| of(table, CANARY, Place::End, vec![])));
+    let mut all = vec![of("mangle", HINT, InsertPosition::End, vec![])];
+    all.extend(TABLES.map(|table| of(table, CANARY, InsertPosition::End, vec![])));
     let mut firewall = Vec::new();
     if up_to_1_26 {
         firewall.push(
@@ -345,9 +345,14 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
         firewall.push(localnet());
     }
     if !firewall.is_empty() {
-        all.push(of("filter", FIREWALL, Place::End, firewall));
+        all.push(of("filter", FIREWALL, InsertPosition::End, firewall));
         for chain in ["OUTPUT", "INPUT"] {
-            all.push(of("filter", chain, Place::Head, vec![Rule::jump(FIREWALL)]));
+            all.push(of(
+                "filter",
+                chain,
+                InsertPosition::Head,
+                vec![Rule::jump(FIREWALL)],
+            ));
         }
     }
     if up_to_1_26 {
@@ -360,19 +365,19 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
             of(
                 "nat",
                 "KUBE-MARK-DROP",
-                Place::End,
+                InsertPosition::End,
                 vec![set(MarkTarget::or(DROP_MARK))],
             ),
             of(
                 "nat",
                 MARK_MASQ,
-                Place::End,
+                InsertPosition::End,
                 vec![set(MarkTarget::or(MASQUERADE_MARK))],
             ),
             of(
                 "nat",
                 POSTROUTING,
-                Place::End,
+                InsertPosition::End,
                 vec![
                     Rule::new(Target::Return).with(marked(MASQUERADE_MARK, true)),
                     set(MarkTarget::xor(MASQUERADE_MARK)),
@@ -383,7 +388,7 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
             of(
                 "nat",
                 "POSTROUTING",
-                Place::Head,
+                InsertPosition::Head,
                 vec![Rule::jump(POSTROUTING).with(comment("kubernetes postrouting rules"))],
             ),
         ]);
@@ -438,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_read_as_kubelet_writes_them() {
+    fn the_rules_match_kubelets_rules() {
         let lines: Vec<_> = wanted(Family::Ipv4, true)
             .iter()
             .flat_map(|w| w.rules.iter().map(|rule| w.item(Some(rule)).to_string()))

@@ -188,7 +188,7 @@ pub(super) fn socket(key: SocketKey) -> Option<Key> {
 
 /// Describes a `fib` expression.
 pub(super) fn fib(flags: FibFlags, result: FibResult) -> Option<Key> {
-    FibFlags::SPOKEN.contains(flags).then_some(())?;
+    FibFlags::WITH_SYNTAX.contains(flags).then_some(())?;
     let (data_type, bits) = match result {
         FibResult::OIF if flags.contains(FibFlags::PRESENT) => (DataType::BOOLEAN, 32),
         _ if flags.contains(FibFlags::PRESENT) => return None,

@@ -9,7 +9,7 @@
 //! | `parse` | text to commands |
 //! | `compile`, `script` | commands to a transaction |
 //! | `query`, `describe`, `run` | queries of a script, and running a script |
-//! | `monitor`, `traced`, `list_hooks` | change events, packet traces and registered hook functions as text |
+//! | `monitor`, `format_trace`, `list_hooks` | change events, packet traces and registered hook functions as text |
 //! | `translate` | iptables rules to nft's language, and back |
 //! | `json` | syntax trees to libnftables' JSON, and JSON to commands, with the feature `json` |
 //!
@@ -25,6 +25,7 @@
 mod compile;
 mod constant;
 mod describe;
+mod format_trace;
 mod headers;
 mod hooks;
 #[cfg(feature = "json")]
@@ -33,6 +34,8 @@ mod keys;
 mod list;
 mod list_hooks;
 mod monitor;
+#[cfg(feature = "diff")]
+mod object_formatter;
 mod parse;
 mod print;
 mod query;
@@ -41,18 +44,16 @@ mod run;
 mod script;
 mod stateful;
 mod syntax;
-mod traced;
 pub mod translate;
 mod tunnels;
 mod typeof_;
 mod types;
 mod units;
 mod value;
-#[cfg(feature = "diff")]
-mod words;
 mod zone;
 
 pub use chainwright::nft::Part;
+pub use format_trace::format_trace;
 #[cfg(feature = "json")]
 pub use json::Json;
 #[cfg(feature = "nftables-crate")]
@@ -61,15 +62,14 @@ pub use list::elements::{element, elements};
 pub use list::{Listing, Options, rule};
 pub use list_hooks::HookListing;
 pub use monitor::{EventFormatter, Formatted, Line};
+#[cfg(feature = "diff")]
+pub use object_formatter::ObjectFormatter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
 pub use query::{EventFilter, Query, QueryCache, QueryResult};
 pub use run::{Done, Echo, Mode, RunError};
 pub use script::{Change, Definitions, Includes, Script};
-pub use traced::traced;
-#[cfg(feature = "diff")]
-pub use words::Words;
 
 pub use value::data_type;
 

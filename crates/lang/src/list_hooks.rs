@@ -158,7 +158,7 @@ mod tests {
 
     /// Same as nft 1.0.6's output except for the order within one priority.
     #[test]
-    fn hooks_are_written_as_nft_has_them() {
+    fn hook_json_equals_nft() {
         let listed = |family, device| {
             let listing = HookListing::read(&mut hooks_recorded_kernel(false), family, device);
             listing.unwrap().to_string()
@@ -207,7 +207,7 @@ mod tests {
 
     /// Owner types that the captured replies do not contain.
     #[test]
-    fn owners_of_newer_kernels_have_words() {
+    fn unknown_hook_owners_are_described() {
         let called = |owner, function: Option<&str>| {
             let mut nft = hooks_recorded_kernel(false);
             let functions = nft.hook_functions(Family::IP, Hook::INPUT, None);

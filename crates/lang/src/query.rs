@@ -10,15 +10,15 @@ use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
 use super::list::{Listing, Options};
 use super::parse::{
-    Command, Described, Error, EventKind, Fault, Kind, Object, Position, SetDeclaration, Verb,
+    Command, Described, Diagnostic, Error, EventKind, Kind, Object, Position, SetDeclaration, Verb,
     names_devices,
 };
 use super::run::RunError;
 use super::script::Script;
-use super::syntax::Place;
+use super::syntax::Span;
 use chainwright::nft::live::{Event, EventObject};
 use chainwright::nft::{
-    Connection, ElementsOf, Family, Name, Part, Scope, Set, SetId, Snapshot, SnapshotError,
+    Connection, ElementFilter, Family, Name, Part, Scope, Set, SetId, Snapshot, SnapshotError,
     SnapshotOptions, SnapshotQuery,
 };
 
@@ -48,10 +48,10 @@ pub struct QueryCache {
 }
 
 /// Selects the sets whose elements are read.
-fn elements_of(terse: bool) -> ElementsOf {
+fn elements_of(terse: bool) -> ElementFilter {
     match terse {
-        true => ElementsOf::ANONYMOUS,
-        false => ElementsOf::all(),
+        true => ElementFilter::ANONYMOUS,
+        false => ElementFilter::all(),
     }
 }
 
@@ -247,19 +247,19 @@ impl<'s> Query<'s> {
         Self { script, command }
     }
 
-    fn place(&self) -> Place {
-        self.command.place
+    fn span(&self) -> Span {
+        self.command.span
     }
 
-    fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault::new(self.place(), message)
+    fn diagnostic(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.span(), message)
     }
 
-    fn wrong(&self, fault: Fault) -> RunError {
-        RunError::Script(Box::new(self.script.explain(fault)))
+    fn script_error(&self, diagnostic: Diagnostic) -> RunError {
+        RunError::Script(Box::new(self.script.explain(diagnostic)))
     }
 
-    fn about(&self) -> Result<About<'s>, Fault> {
+    fn about(&self) -> Result<About<'s>, Diagnostic> {
         fn named<'s>(name: Option<&'s Name<'static>>) -> &'s [u8] {
             name.map_or(&[][..], |name| name.as_ref())
         }
@@ -310,13 +310,13 @@ impl<'s> Query<'s> {
                     Kind::Meters => Part::Meters,
                     Kind::Flowtables => Part::Flowtables,
                     Kind::Stateful(object_type) => Part::Objects(*object_type),
-                    Kind::Hooks => return Err(self.fault("hooks are not part of a ruleset")),
+                    Kind::Hooks => return Err(self.diagnostic("hooks are not part of a ruleset")),
                 };
                 of(*family, table.as_ref(), part)
             }
             Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::Tables),
             Object::Rule(rule) => of(rule.family, Some(&rule.table), Part::All),
-            _ => return Err(self.fault("this cannot be listed")),
+            _ => return Err(self.diagnostic("this cannot be listed")),
         })
     }
 
@@ -332,7 +332,7 @@ impl<'s> Query<'s> {
     }
 
     /// Creates the error that the object does not exist.
-    fn missing(&self, about: &About<'_>, has_table: bool) -> Fault {
+    fn missing(&self, about: &About<'_>, has_table: bool) -> Diagnostic {
         let name = |name: &[u8]| super::parse::error::shown(&String::from_utf8_lossy(name));
         let table = about
             .scope
@@ -348,12 +348,12 @@ impl<'s> Query<'s> {
             _ => {
                 let family = about.scope.family;
                 let message = format!("no such table: {family} {table}");
-                return Fault::missing(self.place(), message);
+                return Diagnostic::missing(self.span(), message);
             }
         };
         let family = about.scope.family;
         let message = format!("no such {what} in table {family} {table}");
-        Fault::missing(self.place(), message)
+        Diagnostic::missing(self.span(), message)
     }
 
     /// Checks the command against the ruleset in `known`, which is read if necessary.
@@ -366,13 +366,16 @@ impl<'s> Query<'s> {
         if !self.names_something() {
             return Ok(());
         }
-        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let about = self
+            .about()
+            .map_err(|diagnostic| self.script_error(diagnostic))?;
         let now = known.snapshot(nft, self, &about)?;
-        self.check(&now, planned).map_err(|fault| self.wrong(fault))
+        self.check(&now, planned)
+            .map_err(|diagnostic| self.script_error(diagnostic))
     }
 
     /// Whether the command's object exists once the planned changes are applied to the ruleset.
-    pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Fault> {
+    pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Diagnostic> {
         if !self.names_something() {
             return Ok(());
         }
@@ -388,11 +391,11 @@ impl<'s> Query<'s> {
         let found = tables.last();
         let (has_table, has_part) = match planned.of(family, table) {
             Some(table) => (
-                table.is_there.unwrap_or(found.is_some()),
+                table.exists.unwrap_or(found.is_some()),
                 match part_name(about.part) {
                     None => true,
                     Some(name) => match table.inside.get(&name) {
-                        Some(is_there) => *is_there,
+                        Some(exists) => *exists,
                         None if table.is_new => false,
                         None => found.is_some_and(|found| about.part.is_in(&found)),
                     },
@@ -413,7 +416,7 @@ impl<'s> Query<'s> {
     /// Creates the error that the command cannot be part of a transaction, for callers that only accept changes.
     #[must_use]
     pub fn not_a_change_error(&self) -> Error {
-        self.script.explain(not_a_change(self.place()))
+        self.script.explain(not_a_change(self.span()))
     }
 
     /// Returns the events to report (`monitor`). The caller opens a [`Monitor`](chainwright::nft::live::Monitor) for
@@ -489,10 +492,12 @@ impl<'s> Query<'s> {
             Verb::Reset => return self.reset(nft, terse),
             _ => {}
         }
-        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let about = self
+            .about()
+            .map_err(|diagnostic| self.script_error(diagnostic))?;
         let snapshot = read(nft, &about)?;
         self.check(&snapshot, &Planned::default())
-            .map_err(|fault| self.wrong(fault))?;
+            .map_err(|diagnostic| self.script_error(diagnostic))?;
         Ok(QueryResult {
             snapshot,
             part: about.part,
@@ -501,21 +506,23 @@ impl<'s> Query<'s> {
 
     /// `reset counters`, `reset rules`, `reset set ip t s`
     fn reset(&self, nft: &mut Connection, terse: bool) -> Result<QueryResult<'s>, RunError> {
-        let mut about = self.about().map_err(|fault| self.wrong(fault))?;
+        let mut about = self
+            .about()
+            .map_err(|diagnostic| self.script_error(diagnostic))?;
         let elements = elements_of(terse);
-        let asked = match (&self.command.object, about.part) {
+        let snapshot_query = match (&self.command.object, about.part) {
             (Object::Stateful(object), _) => SnapshotQuery::Object(object),
             (_, Part::Objects(object_type)) => {
                 SnapshotQuery::Objects(object_type, about.scope.clone())
             }
             (Object::Rule(rule), _) => {
                 let Position::Handle(handle) = rule.position else {
-                    return Err(self.wrong(self.fault("a rule is reset by handle")));
+                    return Err(self.script_error(self.diagnostic("a rule is reset by handle")));
                 };
                 let chain = rule.chain.as_bstr();
                 let Some(snapshot) = nft.reset_rule(&about.scope, chain, handle, elements)? else {
                     let message = format!("no rule with handle {handle} in this chain");
-                    return Err(self.wrong(Fault::missing(self.place(), message)));
+                    return Err(self.script_error(Diagnostic::missing(self.span(), message)));
                 };
                 return Ok(QueryResult {
                     snapshot: Arc::new(snapshot),
@@ -529,7 +536,7 @@ impl<'s> Query<'s> {
                 }
                 let snapshot = nft.reset_part(&about.scope, about.part, elements)?;
                 self.check(&snapshot, &Planned::default())
-                    .map_err(|fault| self.wrong(fault))?;
+                    .map_err(|diagnostic| self.script_error(diagnostic))?;
                 return Ok(QueryResult {
                     snapshot: Arc::new(snapshot),
                     part: about.part,
@@ -537,13 +544,13 @@ impl<'s> Query<'s> {
             }
         };
         let tables = read(nft, &about.scope, &[Part::Tables], true)?;
-        let snapshot = nft.answered(tables, &asked)?;
+        let snapshot = nft.answered(tables, &snapshot_query)?;
         let snapshot = match snapshot {
             Some(snapshot) => snapshot,
             None => read(nft, &about.scope, &[about.part], true)?, // to name the missing object
         };
         self.check(&snapshot, &Planned::default())
-            .map_err(|fault| self.wrong(fault))?;
+            .map_err(|diagnostic| self.script_error(diagnostic))?;
         Ok(QueryResult {
             snapshot: Arc::new(snapshot),
             part: about.part,
@@ -553,15 +560,15 @@ impl<'s> Query<'s> {
     /// `get element ip t s { 10.0.0.1 }`
     fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<QueryResult<'s>, RunError> {
         let Object::Elements(elements) = &self.command.object else {
-            return Err(self.wrong(self.fault("only elements can be looked up")));
+            return Err(self.script_error(self.diagnostic("only elements can be looked up")));
         };
         let table = Scope::table(elements.family, &*elements.table);
         let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
         self.check(&known, &Planned::default())
-            .map_err(|fault| self.wrong(fault))?;
+            .map_err(|diagnostic| self.script_error(diagnostic))?;
         let compiler = Compiler::new(Some(&known), None, self.script.time_zone());
-        let sought = compiler.sought_elements(elements, self.place());
-        let sought = sought.map_err(|fault| self.wrong(fault))?;
+        let sought = compiler.sought_elements(elements, self.span());
+        let sought = sought.map_err(|diagnostic| self.script_error(diagnostic))?;
         let set = SetId::new(
             elements.family,
             elements.table.clone(),
@@ -570,8 +577,8 @@ impl<'s> Query<'s> {
         let Some(snapshot) =
             nft.answered(known, &SnapshotQuery::Elements(&set, &sought, is_reset))?
         else {
-            let fault = Fault::missing(self.place(), "no such element");
-            return Err(self.wrong(fault));
+            let diagnostic = Diagnostic::missing(self.span(), "no such element");
+            return Err(self.script_error(diagnostic));
         };
         let part: &'s [u8] = elements.set.as_ref();
         let table = snapshot.table(elements.family, &*elements.table);
@@ -619,7 +626,7 @@ pub(super) struct Planned<'s> {
 #[derive(Debug, Default)]
 struct PlannedTable<'s> {
     /// Whether the table exists afterwards; `None` if no command changes the table itself.
-    is_there: Option<bool>,
+    exists: Option<bool>,
     /// Whether the previous contents of the table are gone.
     is_new: bool,
     inside: HashMap<TableObject<'s>, bool>,
@@ -640,7 +647,7 @@ impl<'s> Planned<'s> {
         self.tables
             .entry((family, name))
             .or_insert_with(|| PlannedTable {
-                is_there: is_new.then_some(false),
+                exists: is_new.then_some(false),
                 is_new,
                 inside: HashMap::new(),
             })
@@ -648,7 +655,7 @@ impl<'s> Planned<'s> {
 
     /// Records the effect of a command.
     pub(super) fn take(&mut self, command: &'s Command) {
-        let is_there = match command.verb {
+        let exists = match command.verb {
             Verb::Add | Verb::Create => true,
             Verb::Delete | Verb::Destroy => false,
             Verb::Flush => {
@@ -676,16 +683,16 @@ impl<'s> Planned<'s> {
         let (family, table, inside) = match &command.object {
             Object::Table(table) => {
                 let planned = self.table(table.family, table.name.as_ref());
-                planned.is_there = Some(is_there);
-                if !is_there {
+                planned.exists = Some(exists);
+                if !exists {
                     planned.is_new = true;
                     planned.inside.clear();
                 }
                 return;
             }
             // Deletes only devices, not the object.
-            Object::Chain(chain) if !is_there && names_devices(chain) => return,
-            Object::Flowtable(flowtable) if !is_there && flowtable.hook.is_some() => return,
+            Object::Chain(chain) if !exists && names_devices(chain) => return,
+            Object::Flowtable(flowtable) if !exists && flowtable.hook.is_some() => return,
             Object::Chain(chain) => {
                 let name = chain.name.as_ref().map(|name| TableObject::Chain(name));
                 (chain.family, &chain.table, name)
@@ -719,7 +726,7 @@ impl<'s> Planned<'s> {
         };
         if let Some(inside) = inside {
             let table = self.table(family, table.as_ref());
-            table.inside.insert(inside, is_there);
+            table.inside.insert(inside, exists);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::parse::Error;
 use super::query::{Planned as PlannedNames, QueryCache};
 use super::script::{Planned, Script};
 #[cfg(feature = "json")]
-use super::syntax::Place;
+use super::syntax::Span;
 use chainwright::netlink;
 #[cfg(feature = "json")]
 use chainwright::nft::Committed;
@@ -36,7 +36,7 @@ pub struct Done {
     pub known: QueryCache,
     /// Handles of the objects that commands added, with the commands' locations; only in the mode `Echo`.
     #[cfg(feature = "json")]
-    pub(super) handles: Vec<(Place, u64)>,
+    pub(super) handles: Vec<(Span, u64)>,
 }
 
 /// Events of a transaction, with a formatter for them.
@@ -58,10 +58,10 @@ pub enum RunError {
     #[error("{0}")]
     Script(Box<Error>),
     /// The kernel rejected the commands at these locations.
-    #[error("{}", Lines(places))]
+    #[error("{}", Lines(errors))]
     Refused {
         /// Locations of the commands.
-        places: Vec<Error>,
+        errors: Vec<Error>,
         /// Whether nothing was applied, or the outcome is unknown.
         outcome: Outcome,
     },
@@ -145,7 +145,7 @@ impl Script {
         mode: Mode,
         options: &Options,
     ) -> Result<Done, RunError> {
-        self.run_shown(nft, mode, options, |_| {})
+        self.run_with_preview(nft, mode, options, |_| {})
     }
 
     /// Applies the changes like [`run`](Self::run), and passes the transaction to `show` before each attempt to commit
@@ -153,7 +153,7 @@ impl Script {
     ///
     /// # Errors
     /// [`RunError`]
-    pub fn run_shown(
+    pub fn run_with_preview(
         &self,
         nft: &mut Connection,
         mode: Mode,
@@ -226,11 +226,11 @@ impl Script {
             if error.generation_moved() && attempts.again() {
                 continue;
             }
-            let places = change.explain(&error);
-            return Err(match places.is_empty() {
+            let errors = change.explain(&error);
+            return Err(match errors.is_empty() {
                 true => RunError::Commit(Box::new(error)),
                 false => RunError::Refused {
-                    places,
+                    errors,
                     outcome: error.outcome,
                 },
             });
@@ -267,7 +267,7 @@ struct EchoedCommit {
 impl EchoListener {
     fn begin(nft: &mut Connection, options: &Options) -> Result<Self, netlink::Error> {
         // Subscribe before reading the ruleset, so that no change is missed.
-        let monitor = MonitorOptions::default().open_beside(nft)?;
+        let monitor = MonitorOptions::default().open_in_namespace_of(nft)?;
         Ok(Self {
             monitor,
             formatter: EventFormatter::new(nft, options.clone())?,
@@ -280,7 +280,7 @@ impl EchoListener {
         transaction: &Transaction,
     ) -> Result<EchoedCommit, CommitError> {
         let committed = nft.commit_echo(transaction)?;
-        let (mut told, mut is_lost) = (None, false);
+        let (mut echoed, mut is_lost) = (None, false);
         if committed.generation().is_some() || !committed.is_complete() {
             // The kernel has sent the event by now.
             while let Ok(Some(item)) = self.monitor.try_receive() {
@@ -288,17 +288,17 @@ impl EchoListener {
                     continue;
                 };
                 if committed.made(&change) {
-                    told = Some(change);
+                    echoed = Some(change);
                     break;
                 }
                 self.formatter.format(&change); // another process's commit before this one
             }
-            is_lost = told.is_none();
+            is_lost = echoed.is_none();
         } // else nothing changed
         Ok(EchoedCommit {
             #[cfg(feature = "json")]
             committed,
-            change: told,
+            change: echoed,
             is_lost,
         })
     }

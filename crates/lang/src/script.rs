@@ -11,7 +11,7 @@ use super::parse::{
     SavedVariables, Source, Sources, Verb,
 };
 use super::query::Query;
-use super::syntax::{Expr, Line, Place, Statement, Target, Verdict};
+use super::syntax::{Expr, Line, Span, Statement, Target, Verdict};
 use crate::zone::Zone;
 use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
 
@@ -88,8 +88,8 @@ impl Definitions {
         let source = Source::new(called, format!("define {name} = {value}"));
         let lone = parse::parse_with_definitions(&self.kept, source, &NoIncludes)?;
         if let Some(command) = lone.commands.first() {
-            let fault = parse::Fault::new(command.place, "expected a single value");
-            return Err(lone.sources.explain(fault));
+            let diagnostic = parse::Diagnostic::new(command.span, "expected a single value");
+            return Err(lone.sources.explain(diagnostic));
         }
         self.count += 1;
         self.kept.keep(lone.defined.unwrap_or_default());
@@ -136,7 +136,7 @@ impl Includes {
 pub struct Change<'s> {
     script: &'s Script,
     transaction: Transaction,
-    places: Vec<Place>,
+    spans: Vec<Span>,
 }
 
 /// Result of compiling a script.
@@ -405,12 +405,12 @@ impl Script {
         let compiler = Compiler::new(now, read, self.time_zone.clone());
         let compiled = compiler
             .compile(&commands)
-            .map_err(|fault| self.sources.explain(fault))?;
+            .map_err(|diagnostic| self.sources.explain(diagnostic))?;
         Ok(match compiled {
-            Compiled::Done(transaction, places) => Planned::Change(Change {
+            Compiled::Done(transaction, spans) => Planned::Change(Change {
                 script: self,
                 transaction,
-                places,
+                spans,
             }),
             Compiled::NeedsElements((family, table, set)) => {
                 Planned::NeedsElements(key(family, &table, &set))
@@ -440,8 +440,8 @@ impl Script {
         &self.commands
     }
 
-    pub(super) fn explain(&self, fault: parse::Fault) -> Error {
-        self.sources.explain(fault)
+    pub(super) fn explain(&self, diagnostic: parse::Diagnostic) -> Error {
+        self.sources.explain(diagnostic)
     }
 
     pub(super) fn time_zone(&self) -> Zone {
@@ -458,8 +458,8 @@ impl Change<'_> {
 
     /// Handles of the objects that commands added, with the commands' locations.
     #[cfg(feature = "json")]
-    pub(super) fn handles(&self, committed: &chainwright::nft::Committed) -> Vec<(Place, u64)> {
-        super::json::echo::handles(&self.script.commands, &self.places, committed)
+    pub(super) fn handles(&self, committed: &chainwright::nft::Committed) -> Vec<(Span, u64)> {
+        super::json::echo::handles(&self.script.commands, &self.spans, committed)
     }
 
     /// Converts the change into its transaction.
@@ -474,18 +474,23 @@ impl Change<'_> {
     pub fn explain(&self, error: &CommitError) -> Vec<Error> {
         let each = error.failures.iter().filter_map(|failure| {
             let operation = failure.operation.as_ref()?;
-            let place = self.places.get(operation.index)?;
+            let span = self.spans.get(operation.index)?;
             let mut message = format!("rejected by the kernel: {}", failure.errno);
             if let Some(text) = &failure.text {
                 message += &format!(": {text}");
             }
-            let fault = parse::Fault::new(*place, message);
-            let fault = match (failure.lacks, failure.hint) {
-                (Some(feature), _) => fault.with_hint(format!("this kernel lacks {feature}")),
-                (None, Some(hint)) => fault.with_hint(hint),
-                (None, None) => fault,
+            let diagnostic = parse::Diagnostic::new(*span, message);
+            let diagnostic = match (failure.lacks, failure.hint) {
+                (Some(feature), _) => diagnostic.with_hint(format!("this kernel lacks {feature}")),
+                (None, Some(hint)) => diagnostic.with_hint(hint),
+                (None, None) => diagnostic,
             };
-            Some(self.script.sources.explain(fault).refused(failure.errno))
+            Some(
+                self.script
+                    .sources
+                    .explain(diagnostic)
+                    .refused(failure.errno),
+            )
         });
         each.collect()
     }

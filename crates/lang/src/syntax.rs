@@ -71,7 +71,7 @@ impl Value {
 
 /// Location in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct Span {
     /// Index of the source text, in the order of reading.
     pub(super) source: u32,
     /// Byte offsets of the start and of the exclusive end.
@@ -85,7 +85,7 @@ pub(super) struct Symbol {
     /// Text without quotation marks.
     pub(super) text: Box<str>,
     pub(super) is_quoted: bool,
-    pub(super) place: Place,
+    pub(super) span: Span,
 }
 
 /// Binary operator.
@@ -424,7 +424,7 @@ impl Expr {
             Self::Range(from, _) => from.data_type(),
             Self::Concat(parts) => DataType::concatenation(parts.iter().map(Self::data_type)),
             Self::Verdict(_) => DataType::VERDICT,
-            asked => keys::of(asked).map_or(DataType::VALUE, |key| key.data_type),
+            selector => keys::of(selector).map_or(DataType::VALUE, |key| key.data_type),
         }
     }
 
@@ -442,7 +442,7 @@ impl Expr {
                 .iter()
                 .map(|part| part.bits().next_multiple_of(32))
                 .sum(),
-            asked => keys::of(asked).map_or(0, |key| key.bits),
+            selector => keys::of(selector).map_or(0, |key| key.bits),
         }
     }
 
@@ -461,9 +461,9 @@ impl Expr {
         match self {
             Self::Payload(_) | Self::Option(_) => ByteOrder::Network,
             Self::Binary(_, left, _) => left.order(),
-            asked => match keys::of(asked) {
+            selector => match keys::of(selector) {
                 Some(key) => key.order,
-                None => types::order(asked.data_type()),
+                None => types::order(selector.data_type()),
             },
         }
     }

@@ -39,7 +39,7 @@ const HASH: u32 = 24;
 const RT: u32 = 25;
 
 /// Maximum length of a concatenation: an entry has at most 255 bytes, 8 of which hold the kind.
-const LONGEST: usize = 247;
+const MAX_LENGTH: usize = 247;
 
 /// Number for "no direction" of a connection.
 const EITHER: u32 = u32::MAX;
@@ -77,7 +77,7 @@ fn field_written(expr: &Expr) -> Option<Vec<u8>> {
                 push(&mut data, index, &field_written(part)?);
             }
             // A nested entry cannot be longer.
-            (data.len() <= LONGEST).then_some(())?;
+            (data.len() <= MAX_LENGTH).then_some(())?;
             entry(CONCAT, &data)
         }
         // A part of a field's bits has the type of the field.
@@ -267,8 +267,8 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
 }
 
 /// Returns the expression if nft has a name for it.
-fn known(asked: Expr) -> Option<Expr> {
-    keys::of(&asked).map(|_| asked)
+fn known(selector: Expr) -> Option<Expr> {
+    keys::of(&selector).map(|_| selector)
 }
 
 fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -> Option<Expr> {
@@ -330,7 +330,7 @@ mod tests {
 
     /// Every field of every option, header and chunk survives a round trip.
     #[test]
-    fn fields_are_read_back() {
+    fn fields_round_trip_as_user_data() {
         let mut count = 0;
         for extension in headers::EXTENSIONS {
             for field in extension.all_fields() {
@@ -378,7 +378,7 @@ mod tests {
 
     /// nft 1.0.6 numbers `fib` and `ipsec` 26 and 27, nft 1.1.7 27 and 28.
     #[test]
-    fn what_newer_versions_write_is_read() {
+    fn newer_nft_syntax_is_parsed() {
         let entry = |kind: u32, all: &[u32]| {
             let all: Vec<_> = (0_u8..).zip(all.iter().copied()).collect();
             super::entry(kind, &numbers(&all))
@@ -429,7 +429,7 @@ mod tests {
 
     /// Bytes that nft 1.0.6 sends.
     #[test]
-    fn it_is_what_nft_writes() {
+    fn output_equals_nft() {
         let frag = headers::EXTENSIONS.iter().find(|e| e.name == "frag");
         let frag = frag.expect("it is there");
         let id = Expr::Option(OptionField {

@@ -1,9 +1,9 @@
 //! Connection tracking data of a packet.
 
 use super::field::{Field, TupleField};
-use super::flow::{Flow, Undetermined};
 use super::headers::ICMP;
 use super::packet::State;
+use super::path_state::{PathState, Undetermined};
 use super::value::{Test, Value};
 use chainwright::nft::expr::CtKey;
 use chainwright::xt::Family;
@@ -58,7 +58,7 @@ pub(super) const REPLY: [Field; 4] = [
     Field::Tuple(TupleField::ReplySourcePort),
 ];
 
-impl Flow {
+impl PathState {
     /// Passes the packet through connection tracking.
     pub(super) fn track(&mut self) {
         if self.tracking.seen {
@@ -80,9 +80,9 @@ impl Flow {
         let mut ends = ENDS.map(|field| self.get(field));
         // For ICMP, the kernel stores the identifier and the type and code in place of ports.
         if self.is_icmp() {
-            let pair = |flow: &mut Self, high, low| {
-                let low = flow.get(low);
-                let high = flow.get(high);
+            let pair = |path_state: &mut Self, high, low| {
+                let low = path_state.get(low);
+                let high = path_state.get(high);
                 Value::known(0, 16).with_part(8, &high).with_part(0, &low)
             };
             ends[2] = pair(self, Field::Transport(4), Field::Transport(5));
@@ -114,7 +114,7 @@ impl Flow {
     /// The branch splits.
     pub(super) fn state_is(&mut self, state: State) -> Result<bool, Undetermined> {
         let value = self.state();
-        self.ask(&value, Test::Is(state.bit()))
+        self.test_value(&value, Test::Is(state.bit()))
     }
 
     /// Whether the packet has a connection.
@@ -124,7 +124,7 @@ impl Flow {
     pub(super) fn has_connection(&mut self) -> Result<bool, Undetermined> {
         let none = [State::Invalid, State::Untracked].map(|state| (state.bit(), state.bit()));
         let state = self.state();
-        Ok(!self.ask(&state, Test::Among(&none))?)
+        Ok(!self.test_value(&state, Test::Among(&none))?)
     }
 
     /// Whether the packet is the first of its connection, so that the connection has no earlier data.
@@ -223,7 +223,7 @@ impl Flow {
         if self.peek(field).is_some() {
             return Ok(Some(self.get(field)));
         }
-        let is_original = self.ask(&direction, Test::Is(0))?;
+        let is_original = self.test_value(&direction, Test::Is(0))?;
         let place = |all: &[Field; 4]| all.iter().position(|one| *one == field);
         // The other direction of ICMP has the same code and the type of the reply.
         let is_turned = match is_original {
@@ -304,11 +304,11 @@ impl Flow {
             )),
             CtKey::HELPER => {
                 let helper = Field::Ct(CtKey::HELPER, None);
-                let is_there = match self.peek(helper) {
+                let has_helper = match self.peek(helper) {
                     Some(Value::Known { number, .. }) => *number != 0,
                     _ => self.always("the connection has a helper")?,
                 };
-                Ok(match is_there {
+                Ok(match has_helper {
                     true => Some(self.get(helper)),
                     false => None,
                 })
@@ -338,7 +338,7 @@ impl Flow {
         let Some(direction) = self.connection_direction()? else {
             return Ok(());
         };
-        let is_original = self.ask(&direction, Test::Is(0))?;
+        let is_original = self.test_value(&direction, Test::Is(0))?;
         // The translated packet has the inverse of the other direction's tuple.
         let (index, from) = match (destination, is_original) {
             (true, true) => (1, [REPLY[1], REPLY[3]]),

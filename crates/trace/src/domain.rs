@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ranges::{Ranges, gaps};
 
 /// Maximum number of values that are enumerated. With more values, a domain may include a few impossible ones.
-const FEW: u128 = 1024;
+const MAX_ENUMERATED: u128 = 1024;
 
 /// Constraint on a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,7 +221,7 @@ impl Domain {
                 self.ranges = Ranges::of(&fitting);
             }
             let (low, high) = self.ranges.ends()?;
-            if self.ranges.size() <= FEW {
+            if self.ranges.size() <= MAX_ENUMERATED {
                 let plain = self.mask & all == 0 && self.excluded.is_empty();
                 return self.enumerated(plain);
             }
@@ -399,8 +399,8 @@ mod tests {
             match domain {
                 None => prop_assert!(left.is_empty()),
                 Some(domain) => {
-                    let said: Vec<u128> = (0..256).filter(|number| domain.has(*number)).collect();
-                    prop_assert_eq!(&said, &left);
+                    let actual: Vec<u128> = (0..256).filter(|number| domain.has(*number)).collect();
+                    prop_assert_eq!(&actual, &left);
                     prop_assert_eq!(domain.count(), Some(left.len() as f64));
                     prop_assert_eq!(domain.only(), (left.len() == 1).then(|| left[0]));
                 }
@@ -435,8 +435,8 @@ mod tests {
             }
             for number in numbers.into_iter().map(u128::from) {
                 let is = all.iter().all(|constraint| constraint.holds(number));
-                let said = domain.as_ref().is_some_and(|domain| domain.has(number));
-                prop_assert_eq!(is, said, "{}", number);
+                let actual = domain.as_ref().is_some_and(|domain| domain.has(number));
+                prop_assert_eq!(is, actual, "{}", number);
             }
         }
 

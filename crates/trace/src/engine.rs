@@ -5,23 +5,23 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::field::Field;
-use super::flow::{Alternative, Effect, Flow, TraceContext, Undetermined};
 use super::frame::{Frame, Rule};
 use super::known::enter;
 use super::legacy as entries;
 use super::nft::{Continuation, Evaluator};
 use super::packet::{Direction, Hook, Node, Packet, State};
+use super::path_state::{Alternative, Effect, PathState, TraceContext, Undetermined};
+use super::persistent_list::PersistentList;
 use super::registers::Registers;
 use super::rules::{Base, ChainOf, Options, Rules, TRACKING};
 use super::sets::SetChange;
 use super::steps::{End, HookVerdict, Outcome, RuleAt, Step, Trace, Verdict};
-use super::trail::Trail;
 use super::value::Test;
 use chainwright::nft::Priority;
 use chainwright::nft::expr::Verdict as NftVerdict;
 
 /// Maximum call depth of chains; deeper calls are treated as a loop.
-const DEEPEST: usize = 4096;
+const MAX_CALL_DEPTH: usize = 4096;
 
 /// Traces a packet.
 pub(super) fn trace(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Options) -> Trace {
@@ -50,14 +50,14 @@ pub(super) fn trace(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &O
                     trace.ends.push(branch.end(Outcome::Unknown(why)));
                     break;
                 }
-                Err(Undetermined::Split(ways)) => {
+                Err(Undetermined::Split(alternatives)) => {
                     let there = trace.ends.len() + waiting.len();
-                    if there + ways.len() > options.branches {
+                    if there + alternatives.len() > options.branches {
                         trace.is_truncated = true;
                         let why = format!("more than {} branches", options.branches);
                         trace.ends.push(branch.end(Outcome::NotFollowed(why)));
                     } else {
-                        waiting.extend(branch.split(ways));
+                        waiting.extend(branch.split(alternatives));
                     }
                     break;
                 }
@@ -70,7 +70,7 @@ pub(super) fn trace(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &O
 /// A branch of the trace.
 #[derive(Debug, Clone)]
 struct Branch<'s> {
-    flow: Flow,
+    path_state: PathState,
     registers: Registers,
     changes: Vec<SetChange>,
     /// Output interface from the packet's description.
@@ -83,7 +83,7 @@ struct Branch<'s> {
     base: Option<Arc<Base<'s>>>,
     frames: Vec<Frame<'s>>,
     rule: Option<Rule<'s>>,
-    steps: Trail<Step>,
+    steps: PersistentList<Step>,
     hooks: Vec<HookVerdict>,
 }
 
@@ -110,19 +110,20 @@ impl<'s> Branch<'s> {
             direction: packet.direction,
             sets_may_differ: !options.assume_static_sets,
         });
-        let mut flow = Flow::new(packet.family, hook, place);
-        enter(&mut flow, packet);
+        let mut path_state = PathState::new(packet.family, hook, place);
+        enter(&mut path_state, packet);
         match packet.direction {
             Direction::In | Direction::Forwarded => {
-                flow.set_interface(true, packet.in_interface.as_deref().map(|name| &**name));
+                path_state.set_interface(true, packet.in_interface.as_deref().map(|name| &**name));
             }
             Direction::Out => {
-                flow.set_interface(false, packet.out_interface.as_deref().map(|name| &**name));
+                path_state
+                    .set_interface(false, packet.out_interface.as_deref().map(|name| &**name));
             }
-            Direction::Local => flow.set_interface(false, Some(b"lo")),
+            Direction::Local => path_state.set_interface(false, Some(b"lo")),
         }
         Self {
-            flow,
+            path_state,
             registers: Registers::new(),
             changes: Vec::new(),
             out: packet.out_interface.clone(),
@@ -132,17 +133,20 @@ impl<'s> Branch<'s> {
             base: None,
             frames: Vec::new(),
             rule: None,
-            steps: Trail::new(),
+            steps: PersistentList::new(),
             hooks: Vec::new(),
         }
     }
 
     /// Returns a copy of the branch for each alternative, in reverse, so that the first one ends on top of the stack.
-    fn split(self, ways: Vec<Alternative>) -> impl Iterator<Item = Self> {
-        ways.into_iter().rev().filter_map(move |way| {
-            let mut part = self.clone();
-            part.flow.take(&way).then_some(part)
-        })
+    fn split(self, alternatives: Vec<Alternative>) -> impl Iterator<Item = Self> {
+        alternatives
+            .into_iter()
+            .rev()
+            .filter_map(move |alternative| {
+                let mut part = self.clone();
+                part.path_state.take(&alternative).then_some(part)
+            })
     }
 
     /// Advances by an expression or match, by a rule, or to the next chain.
@@ -164,9 +168,9 @@ impl<'s> Branch<'s> {
 
     /// Enters the next chain of the hook, or the next hook.
     fn next_chain(&mut self, rules: &Rules<'s>) -> Result<Option<Outcome>, Undetermined> {
-        self.flow.begin();
-        let family = self.flow.family;
-        let hook = self.flow.hook;
+        self.path_state.begin();
+        let family = self.path_state.family;
+        let hook = self.path_state.hook;
         let at = rules.at(family, hook);
         if let Some(nat) = self.at.nat {
             // Within the NAT chains.
@@ -179,7 +183,7 @@ impl<'s> Branch<'s> {
                 }
                 _ => {
                     if !self.is_settled(destination) {
-                        self.flow.leave(destination);
+                        self.path_state.leave(destination);
                     }
                     self.at.nat = None;
                     self.at.translated = true;
@@ -195,14 +199,14 @@ impl<'s> Branch<'s> {
             false => Priority::SRCNAT.0,
         };
         if !self.at.tracked && tracks && priority > TRACKING {
-            self.flow.track();
+            self.path_state.track();
             self.at.tracked = true;
         } else if !self.at.translated && hook != Hook::Forward && priority > nat {
             self.begin_translation(rules, is_destination(hook))?;
         } else if let Some(base) = chain {
             self.note_order(&at.chains, self.at.chains);
             if priority == TRACKING && tracks || priority == nat && rules.translates(family) {
-                self.flow.note(format!(
+                self.path_state.note(format!(
                     "it is unknown whether a chain of priority {priority} at {hook} runs before the kernel's own processing; \
                      it is assumed to"
                 ));
@@ -213,7 +217,7 @@ impl<'s> Branch<'s> {
         } else {
             return self.next_hook();
         }
-        self.flow.end();
+        self.path_state.end();
         Ok(None)
     }
 
@@ -221,8 +225,8 @@ impl<'s> Branch<'s> {
     fn note_order(&mut self, chains: &[Arc<Base<'s>>], place: usize) {
         let priority = |place: usize| chains.get(place).map(|base| base.priority);
         if let Some(same) = priority(place).filter(|same| priority(place + 1) == Some(*same)) {
-            let hook = self.flow.hook;
-            self.flow.note(format!(
+            let hook = self.path_state.hook;
+            self.path_state.note(format!(
                 "the order of chains of priority {same} at {hook} is unknown; they are assumed to have been \
                  created in the order in which they are listed"
             ));
@@ -234,16 +238,16 @@ impl<'s> Branch<'s> {
         rules: &Rules<'s>,
         destination: bool,
     ) -> Result<(), Undetermined> {
-        if rules.translates(self.flow.family) && self.flow.has_connection()? {
+        if rules.translates(self.path_state.family) && self.path_state.has_connection()? {
             let first = [State::New, State::Related].map(|state| (state.bit(), state.bit()));
-            let state = self.flow.state();
-            if self.flow.ask(&state, Test::Among(&first))? {
+            let state = self.path_state.state();
+            if self.path_state.test_value(&state, Test::Among(&first))? {
                 if !self.is_settled(destination) {
                     self.at.nat = Some(0);
                     return Ok(());
                 }
             } else {
-                self.flow.translate_again(destination)?;
+                self.path_state.translate_again(destination)?;
             }
         }
         self.at.translated = true;
@@ -252,20 +256,20 @@ impl<'s> Branch<'s> {
 
     const fn is_settled(&self, destination: bool) -> bool {
         match destination {
-            true => self.flow.tracking.destination_settled,
-            false => self.flow.tracking.source_settled,
+            true => self.path_state.tracking.destination_settled,
+            false => self.path_state.tracking.source_settled,
         }
     }
 
     /// Determines the next hook or the outcome.
     fn next_hook(&mut self) -> Result<Option<Outcome>, Undetermined> {
         // Ask before any change, because the branch may split here.
-        let for_this_machine = match self.flow.hook {
-            Hook::Prerouting | Hook::Output => self.flow.is_for_this_machine()?,
+        let for_this_machine = match self.path_state.hook {
+            Hook::Prerouting | Hook::Output => self.path_state.is_for_this_machine()?,
             _ => false,
         };
-        self.flow.end();
-        let hook = self.flow.hook;
+        self.path_state.end();
+        let hook = self.path_state.hook;
         self.hooks.push(HookVerdict { hook, passed: true });
         let next = match hook {
             Hook::Prerouting if for_this_machine => Hook::Input,
@@ -285,37 +289,37 @@ impl<'s> Branch<'s> {
         match (hook, next) {
             (Hook::Output, _) if for_this_machine => {
                 self.comes_back = true;
-                self.flow.set_interface(false, Some(b"lo"));
+                self.path_state.set_interface(false, Some(b"lo"));
             }
-            (Hook::Output, _) if self.flow.tracking.diverted => {
-                self.flow
+            (Hook::Output, _) if self.path_state.tracking.diverted => {
+                self.path_state
                     .set_interface(false, out.as_deref().map(|name| &**name));
             }
             (_, Hook::Forward) => {
-                self.flow
+                self.path_state
                     .set_interface(false, out.as_deref().map(|name| &**name));
                 // The machine decrements the TTL.
-                match self.flow.number(Field::Ttl) {
+                match self.path_state.number(Field::Ttl) {
                     Some(ttl @ 0..=1) => {
                         return Ok(Some(Outcome::Rejected(format!(
                             "icmp time-exceeded, because its time to live is {ttl}"
                         ))));
                     }
-                    Some(ttl) => self.flow.set_number(Field::Ttl, ttl - 1),
-                    None => self.flow.forget(Field::Ttl),
+                    Some(ttl) => self.path_state.set_number(Field::Ttl, ttl - 1),
+                    None => self.path_state.forget(Field::Ttl),
                 }
             }
             (_, Hook::Prerouting) => {
                 self.comes_back = false;
-                self.flow.tracking.looped = true;
-                self.flow.set_interface(true, Some(b"lo"));
+                self.path_state.tracking.looped = true;
+                self.path_state.set_interface(true, Some(b"lo"));
                 for at in 0..12 {
-                    self.flow.set_number(Field::Link(at), 0);
+                    self.path_state.set_number(Field::Link(at), 0);
                 }
             }
             _ => {}
         }
-        self.flow.hook = next;
+        self.path_state.hook = next;
         self.at = Progress::default();
         Ok(None)
     }
@@ -329,7 +333,7 @@ impl<'s> Branch<'s> {
     /// Moves to the next rule, or returns from the chain.
     fn next_rule(&mut self) -> Option<Outcome> {
         let frame = self.frames.last_mut();
-        let next = frame.and_then(|frame| frame.next_rule(&mut self.flow));
+        let next = frame.and_then(|frame| frame.next_rule(&mut self.path_state));
         match next {
             Some(rule) => {
                 self.rule = Some(rule);
@@ -358,7 +362,7 @@ impl<'s> Branch<'s> {
     }
 
     fn dropped(&mut self, outcome: Outcome) -> Outcome {
-        let hook = self.flow.hook;
+        let hook = self.path_state.hook;
         self.hooks.push(HookVerdict {
             hook,
             passed: false,
@@ -383,9 +387,9 @@ impl<'s> Branch<'s> {
                 Some(Ok(expression)) => expression,
             };
             let rest = rest.clone();
-            self.flow.begin();
+            self.path_state.begin();
             let mut machine = Evaluator {
-                flow: &mut self.flow,
+                path_state: &mut self.path_state,
                 registers: &mut self.registers,
                 changes: &mut self.changes,
                 table,
@@ -393,11 +397,11 @@ impl<'s> Branch<'s> {
             };
             let concluded = match machine.evaluate(&expression) {
                 Ok(Continuation::On) => {
-                    self.flow.end();
+                    self.path_state.end();
                     continue;
                 }
                 Ok(Continuation::Break) => {
-                    self.flow.end();
+                    self.path_state.end();
                     self.record_mismatch();
                     return Ok(None);
                 }
@@ -407,7 +411,7 @@ impl<'s> Branch<'s> {
             };
             match concluded {
                 Ok(outcome) => {
-                    self.flow.end();
+                    self.path_state.end();
                     return Ok(outcome);
                 }
                 Err(open) => {
@@ -423,29 +427,29 @@ impl<'s> Branch<'s> {
     /// Evaluates a legacy entry.
     fn entry(&mut self) -> Result<Option<Outcome>, Undetermined> {
         loop {
-            let Some(Rule::Legacy { rule, asked }) = &mut self.rule else {
+            let Some(Rule::Legacy { rule, evaluated }) = &mut self.rule else {
                 return Ok(None);
             };
-            let (rule, part) = (*rule, *asked);
-            self.flow.begin();
+            let (rule, part) = (*rule, *evaluated);
+            self.path_state.begin();
             let is = match part {
-                0 => Some(entries::header(&mut self.flow, &rule.header())?),
-                _ => entries::part(&mut self.flow, &rule, part - 1)?,
+                0 => Some(entries::header(&mut self.path_state, &rule.header())?),
+                _ => entries::part(&mut self.path_state, &rule, part - 1)?,
             };
             match is {
                 Some(true) => {
-                    self.flow.end();
-                    if let Some(Rule::Legacy { asked, .. }) = &mut self.rule {
-                        *asked += 1;
+                    self.path_state.end();
+                    if let Some(Rule::Legacy { evaluated, .. }) = &mut self.rule {
+                        *evaluated += 1;
                     }
                 }
                 Some(false) => {
-                    self.flow.end();
+                    self.path_state.end();
                     self.record_mismatch();
                     return Ok(None);
                 }
                 None => {
-                    let outcome = match entries::target(&mut self.flow, &rule)? {
+                    let outcome = match entries::target(&mut self.path_state, &rule)? {
                         entries::Target::Effect(effect) => self.effect(effect)?,
                         entries::Target::Chain(chain, goes) => {
                             let Some(table) = self.frames.last().and_then(Frame::legacy_table)
@@ -458,7 +462,7 @@ impl<'s> Branch<'s> {
                             self.call(ChainOf::Legacy { table, chain }, goes)
                         }
                     };
-                    self.flow.end();
+                    self.path_state.end();
                     return Ok(outcome);
                 }
             }
@@ -477,7 +481,7 @@ impl<'s> Branch<'s> {
         if goes {
             self.frames.pop();
         }
-        if depth >= DEEPEST {
+        if depth >= MAX_CALL_DEPTH {
             return Some(Outcome::NotFollowed(
                 "chains are nested too deeply".to_owned(),
             ));
@@ -538,22 +542,25 @@ impl<'s> Branch<'s> {
                 queues,
                 bypass,
             } => {
-                let words = match queues {
+                let description = match queues {
                     0 | 1 => format!("{first}"),
                     _ => format!("{first}-{}", u32::from(first) + u32::from(queues) - 1),
                 };
                 if self
-                    .flow
-                    .always(format!("a program listens on queue {words}"))?
+                    .path_state
+                    .always(format!("a program listens on queue {description}"))?
                 {
-                    (Verdict::Queue(words.clone()), Some(Outcome::Queued(words)))
+                    (
+                        Verdict::Queue(description.clone()),
+                        Some(Outcome::Queued(description)),
+                    )
                 } else if bypass {
-                    self.record_step(Verdict::Queue(words), true);
+                    self.record_step(Verdict::Queue(description), true);
                     self.frames.clear();
                     self.base = None;
                     return Ok(None);
                 } else {
-                    (Verdict::Queue(words), Some(Outcome::Dropped))
+                    (Verdict::Queue(description), Some(Outcome::Dropped))
                 }
             }
         };
@@ -563,7 +570,7 @@ impl<'s> Branch<'s> {
 
     /// Records that the rule does not match. Its earlier actions remain in effect.
     fn record_mismatch(&mut self) {
-        match self.flow.current_actions.is_empty() {
+        match self.path_state.current_actions.is_empty() {
             true => self.rule = None,
             false => self.record_step(Verdict::Continue, false),
         }
@@ -602,11 +609,11 @@ impl<'s> Branch<'s> {
             family,
             table: table.to_owned(),
             chain: chain.to_owned(),
-            hook: self.flow.hook,
+            hook: self.path_state.hook,
             priority,
             rule,
             is_whole,
-            actions: std::mem::take(&mut self.flow.current_actions),
+            actions: std::mem::take(&mut self.path_state.current_actions),
             verdict,
         });
     }
@@ -615,10 +622,10 @@ impl<'s> Branch<'s> {
     fn end(mut self, outcome: Outcome) -> End {
         let mut steps: Vec<Step> = self.steps.backwards().cloned().collect();
         steps.reverse();
-        let (assumptions, chances) = self.flow.assumptions();
-        let packet = self.flow.arrived();
+        let (assumptions, chances) = self.path_state.assumptions();
+        let packet = self.path_state.final_packet();
         End {
-            probability: self.flow.probability,
+            probability: self.path_state.probability,
             assumptions,
             chances,
             steps,
@@ -626,7 +633,7 @@ impl<'s> Branch<'s> {
             outcome,
             packet,
             notes: self
-                .flow
+                .path_state
                 .notes
                 .iter()
                 .map(|note| note.to_string())

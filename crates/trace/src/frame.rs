@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bstr::BStr;
 
 use super::field::Field;
-use super::flow::Flow;
-use super::rules::{ChainOf, LegacyTable, LongChain, LongEntries, TableOfRules};
+use super::path_state::PathState;
+use super::rules::{ChainOf, IndexedChain, IndexedEntries, LegacyTable, TableOfRules};
 use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::SnapshotChain;
@@ -28,13 +28,13 @@ enum FrameChain<'s> {
         table: Arc<TableOfRules<'s>>,
         chain: SnapshotChain<'s>,
         name: &'s BStr,
-        long: Option<Arc<LongChain<'s>>>,
+        long: Option<Arc<IndexedChain<'s>>>,
     },
     Legacy {
         table: Arc<LegacyTable<'s>>,
         chain: legacy::ChainRef<'s>,
         rules: legacy::Rules<'s>,
-        long: Option<Arc<LongEntries<'s>>>,
+        long: Option<Arc<IndexedEntries<'s>>>,
     },
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Rule<'s> {
     Legacy {
         rule: legacy::RuleRef<'s>,
         /// Number of evaluated parts: the header, then the matches.
-        asked: usize,
+        evaluated: usize,
     },
 }
 
@@ -82,27 +82,27 @@ impl<'s> Frame<'s> {
     }
 
     /// Returns the next rule that may match the packet.
-    pub(super) fn next_rule(&mut self, flow: &mut Flow) -> Option<Rule<'s>> {
+    pub(super) fn next_rule(&mut self, path_state: &mut PathState) -> Option<Rule<'s>> {
         match &mut self.chain {
             FrameChain::Nft { chain, long, .. } => {
-                let place = match long {
-                    Some(long) => flow.next_of(long, self.taken)?,
+                let index = match long {
+                    Some(long) => path_state.next_of(long, self.taken)?,
                     None => self.taken,
                 };
-                let rule = chain.rule(place)?;
-                self.taken = place + 1;
+                let rule = chain.rule(index)?;
+                self.taken = index + 1;
                 Some(Rule::Nft {
                     handle: rule.handle(),
                     rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
                 })
             }
             FrameChain::Legacy { rules, long, .. } => {
-                let (place, rule) = match long {
-                    Some(long) => long.next(flow.number(Field::Destination), self.taken)?,
+                let (index, rule) = match long {
+                    Some(long) => long.next(path_state.number(Field::Destination), self.taken)?,
                     None => (self.taken, rules.next()?),
                 };
-                self.taken = place + 1;
-                Some(Rule::Legacy { rule, asked: 0 })
+                self.taken = index + 1;
+                Some(Rule::Legacy { rule, evaluated: 0 })
             }
         }
     }
@@ -140,9 +140,9 @@ impl<'s> Frame<'s> {
     }
 }
 
-impl Flow {
+impl PathState {
     /// Position of the first rule in a long chain, from `from` on, that may match the packet.
-    fn next_of(&mut self, chain: &LongChain<'_>, from: usize) -> Option<usize> {
+    fn next_of(&mut self, chain: &IndexedChain<'_>, from: usize) -> Option<usize> {
         let part = self.header(PayloadBase::NETWORK, chain.offset, chain.length);
         let Ok(Some(value)) = part else {
             return Some(from); // evaluate every rule

@@ -2,7 +2,7 @@
 
 use super::domain::ones;
 use super::field::{Field, PacketOption};
-use super::flow::{Flow, Undetermined};
+use super::path_state::{PathState, Undetermined};
 use super::value::{Test, Value};
 use chainwright::nft::expr::{ExthdrOp, PayloadBase};
 use chainwright::xt::Family;
@@ -54,7 +54,7 @@ pub(super) fn has_ports(protocol: u8) -> bool {
     Test::Among(&WITH_PORTS).holds(protocol.into())
 }
 
-impl Flow {
+impl PathState {
     /// Length of the network header without options and extension headers.
     pub(super) const fn network_header(&self) -> u32 {
         match self.family {
@@ -214,7 +214,7 @@ impl Flow {
             if matches!(place, Source::Version4 | Source::Length6(_)) {
                 let byte = value.part((length - 1 - index) * 8, 8);
                 let now = self.header(base, at, 1)?;
-                if now.map(|now| self.settled(&now)) != Some(self.settled(&byte)) {
+                if now.map(|now| self.resolved(&now)) != Some(self.resolved(&byte)) {
                     return Err(Undetermined::unknown(
                         "it writes the version or length of a network header",
                     ));

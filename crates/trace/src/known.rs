@@ -4,15 +4,15 @@ use std::net::IpAddr;
 
 use super::ct::{ORIGINAL, REPLY};
 use super::field::{Field, name_value};
-use super::flow::Flow;
 use super::headers::has_ports;
 use super::packet::{Packet, Tuple};
+use super::path_state::PathState;
 use super::route::{address_number, is_of};
 use super::steps::{FinalPacket, FinalValue};
 use chainwright::nft::expr::{CtKey, MetaKey};
 
 /// Initializes the fields from a packet description.
-pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
+pub(super) fn enter(path_state: &mut PathState, packet: &Packet) {
     let family = packet.family;
     let addresses = [
         (Field::Source, packet.source),
@@ -20,7 +20,7 @@ pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
     ];
     for (field, address) in addresses {
         if let Some(address) = address.filter(|address| is_of(*address, family)) {
-            flow.set_number(field, address_number(address));
+            path_state.set_number(field, address_number(address));
         }
     }
     let numbers = [
@@ -51,30 +51,30 @@ pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
     ];
     for (field, number) in numbers {
         if let Some(number) = number {
-            flow.set_number(field, number);
+            path_state.set_number(field, number);
         }
     }
     match packet.fragment {
         // Unfragmented or first fragment: only the flags may be set.
         Some(false) => {
             const FLAGS: u128 = 0x6000;
-            let flags = flow.get(Field::Fragment).masked(FLAGS, 0);
-            flow.set(Field::Fragment, flags);
+            let flags = path_state.get(Field::Fragment).masked(FLAGS, 0);
+            path_state.set(Field::Fragment, flags);
         }
         Some(true) => {
             let offsets = (0..8).map(|flags| (flags << 13 | 1, flags << 13 | 0x1fff));
-            flow.limit(Field::Fragment, offsets.collect());
+            path_state.limit(Field::Fragment, offsets.collect());
         }
         None => {}
     }
     if let Some(address) = packet.source_hardware {
         for (at, byte) in (6..).zip(address) {
-            flow.set_number(Field::Link(at), byte.into());
+            path_state.set_number(Field::Link(at), byte.into());
         }
     }
     let connection = &packet.connection;
     if let Some(state) = connection.state {
-        flow.set_number(Field::State, state.bit());
+        path_state.set_number(Field::State, state.bit());
     }
     let numbers = [
         (Field::CtDirection, connection.is_reply.map(u128::from)),
@@ -92,10 +92,10 @@ pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
     ];
     for (field, number) in numbers {
         if let Some(number) = number {
-            flow.set_number(field, number);
+            path_state.set_number(field, number);
         }
     }
-    tuple(flow, ORIGINAL, &connection.original);
+    tuple(path_state, ORIGINAL, &connection.original);
     // Reply fields correspond to the packet's fields in inverse order: the destination comes first.
     let reply = &connection.reply;
     let turned = Tuple {
@@ -104,11 +104,11 @@ pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
         source_port: reply.destination_port,
         destination_port: reply.source_port,
     };
-    tuple(flow, REPLY, &turned);
+    tuple(path_state, REPLY, &turned);
 }
 
-fn tuple(flow: &mut Flow, fields: [Field; 4], tuple: &Tuple) {
-    let family = flow.family;
+fn tuple(path_state: &mut PathState, fields: [Field; 4], tuple: &Tuple) {
+    let family = path_state.family;
     let address = |address: Option<IpAddr>| {
         let address = address.filter(|address| is_of(*address, family));
         address.map(address_number)
@@ -121,20 +121,20 @@ fn tuple(flow: &mut Flow, fields: [Field; 4], tuple: &Tuple) {
     ];
     for (field, number) in fields.into_iter().zip(numbers) {
         if let Some(number) = number {
-            flow.set_number(field, number);
+            path_state.set_number(field, number);
         }
     }
 }
 
-impl Flow {
+impl PathState {
     /// Describes the packet at the end of the branch.
-    pub(super) fn arrived(&mut self) -> FinalPacket {
+    pub(super) fn final_packet(&mut self) -> FinalPacket {
         let mut part = |field| {
             let value = self.get(field);
-            let words = self.words(field, &value);
+            let description = self.description(field, &value);
             match self.known(&value) {
-                Some(_) => FinalValue::Known(words),
-                None => FinalValue::Open(words),
+                Some(_) => FinalValue::Known(description),
+                None => FinalValue::Open(description),
             }
         };
         let (source, destination) = (part(Field::Source), part(Field::Destination));

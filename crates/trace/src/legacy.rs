@@ -3,7 +3,7 @@
 use bstr::ByteSlice;
 
 use super::field::Field;
-use super::flow::{Effect, Flow, Undetermined};
+use super::path_state::{Effect, PathState, Undetermined};
 use super::value::{Test, Value};
 use super::xt as extensions;
 use chainwright::legacy::{
@@ -26,7 +26,10 @@ fn malformed(_: Malformed) -> Undetermined {
 ///
 /// # Errors
 /// The branch splits.
-pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Undetermined> {
+pub(super) fn header(
+    path_state: &mut PathState,
+    header: &Header<'_>,
+) -> Result<bool, Undetermined> {
     let (protocol, inversions) = match header {
         Header::Ipv4(ip) => (ip.protocol(), ip.inversions()),
         Header::Ipv6(ip) => (ip.protocol(), ip.inversions()),
@@ -53,7 +56,7 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Undet
             continue;
         }
         // Value bits outside of the mask never match.
-        let is = value & !mask == 0 && flow.is(field, Test::Masked { mask, value })?;
+        let is = value & !mask == 0 && path_state.is(field, Test::Masked { mask, value })?;
         if is == inverted {
             return Ok(false);
         }
@@ -61,32 +64,32 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Undet
     let interfaces = [
         (
             Field::InName,
-            flow.has_in(),
+            path_state.has_in(),
             header.in_interface(),
             Inversions::IN_INTERFACE,
         ),
         (
             Field::OutName,
-            flow.has_out(),
+            path_state.has_out(),
             header.out_interface(),
             Inversions::OUT_INTERFACE,
         ),
     ];
-    for (field, is_there, wanted, inverted) in interfaces {
-        let is = interface(flow, field, is_there, &wanted)?;
+    for (field, has_interface, wanted, inverted) in interfaces {
+        let is = interface(path_state, field, has_interface, &wanted)?;
         if is == inversions.contains(inverted) {
             return Ok(false);
         }
     }
     if protocol != 0 {
-        let is = flow.is(Field::Protocol, Test::Is(protocol.into()))?;
+        let is = path_state.is(Field::Protocol, Test::Is(protocol.into()))?;
         if is == inversions.contains(Inversions::PROTOCOL) {
             return Ok(false);
         }
     }
     if let Header::Ipv4(ip) = header
         && ip.flags().contains(Ipv4Flags::FRAGMENT)
-        && flow.is_later_fragment()? == inversions.contains(Inversions::FRAGMENT)
+        && path_state.is_later_fragment()? == inversions.contains(Inversions::FRAGMENT)
     {
         return Ok(false);
     }
@@ -94,9 +97,9 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Undet
 }
 
 fn interface(
-    flow: &mut Flow,
+    path_state: &mut PathState,
     field: Field,
-    is_there: bool,
+    has_interface: bool,
     wanted: &InterfaceMatch<'_>,
 ) -> Result<bool, Undetermined> {
     if wanted.is_any() {
@@ -104,11 +107,11 @@ fn interface(
     }
     let mask = u128::from_be_bytes(*wanted.raw_mask);
     let value = u128::from_be_bytes(*wanted.raw_name) & mask;
-    let name = match is_there {
-        true => flow.get(field),
+    let name = match has_interface {
+        true => path_state.get(field),
         false => Value::known(0, 128),
     };
-    flow.ask(&name, Test::Masked { mask, value })
+    path_state.test_value(&name, Test::Masked { mask, value })
 }
 
 /// Whether a match of the entry applies; `None` if there are no more matches.
@@ -116,7 +119,7 @@ fn interface(
 /// # Errors
 /// The branch splits, or the entry is malformed.
 pub(super) fn part(
-    flow: &mut Flow,
+    path_state: &mut PathState,
     rule: &RuleRef<'_>,
     number: usize,
 ) -> Result<Option<bool>, Undetermined> {
@@ -125,14 +128,17 @@ pub(super) fn part(
     };
     let found = found.map_err(malformed)?;
     let (name, revision) = (found.name(), found.revision());
-    extensions::read_match(flow, name.as_bytes(), revision, found.data()).map(Some)
+    extensions::read_match(path_state, name.as_bytes(), revision, found.data()).map(Some)
 }
 
 /// Evaluates the target of the entry.
 ///
 /// # Errors
 /// The branch splits, or the target cannot be evaluated.
-pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'s>, Undetermined> {
+pub(super) fn target<'s>(
+    path_state: &mut PathState,
+    rule: &RuleRef<'s>,
+) -> Result<Target<'s>, Undetermined> {
     Ok(Target::Effect(match rule.target().map_err(malformed)? {
         LegacyTarget::Accept => Effect::Accept,
         LegacyTarget::Drop => Effect::Drop,
@@ -147,7 +153,7 @@ pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'
         LegacyTarget::Goto(chain) => return Ok(Target::Chain(chain, true)),
         LegacyTarget::Extension(found) => {
             let (name, revision) = (found.name(), found.revision());
-            extensions::read_target(flow, name.as_bytes(), revision, found.data())?
+            extensions::read_target(path_state, name.as_bytes(), revision, found.data())?
         }
         _ => return Err(Undetermined::unknown("its verdict is not supported")),
     }))

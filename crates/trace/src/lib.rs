@@ -5,11 +5,11 @@
 //! | packet and machine descriptions | `packet.rs`; as fields `known.rs` |
 //! | fields that rules can read | `field.rs` |
 //! | partially known numbers | `value.rs`, `unknown.rs`, `domain.rs` |
-//! | packet state in a branch; queries and splits | `flow.rs` |
+//! | packet state in a branch; queries and splits | `path_state.rs` |
 //! | header bytes as fields; metadata | `headers.rs`, `meta.rs` |
 //! | connections; routes and addresses; NAT | `ct.rs`, `route.rs`, `nat.rs` |
 //! | chains of each hook | `rules.rs` |
-//! | engine: hooks, chains, branches | `engine.rs`, `frame.rs`, `trail.rs` |
+//! | engine: hooks, chains, branches | `engine.rs`, `frame.rs`, `persistent_list.rs` |
 //! | nf_tables expressions, registers and sets | `nft/`, `registers.rs`, `sets.rs` |
 //! | entries of legacy tables | `legacy.rs` |
 //! | x_tables matches and targets | `xt/` |
@@ -24,7 +24,6 @@ mod ct;
 mod domain;
 mod engine;
 mod field;
-mod flow;
 mod frame;
 pub mod graph;
 mod headers;
@@ -35,6 +34,8 @@ mod nat;
 mod nft;
 mod owner;
 mod packet;
+mod path_state;
+mod persistent_list;
 mod ranges;
 mod registers;
 mod reject;
@@ -42,7 +43,6 @@ mod route;
 mod rules;
 mod sets;
 mod steps;
-mod trail;
 mod unknown;
 mod value;
 mod xt;

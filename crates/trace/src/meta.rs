@@ -2,14 +2,14 @@
 
 use super::domain::ones;
 use super::field::Field;
-use super::flow::{Flow, Undetermined};
 use super::packet::{Direction, Hook, State};
+use super::path_state::{PathState, Undetermined};
 use super::value::{Test, Value};
 use chainwright::nft::Family as NftFamily;
 use chainwright::nft::expr::{MetaKey, SocketKey};
 use chainwright::xt::Family;
 
-impl Flow {
+impl PathState {
     /// Evaluates a `meta` key; `None` if the rule does not match.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Flow {
                 return Ok(None);
             }
             MetaKey::PKTTYPE => self.packet_type(),
-            MetaKey::PRANDOM => self.fresh("a random number", 32, vec![(0, ones(32))], true),
+            MetaKey::PRANDOM => self.new_unknown("a random number", 32, vec![(0, ones(32))], true),
             MetaKey::SECPATH => self.limited(Field::Meta(key), 1),
             MetaKey::NFTRACE => {
                 if self.peek(Field::Meta(key)).is_none() {
@@ -70,13 +70,13 @@ impl Flow {
     /// # Errors
     /// The branch splits.
     pub(super) fn has_sender(&mut self) -> Result<bool, Undetermined> {
-        let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
+        let from_here = matches!(self.context.direction, Direction::Out | Direction::Local);
         match (from_here, self.hook) {
             (true, Hook::Output | Hook::Postrouting) => {
-                let known = |flow: &Self| {
+                let known = |path_state: &Self| {
                     [MetaKey::SKUID, MetaKey::SKGID]
                         .iter()
-                        .any(|key| flow.peek(Field::Meta(*key)).is_some())
+                        .any(|key| path_state.peek(Field::Meta(*key)).is_some())
                 };
                 if known(self) && self.peek(Field::HasSender).is_none() {
                     self.set_number(Field::HasSender, 1);
@@ -106,7 +106,7 @@ impl Flow {
         const TYPE: Field = Field::Meta(MetaKey::PKTTYPE);
         const OTHER_HOST: u128 = 3;
         if self.peek(TYPE).is_none() {
-            let sent = matches!(self.place.direction, Direction::Out | Direction::Local);
+            let sent = matches!(self.context.direction, Direction::Out | Direction::Local);
             let to_host = match self.number(Field::Destination) {
                 Some(number) => {
                     let address = super::route::address(self.family, number);
@@ -115,7 +115,7 @@ impl Flow {
                 None => false,
             };
             // A forwarded packet was addressed to this machine on its link.
-            if sent || self.place.direction == Direction::Forwarded && to_host {
+            if sent || self.context.direction == Direction::Forwarded && to_host {
                 self.set_number(TYPE, 0);
             } else {
                 self.limit(TYPE, vec![(0, OTHER_HOST)]);

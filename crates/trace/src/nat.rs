@@ -3,8 +3,8 @@
 use super::ct::{ENDS, REPLY};
 use super::domain::ones;
 use super::field::Field;
-use super::flow::{Effect, Flow, Undetermined};
 use super::packet::Hook;
+use super::path_state::{Effect, PathState, Undetermined};
 use super::steps::Action;
 use super::value::Value;
 
@@ -42,18 +42,18 @@ impl Translation {
     }
 }
 
-impl Flow {
+impl PathState {
     /// Applies a translation. The packet then leaves the base chain.
     ///
     /// # Errors
     /// The branch splits, or the result is unknown.
     pub(super) fn translate(&mut self, translation: &Translation) -> Result<Effect, Undetermined> {
         let destination = translation.destination;
-        let settled = match destination {
+        let decided = match destination {
             true => self.tracking.destination_settled,
             false => self.tracking.source_settled,
         };
-        if settled {
+        if decided {
             return Ok(Effect::Accept);
         }
         let (address, port) = ends(destination);
@@ -68,7 +68,7 @@ impl Flow {
                 }
                 (Some(first), Some(last)) if first < last => {
                     let range = vec![(first, last)];
-                    self.fresh("the address chosen from the range", bits, range, true)
+                    self.new_unknown("the address chosen from the range", bits, range, true)
                 }
                 (Some(first), _) => Value::known(first, bits),
                 (None, _) => first.clone(),
@@ -89,7 +89,9 @@ impl Flow {
                                 Value::known(first + distance, 16)
                             }
                             (None, _, Some(kept)) if !translation.random => Value::known(kept, 16),
-                            _ => self.fresh("the port chosen from the range", 16, range, false),
+                            _ => {
+                                self.new_unknown("the port chosen from the range", 16, range, false)
+                            }
                         }
                     }
                     (Some(first), _) => Value::known(first, 16),
@@ -98,18 +100,20 @@ impl Flow {
                 Some(chosen)
             }
             None if has_ports && translation.random => {
-                Some(self.fresh("a port chosen at random", 16, vec![(1, 65535)], false))
+                Some(self.new_unknown("a port chosen at random", 16, vec![(1, 65535)], false))
             }
             _ => None,
         };
-        let words = |flow: &Self, field: Field, value: &Option<Value>| {
-            value.as_ref().map(|value| flow.words(field, value))
+        let description = |path_state: &Self, field: Field, value: &Option<Value>| {
+            value
+                .as_ref()
+                .map(|value| path_state.description(field, value))
         };
         let action = Action::Translate {
             destination,
             how: translation.how,
-            address: words(self, address, &new_address),
-            port: words(self, port, &new_port),
+            address: description(self, address, &new_address),
+            port: description(self, port, &new_port),
         };
         self.record_action(action);
         let changed = [(address, new_address), (port, new_port)];
@@ -185,7 +189,7 @@ impl Flow {
 
     fn record_translation(&mut self, destination: bool, different: bool) {
         let tracking = &mut self.tracking;
-        let (settled, translated) = match destination {
+        let (decided, translated) = match destination {
             true => (
                 &mut tracking.destination_settled,
                 &mut tracking.destination_translated,
@@ -195,7 +199,7 @@ impl Flow {
                 &mut tracking.source_translated,
             ),
         };
-        *settled = true;
+        *decided = true;
         *translated |= different;
     }
 

@@ -274,7 +274,7 @@ mod tests {
     proptest! {
         /// Repeated intersections with few or many ranges leave the numbers in all of them.
         #[test]
-        fn what_is_in_all(
+        fn intersections_contain_common_numbers(
             first in prop::collection::vec(any::<(u16, u16)>(), 0..400),
             others in prop::collection::vec(
                 (any::<bool>(), prop::collection::vec(any::<(u16, u16)>(), 0..40)),
@@ -315,7 +315,7 @@ mod tests {
 
     /// The tree stays balanced when ranges are removed one by one.
     #[test]
-    fn many_stay_in_balance() {
+    fn many_ranges_stay_balanced() {
         let mut ranges = Ranges::of(&[(0, u128::from(u32::MAX))]);
         for at in 0..20_000_u128 {
             ranges = ranges.meet(&[(0, at * 8), (at * 8 + 2, u128::from(u32::MAX))]);

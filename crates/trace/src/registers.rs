@@ -1,6 +1,6 @@
 //! Registers of nf_tables, with partially known contents.
 
-use super::flow::Flow;
+use super::path_state::PathState;
 use super::value::{Bit, Value};
 use chainwright::nft::expr::Register;
 use chainwright_sys::nf_tables::{NFT_REG_4, NFT_REG32_00, NFT_REG32_15};
@@ -67,18 +67,18 @@ impl Registers {
     /// Returns the bytes from a register on if they are known by now.
     pub(super) fn known(
         &self,
-        flow: &Flow,
+        path_state: &PathState,
         register: Register,
         length: usize,
     ) -> Option<KnownBytes> {
         let words = Self::words(register, length)?;
         let mut bytes = [0; 64];
-        for (word, room) in self.0[words].iter().zip(bytes.chunks_exact_mut(4)) {
+        for (word, chunk) in self.0[words].iter().zip(bytes.chunks_exact_mut(4)) {
             match word {
-                Word::Known(known) => room.copy_from_slice(known),
+                Word::Known(known) => chunk.copy_from_slice(known),
                 Word::Undetermined(bits) => {
-                    for (byte, bits) in room.iter_mut().zip(bits.chunks_exact(8)) {
-                        *byte = flow.known(&Value::of_bits(bits))? as u8;
+                    for (byte, bits) in chunk.iter_mut().zip(bits.chunks_exact(8)) {
+                        *byte = path_state.known(&Value::of_bits(bits))? as u8;
                     }
                 }
             }

@@ -57,7 +57,7 @@ impl RejectReply {
     }
 
     /// Formats the reply in nft's language.
-    pub(super) fn words(self, family: Family) -> String {
+    pub(super) fn description(self, family: Family) -> String {
         let Self::Icmp(code) = self else {
             return "tcp reset".to_owned();
         };
@@ -78,8 +78,8 @@ mod tests {
 
     /// All kinds of rules have the same words for the same reply.
     #[test]
-    fn words() {
-        for (family, both, xtables, words) in [
+    fn description() {
+        for (family, both, xtables, description) in [
             (
                 Family::Ipv4,
                 Some(RejectIcmpxCode::NO_ROUTE),
@@ -143,12 +143,19 @@ mod tests {
             (Family::Ipv6, None, Reject::TcpReset, "tcp reset"),
         ] {
             let answer = RejectReply::of(xtables);
-            assert_eq!(answer.words(family), words);
+            assert_eq!(answer.description(family), description);
             if let Some(both) = both {
-                assert_eq!(RejectReply::of_both(both, family), Some(answer), "{words}");
+                assert_eq!(
+                    RejectReply::of_both(both, family),
+                    Some(answer),
+                    "{description}"
+                );
             }
         }
-        assert_eq!(RejectReply::Icmp(200).words(Family::Ipv4), "icmp code 200");
+        assert_eq!(
+            RejectReply::Icmp(200).description(Family::Ipv4),
+            "icmp code 200"
+        );
         assert_eq!(RejectReply::of_both(RejectIcmpxCode(9), Family::Ipv4), None);
     }
 }

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::field::{Field, name_value};
-use super::flow::{Flow, Undetermined};
 use super::packet::{Direction, Hook};
+use super::path_state::{PathState, Undetermined};
 use super::value::Value;
 use chainwright::nft::expr::{FibFlags, FibResult, MetaKey, RtKey};
 use chainwright::xt::Family;
@@ -43,7 +43,7 @@ pub(super) const fn is_of(address: IpAddr, family: Family) -> bool {
     )
 }
 
-impl Flow {
+impl PathState {
     /// Type of the source or destination address relative to this machine (`RTN_*`).
     pub(super) fn address_kind(&mut self, field: Field) -> Value {
         let flags = match field {
@@ -62,12 +62,12 @@ impl Flow {
             Some(address) if address.is_multicast() => vec![(MULTICAST, MULTICAST)],
             Some(IpAddr::V4(Ipv4Addr::BROADCAST)) => vec![(BROADCAST, BROADCAST)],
             Some(address) if address.is_loopback() => vec![(LOCAL, LOCAL)],
-            _ if as_it_came => match self.place.direction {
+            _ if as_it_came => match self.context.direction {
                 Direction::In | Direction::Local => vec![(LOCAL, LOCAL)],
                 Direction::Forwarded | Direction::Out => vec![(UNICAST, UNICAST)],
             },
             _ if field == Field::Destination && self.tracking.redirected => vec![(LOCAL, LOCAL)],
-            Some(address) => match self.place.node.has_address(address) {
+            Some(address) => match self.context.node.has_address(address) {
                 Some(true) => vec![(LOCAL, LOCAL)],
                 Some(false) => vec![(0, LOCAL - 1), (LOCAL + 1, LAST_KIND)],
                 None => vec![(0, LAST_KIND)],
@@ -88,14 +88,14 @@ impl Flow {
         }
         if !self.tracking.diverted {
             return Ok(matches!(
-                self.place.direction,
+                self.context.direction,
                 Direction::In | Direction::Local
             ));
         }
         match self.number(Field::Destination) {
             Some(number) => {
                 let address = address(self.family, number);
-                match self.place.node.has_address(address) {
+                match self.context.node.has_address(address) {
                     Some(is) => Ok(is),
                     None => self.always(format!("{address} is an address of this machine")),
                 }
@@ -158,8 +158,8 @@ impl Flow {
             self.set_number(index, 1);
             self.set_number(Field::Meta(hardware), LOOPBACK);
         }
-        let place = self.place.clone();
-        if let Some(interface) = place.node.interface(name.into()) {
+        let context = self.context.clone();
+        if let Some(interface) = context.node.interface(name.into()) {
             if let Some(number) = interface.index {
                 self.set_number(index, number.into());
             }
@@ -180,12 +180,12 @@ impl Flow {
             false => Field::OutName,
         };
         let family = self.family;
-        let words = match self.number(field) {
+        let description = match self.number(field) {
             Some(number) => {
                 let bytes = number.to_be_bytes();
                 let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(16);
-                let place = self.place.clone();
-                let found = place.node.interface(bytes[..end].into());
+                let context = self.context.clone();
+                let found = context.node.interface(bytes[..end].into());
                 let address = found.and_then(|interface| {
                     let mut addresses = interface.addresses.iter();
                     addresses.find(|address| is_of(**address, family))
@@ -202,7 +202,7 @@ impl Flow {
             None => "an address of its output interface".to_owned(),
         };
         let last = super::domain::ones(bits);
-        self.fresh(words, bits, vec![(0, last)], false)
+        self.new_unknown(description, bits, vec![(0, last)], false)
     }
 
     /// Loopback address.
@@ -215,7 +215,7 @@ impl Flow {
 
     /// Whether rules see the input interface at this hook. In postrouting, they do since Linux 5.7.
     pub(super) fn has_in(&self) -> bool {
-        let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
+        let from_here = matches!(self.context.direction, Direction::Out | Direction::Local);
         match self.hook {
             Hook::Prerouting | Hook::Input | Hook::Forward => true,
             Hook::Output => false,
@@ -230,7 +230,7 @@ impl Flow {
 
     /// Whether rules can read a link layer header at this hook.
     pub(super) fn has_link_header(&self) -> bool {
-        let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
+        let from_here = matches!(self.context.direction, Direction::Out | Direction::Local);
         !from_here || self.has_in()
     }
 

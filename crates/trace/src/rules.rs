@@ -125,12 +125,12 @@ pub(super) enum ChainOf<'s> {
 pub(super) struct LegacyTable<'s> {
     pub(super) table: &'s legacy::Table,
     /// Indexes of long chains, by the offset of their first rule.
-    long: Mutex<HashMap<usize, Arc<LongEntries<'s>>>>,
+    long: Mutex<HashMap<usize, Arc<IndexedEntries<'s>>>>,
 }
 
 /// Index of a long chain's rules by destination address. Rules for other destinations are skipped.
 #[derive(Debug)]
-pub(super) struct LongEntries<'s> {
+pub(super) struct IndexedEntries<'s> {
     all: Vec<legacy::RuleRef<'s>>,
     by_destination: HashMap<u128, Vec<u32>>,
     /// Rules without a single destination address.
@@ -139,9 +139,9 @@ pub(super) struct LongEntries<'s> {
 
 impl<'s> LegacyTable<'s> {
     /// Returns the index of a long chain.
-    pub(super) fn long(&self, chain: &legacy::ChainRef<'s>) -> Option<Arc<LongEntries<'s>>> {
+    pub(super) fn long(&self, chain: &legacy::ChainRef<'s>) -> Option<Arc<IndexedEntries<'s>>> {
         let rules = chain.rules();
-        if rules.len() < LONG {
+        if rules.len() < MIN_INDEXED_RULES {
             return None;
         }
         let begin = rules.clone().next()?.offset();
@@ -149,13 +149,13 @@ impl<'s> LegacyTable<'s> {
         if let Some(known) = long.get(&begin) {
             return Some(known.clone());
         }
-        let read = Arc::new(LongEntries::read(rules));
+        let read = Arc::new(IndexedEntries::read(rules));
         long.insert(begin, read.clone());
         Some(read)
     }
 }
 
-impl<'s> LongEntries<'s> {
+impl<'s> IndexedEntries<'s> {
     fn read(rules: legacy::Rules<'s>) -> Self {
         let all: Vec<_> = rules.collect();
         let mut by_destination: HashMap<u128, Vec<u32>> = HashMap::new();
@@ -227,16 +227,16 @@ pub(super) struct TableOfRules<'s> {
     pub(super) family: &'static str,
     sets: Mutex<HashMap<&'s [u8], Arc<Set<'s>>>>,
     /// Indexes of long chains.
-    long: Mutex<HashMap<&'s [u8], Arc<LongChain<'s>>>>,
+    long: Mutex<HashMap<&'s [u8], Arc<IndexedChain<'s>>>>,
 }
 
 /// Minimum number of rules for an index.
-const LONG: usize = 32;
+const MIN_INDEXED_RULES: usize = 32;
 
 /// Index of a long chain's rules by the part of the network header that distinguishes most of them. Rules for other
 /// values are skipped.
 #[derive(Debug)]
-pub(super) struct LongChain<'s> {
+pub(super) struct IndexedChain<'s> {
     /// Offset and length of that part.
     pub(super) offset: u32,
     pub(super) length: u32,
@@ -245,7 +245,7 @@ pub(super) struct LongChain<'s> {
     others: Vec<u32>,
 }
 
-impl<'s> LongChain<'s> {
+impl<'s> IndexedChain<'s> {
     fn read(chain: &SnapshotChain<'s>) -> Option<Self> {
         let compared: Vec<_> = chain.rules().map(|rule| comparisons(&rule)).collect();
         let mut values: HashMap<(u32, u32), HashSet<&[u8]>> = HashMap::new();
@@ -342,15 +342,15 @@ impl<'s> TableOfRules<'s> {
         &self,
         name: &'s BStr,
         chain: &SnapshotChain<'s>,
-    ) -> Option<Arc<LongChain<'s>>> {
-        if chain.rules().len() < LONG {
+    ) -> Option<Arc<IndexedChain<'s>>> {
+        if chain.rules().len() < MIN_INDEXED_RULES {
             return None;
         }
         let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = long.get(name.as_bytes()) {
             return Some(known.clone());
         }
-        let read = Arc::new(LongChain::read(chain)?);
+        let read = Arc::new(IndexedChain::read(chain)?);
         long.insert(name.as_bytes(), read.clone());
         Some(read)
     }
@@ -375,19 +375,19 @@ impl<'s> Rules<'s> {
     #[must_use]
     pub fn with_nft(mut self, snapshot: &'s Snapshot) -> Self {
         for table in snapshot.tables() {
-            let said = table.table();
-            let (families, family): (&[Family], _) = match said.family() {
+            let definition = table.table();
+            let (families, family): (&[Family], _) = match definition.family() {
                 NftFamily::IP => (&[Family::Ipv4], "ip"),
                 NftFamily::IP6 => (&[Family::Ipv6], "ip6"),
                 NftFamily::INET => (&Family::ALL, "inet"),
                 other => {
                     let family = other.name().unwrap_or("unknown");
-                    let name = said.name();
+                    let name = definition.name();
                     self.not_traced.push(format!("table {family} {name}"));
                     continue;
                 }
             };
-            if said
+            if definition
                 .flags()
                 .is_some_and(|flags| flags.contains(TableFlags::DORMANT))
             {
@@ -396,21 +396,21 @@ impl<'s> Rules<'s> {
             let of_rules = Arc::new(TableOfRules {
                 number: self.tables.len(),
                 table,
-                name: said.name(),
+                name: definition.name(),
                 family,
                 sets: Mutex::default(),
                 long: Mutex::default(),
             });
             self.tables.push(of_rules.clone());
             for chain in table.chains() {
-                let said = chain.chain();
-                let Some(hook) = said.hook() else {
+                let definition = chain.chain();
+                let Some(hook) = definition.hook() else {
                     continue;
                 };
                 let number = hook.number.unwrap_or(u32::MAX) as usize;
                 let priority = hook.priority.unwrap_or_default();
                 if number >= Hook::ALL.len() {
-                    let (table, name) = (of_rules.name, said.name());
+                    let (table, name) = (of_rules.name, definition.name());
                     self.not_traced
                         .push(format!("chain {family} {table} {name} of a device"));
                     continue;
@@ -420,11 +420,11 @@ impl<'s> Rules<'s> {
                     chain: ChainOf::Nft {
                         table: of_rules.clone(),
                         chain,
-                        name: said.name(),
-                        drops: said.policy() == Some(Policy::DROP),
+                        name: definition.name(),
+                        drops: definition.policy() == Some(Policy::DROP),
                     },
                 });
-                let translates = said.chain_type() == Some(BStr::new("nat"));
+                let translates = definition.chain_type() == Some(BStr::new("nat"));
                 for family in families {
                     self.families[place(*family)].add(number, base.clone(), translates);
                 }

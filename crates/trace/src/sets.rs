@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bstr::{BStr, BString};
 use hashbrown::HashMap;
 
-use super::flow::{Flow, Undetermined};
+use super::path_state::{PathState, Undetermined};
 use super::registers::{Order, Registers, bits_of, ordered};
 use super::rules::TableOfRules;
 use super::value::{Bit, Test, Value};
@@ -13,7 +13,7 @@ use chainwright::nft::expr::{Data, Register};
 use chainwright::nft::{DataType, ElementRef, SetFlags, SnapshotTable};
 
 /// Maximum number of groups for a lookup with an unknown key.
-const MOST_WAYS: usize = 4096;
+const MAX_RESULTS: usize = 4096;
 
 /// Set prepared for lookups.
 #[derive(Debug)]
@@ -22,23 +22,23 @@ pub(super) struct Set<'s> {
     pub(super) key_length: usize,
     key_type: DataType,
     /// Whether rules or timeouts may change the elements.
-    is_filled: bool,
+    is_dynamic: bool,
     is_map: bool,
-    shape: Shape<'s>,
+    element_index: ElementIndex<'s>,
     catch_all: Option<ElementRef<'s>>,
     /// Groups for lookups with unknown keys, created on first use.
-    groups: OnceLock<Groups<'s>>,
+    groups: OnceLock<ResultGroups<'s>>,
 }
 
 /// Keys grouped by their result, as numbers, with one element of each group.
 #[derive(Debug)]
-struct Groups<'s> {
+struct ResultGroups<'s> {
     keys: Vec<Vec<(u128, u128)>>,
     elements: Vec<ElementRef<'s>>,
 }
 
 #[derive(Debug)]
-enum Shape<'s> {
+enum ElementIndex<'s> {
     /// Single keys.
     Keys(HashMap<&'s [u8], ElementRef<'s>>),
     /// Sorted ranges.
@@ -74,8 +74,8 @@ pub(super) struct SetChange {
 impl<'s> Set<'s> {
     /// Reads a set of a table.
     pub(super) fn read(table: &SnapshotTable<'s>, name: &[u8]) -> Option<Self> {
-        let held = table.set(name)?;
-        let set = held.set();
+        let snapshot_set = table.set(name)?;
+        let set = snapshot_set.set();
         let flags = set.flags().unwrap_or_default();
         let key_length = set.key_length().unwrap_or_default() as usize;
         let lengths: Vec<u32> = set
@@ -84,13 +84,13 @@ impl<'s> Set<'s> {
             .map(|fields| fields.lengths().collect())
             .unwrap_or_default();
         let mut catch_all = None;
-        let elements = held.elements().filter(|element| {
+        let elements = snapshot_set.elements().filter(|element| {
             if element.is_catch_all() {
                 catch_all = Some(*element);
             }
             !element.is_catch_all()
         });
-        let shape = if flags.contains(SetFlags::INTERVAL) && lengths.len() > 1 {
+        let element_index = if flags.contains(SetFlags::INTERVAL) && lengths.len() > 1 {
             let mut at = 0;
             let fields = lengths.iter().map(|length| {
                 let field = (at, *length as usize);
@@ -102,27 +102,27 @@ impl<'s> Set<'s> {
                 let from = element.key_bytes()?;
                 Some((from, element.key_end_bytes().unwrap_or(from), element))
             });
-            Shape::Fields(fields, ranges.collect())
+            ElementIndex::Fields(fields, ranges.collect())
         } else if flags.contains(SetFlags::INTERVAL) {
-            Shape::Ranges(ranges(elements))
+            ElementIndex::Ranges(ranges(elements))
         } else {
             let keys = elements.filter_map(|element| Some((element.key_bytes()?, element)));
-            Shape::Keys(keys.collect())
+            ElementIndex::Keys(keys.collect())
         };
         Some(Self {
             name: set.name(),
             key_length,
             key_type: set.key_type().unwrap_or_default(),
-            is_filled: flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT),
+            is_dynamic: flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT),
             is_map: flags.intersects(SetFlags::MAP | SetFlags::OBJECT),
-            shape,
+            element_index,
             catch_all,
             groups: OnceLock::new(),
         })
     }
 
     /// Formats a key, as far as it is known.
-    pub(super) fn key_words(&self, flow: &Flow, bits: &[Bit]) -> String {
+    pub(super) fn describe_key(&self, path_state: &PathState, bits: &[Bit]) -> String {
         let mut types = vec![self.key_type.0];
         while let [first, ..] = types[..]
             && first > 0x3f
@@ -131,7 +131,7 @@ impl<'s> Set<'s> {
             types[0] = first >> 6;
         }
         let mut rest = bits;
-        let mut words = Vec::new();
+        let mut text = Vec::new();
         let last = types.len() - 1;
         for (index, data_type) in types.iter().enumerate() {
             let data_type = DataType(*data_type);
@@ -143,22 +143,22 @@ impl<'s> Set<'s> {
             };
             let (field, behind) = rest.split_at((length * 8).min(rest.len()));
             rest = behind;
-            words.push(field_words(flow, data_type, field));
+            text.push(describe_field(path_state, data_type, field));
         }
-        words.join(" . ")
+        text.join(" . ")
     }
 
     /// Returns the element for a known key.
     fn find(&self, key: &[u8]) -> Option<ElementRef<'s>> {
-        let found = match &self.shape {
-            Shape::Keys(keys) => keys.get(key).copied(),
-            Shape::Ranges(ranges) => {
+        let found = match &self.element_index {
+            ElementIndex::Keys(keys) => keys.get(key).copied(),
+            ElementIndex::Ranges(ranges) => {
                 let behind = ranges.partition_point(|(from, ..)| &from[..] <= key);
                 let last = ranges[..behind].last();
                 last.filter(|(_, to, _)| key <= &to[..])
                     .map(|(.., element)| *element)
             }
-            Shape::Fields(fields, elements) => {
+            ElementIndex::Fields(fields, elements) => {
                 let within = |(from, to, _): &&(&[u8], &[u8], ElementRef<'_>)| {
                     fields.iter().all(|(at, length)| {
                         let part = *at..at + length;
@@ -176,59 +176,65 @@ impl<'s> Set<'s> {
     }
 
     /// Returns the element for an unknown key.
-    fn ask(&self, flow: &mut Flow, bits: &[Bit]) -> Result<Option<ElementRef<'s>>, Undetermined> {
-        if bits.len() <= 128 && !matches!(self.shape, Shape::Fields(..)) {
-            let Groups { keys, elements } = self.groups.get_or_init(|| self.grouped());
-            if keys.len() > MOST_WAYS {
+    fn test_value(
+        &self,
+        path_state: &mut PathState,
+        bits: &[Bit],
+    ) -> Result<Option<ElementRef<'s>>, Undetermined> {
+        if bits.len() <= 128 && !matches!(self.element_index, ElementIndex::Fields(..)) {
+            let ResultGroups { keys, elements } =
+                self.groups.get_or_init(|| self.group_by_result());
+            if keys.len() > MAX_RESULTS {
                 return Err(self.too_many());
             }
-            let found = flow.ask_which(&Value::of_bits(bits), keys)?;
+            let found = path_state.select_group(&Value::of_bits(bits), keys)?;
             let found = found.and_then(|index| elements.get(index).copied());
             return Ok(found.or(self.catch_all));
         }
-        let ask_one = |flow: &mut Flow, from: &[u8], to: &[u8], fields: &[(usize, usize)]| {
-            for (at, length) in fields {
-                let part = *at..at + length;
-                let (Some(bits), Some(from), Some(to)) = (
-                    bits.get(at * 8..(at + length) * 8),
-                    from.get(part.clone()),
-                    to.get(part),
-                ) else {
-                    return Ok(false);
-                };
-                let is = match from == to {
-                    true => flow.ask_each(bits.iter().copied().zip(bools(from)))?,
-                    false => {
-                        let value = Value::of_bits(bits);
-                        flow.ask(&value, Test::Within(number(from), number(to)))?
+        let ask_one =
+            |path_state: &mut PathState, from: &[u8], to: &[u8], fields: &[(usize, usize)]| {
+                for (at, length) in fields {
+                    let part = *at..at + length;
+                    let (Some(bits), Some(from), Some(to)) = (
+                        bits.get(at * 8..(at + length) * 8),
+                        from.get(part.clone()),
+                        to.get(part),
+                    ) else {
+                        return Ok(false);
+                    };
+                    let is = match from == to {
+                        true => path_state.test_each(bits.iter().copied().zip(bools(from)))?,
+                        false => {
+                            let value = Value::of_bits(bits);
+                            path_state.test_value(&value, Test::Within(number(from), number(to)))?
+                        }
+                    };
+                    if !is {
+                        return Ok(false);
                     }
-                };
-                if !is {
-                    return Ok(false);
                 }
-            }
-            Ok::<_, Undetermined>(true)
-        };
-        match &self.shape {
-            Shape::Keys(keys) => {
+                Ok::<_, Undetermined>(true)
+            };
+        match &self.element_index {
+            ElementIndex::Keys(keys) => {
                 let whole = [(0, self.key_length)];
                 // Deterministic order.
                 let mut keys: Vec<_> = keys.iter().collect();
                 keys.sort_unstable_by_key(|(key, _)| **key);
                 for (key, element) in keys {
-                    if ask_one(flow, key, key, &whole)? {
+                    if ask_one(path_state, key, key, &whole)? {
                         return Ok(Some(*element));
                     }
                 }
             }
-            Shape::Fields(fields, elements) => {
+            ElementIndex::Fields(fields, elements) => {
                 for (from, to, element) in elements {
-                    if ask_one(flow, from, to, fields)? {
+                    if ask_one(path_state, from, to, fields)? {
                         return Ok(Some(*element));
                     }
                 }
             }
-            Shape::Ranges(_) => {
+            ElementIndex::Ranges(_) => {
                 return Err(Undetermined::unknown(format!(
                     "the key is unknown, and the ranges of {} are too long to compare it with",
                     self.name
@@ -240,22 +246,22 @@ impl<'s> Set<'s> {
 
     fn too_many(&self) -> Undetermined {
         Undetermined::unknown(format!(
-            "the key is unknown, and {} has more than {MOST_WAYS} different results",
+            "the key is unknown, and {} has more than {MAX_RESULTS} different results",
             self.name
         ))
     }
 
-    fn grouped(&self) -> Groups<'s> {
-        let mut all: Vec<(u128, u128, ElementRef<'s>)> = match &self.shape {
-            Shape::Keys(keys) => keys
+    fn group_by_result(&self) -> ResultGroups<'s> {
+        let mut all: Vec<(u128, u128, ElementRef<'s>)> = match &self.element_index {
+            ElementIndex::Keys(keys) => keys
                 .iter()
                 .map(|(key, element)| (number(key), number(key), *element))
                 .collect(),
-            Shape::Ranges(ranges) => ranges
+            ElementIndex::Ranges(ranges) => ranges
                 .iter()
                 .map(|(from, to, element)| (number(from), number(to), *element))
                 .collect(),
-            Shape::Fields(..) => Vec::new(),
+            ElementIndex::Fields(..) => Vec::new(),
         };
         all.sort_unstable_by_key(|(from, ..)| *from);
         let (mut keys, mut elements) = (Vec::new(), Vec::new());
@@ -280,7 +286,7 @@ impl<'s> Set<'s> {
                 group.push((from, to));
             }
         }
-        Groups { keys, elements }
+        ResultGroups { keys, elements }
     }
 }
 
@@ -335,14 +341,14 @@ fn bools(bytes: &[u8]) -> impl Iterator<Item = bool> {
 }
 
 /// Formats a field of a key.
-fn field_words(flow: &Flow, data_type: DataType, bits: &[Bit]) -> String {
+fn describe_field(path_state: &PathState, data_type: DataType, bits: &[Bit]) -> String {
     use super::field::{Field, name_of, protocol_name};
     if bits.len() > 128 {
         return "a long key".to_owned();
     }
     let wide = Value::of_bits(bits);
-    let Some(number) = flow.known(&wide) else {
-        return flow.origin(&wide);
+    let Some(number) = path_state.known(&wide) else {
+        return path_state.origin(&wide);
     };
     let length = bits.len() as u32;
     let first = |wanted: u32| match length.checked_sub(wanted) {
@@ -360,13 +366,13 @@ fn field_words(flow: &Flow, data_type: DataType, bits: &[Bit]) -> String {
         DataType::IFNAME => name_of(first(128)),
         DataType::MARK => {
             let host = Value::of_bits(&ordered(bits.to_vec(), Order::Host));
-            format!("{:#x}", flow.known(&host).unwrap_or(number))
+            format!("{:#x}", path_state.known(&host).unwrap_or(number))
         }
         _ => format!("{number:#x}"),
     }
 }
 
-impl Flow {
+impl PathState {
     /// Looks up the key in a register.
     ///
     /// # Errors
@@ -381,7 +387,7 @@ impl Flow {
     ) -> Result<Option<Found<'s>>, Undetermined> {
         let missing = || Undetermined::unknown("it looks up a register that does not exist");
         if changes.is_empty()
-            && !(set.is_filled && self.place.sets_may_differ)
+            && !(set.is_dynamic && self.context.sets_may_differ)
             && let Some(key) = registers.known(self, register, set.key_length)
         {
             return Ok(set.find(&key).map(Found::Element));
@@ -401,13 +407,13 @@ impl Flow {
             }
         }
         let known = registers.known(self, register, set.key_length);
-        if set.is_filled && self.place.sets_may_differ {
-            let words = format!(
+        if set.is_dynamic && self.context.sets_may_differ {
+            let text = format!(
                 "{} is in {}, which rules fill",
-                set.key_words(self, &bits),
+                set.describe_key(self, &bits),
                 set.name
             );
-            if !self.always(words)? {
+            if !self.always(text)? {
                 return Ok(None);
             }
             return match known.and_then(|key| set.find(&key)) {
@@ -421,18 +427,18 @@ impl Flow {
         }
         match known {
             Some(key) => Ok(set.find(&key).map(Found::Element)),
-            None => Ok(set.ask(self, &bits)?.map(Found::Element)),
+            None => Ok(set.test_value(self, &bits)?.map(Found::Element)),
         }
     }
 
     /// Tests whether two keys are equal.
     fn same(&mut self, set: &Set<'_>, one: &[Bit], other: &[Bit]) -> Result<bool, Undetermined> {
-        let mut asked = Vec::new();
+        let mut bit_tests = Vec::new();
         for (one, other) in one.iter().zip(other) {
             match (*one, *other) {
                 (one, other) if one == other => {}
                 (Bit::Known(_), Bit::Known(_)) => return Ok(false),
-                (Bit::Known(set), open) | (open, Bit::Known(set)) => asked.push((open, set)),
+                (Bit::Known(set), open) | (open, Bit::Known(set)) => bit_tests.push((open, set)),
                 _ => {
                     return self.always(format!(
                         "an unknown key is one that this packet added to {}",
@@ -441,7 +447,7 @@ impl Flow {
                 }
             }
         }
-        self.ask_each(asked.into_iter())
+        self.test_each(bit_tests.into_iter())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::domain::{Constraint, Domain, ones};
 use super::field::Field;
-use super::flow::{Alternative, Assumption};
+use super::path_state::{Alternative, Assumption};
 use super::ranges::gaps;
 use super::value::{Bit, Value};
 
@@ -81,33 +81,33 @@ impl Unknowns {
         }
     }
 
-    fn held(&self, unknown: u32) -> &Unknown {
+    fn entry(&self, unknown: u32) -> &Unknown {
         // Indexes only come from `make`, and unknowns are never removed.
         &self.0[unknown as usize]
     }
 
     /// Returns the possible values.
     pub(super) fn domain(&self, unknown: u32) -> &Domain {
-        &self.held(unknown).domain
+        &self.entry(unknown).domain
     }
 
     /// Returns the origin of a bit if it belongs to an unknown.
     pub(super) fn what(&self, bit: Bit) -> Option<&Origin> {
         match bit {
-            Bit::Of { unknown, .. } => Some(&self.held(unknown).what),
+            Bit::Of { unknown, .. } => Some(&self.entry(unknown).what),
             Bit::Known(_) => None,
         }
     }
 
     /// Whether it is an interface name.
     pub(super) fn is_interface_name(&self, unknown: u32) -> bool {
-        let what = &self.held(unknown).what;
+        let what = &self.entry(unknown).what;
         matches!(what, Origin::Field(Field::InName | Field::OutName))
     }
 
     /// Describes an unknown and its possible values.
     pub(super) fn described(&self, unknown: u32) -> String {
-        Described(self.held(unknown)).to_string()
+        Described(self.entry(unknown)).to_string()
     }
 
     /// Applies a constraint; `false` if no value remains.
@@ -139,19 +139,23 @@ impl Unknowns {
     }
 
     /// Returns the possible alternatives among mutually exclusive constraints.
-    pub(super) fn ways(&self, unknown: u32, constraints: Vec<Constraint>) -> Vec<Alternative> {
-        let held = self.held(unknown);
-        let count = |domain: &Domain| held.uniform.then(|| domain.count()).flatten();
-        let all = count(&held.domain);
-        let ways = constraints.into_iter().filter_map(|constraint| {
-            let left = held.domain.with(&constraint)?;
+    pub(super) fn alternatives(
+        &self,
+        unknown: u32,
+        constraints: Vec<Constraint>,
+    ) -> Vec<Alternative> {
+        let entry = self.entry(unknown);
+        let count = |domain: &Domain| entry.uniform.then(|| domain.count()).flatten();
+        let all = count(&entry.domain);
+        let alternatives = constraints.into_iter().filter_map(|constraint| {
+            let left = entry.domain.with(&constraint)?;
             let probability = all.zip(count(&left)).map(|(all, left)| left / all);
             Some(Alternative {
-                narrow: Assumption::Unknown(unknown, constraint),
+                assumption: Assumption::Unknown(unknown, constraint),
                 probability,
             })
         });
-        ways.collect()
+        alternatives.collect()
     }
 
     /// Returns the bits of a value that belong to an unknown, if they are consecutive bits of one unknown and all
@@ -234,7 +238,7 @@ impl Run {
         let last = ones(self.length);
         let mut found = Vec::with_capacity(ranges.len());
         for (low, high) in ranges {
-            let Some(room) = high.checked_sub(self.base) else {
+            let Some(distance) = high.checked_sub(self.base) else {
                 continue;
             };
             let above = low.saturating_sub(self.base);
@@ -242,7 +246,7 @@ impl Run {
             // Rounds up without overflow.
             let rest = u128::from(above & step != 0);
             let from = shifted_down(above, self.shift).saturating_add(rest);
-            let to = shifted_down(room, self.shift).min(last);
+            let to = shifted_down(distance, self.shift).min(last);
             if from <= to {
                 let place = |part: u128| part << self.low;
                 found.push((
@@ -272,7 +276,7 @@ impl fmt::Display for Described<'_> {
         };
         match what {
             Origin::Field(field) => write!(f, "{field}")?,
-            Origin::Made(words) => f.write_str(words)?,
+            Origin::Made(description) => f.write_str(description)?,
         }
         let is = domain.ranges();
         let Some((first, last)) = is.ends() else {
@@ -280,18 +284,24 @@ impl fmt::Display for Described<'_> {
         };
         // Print the ranges or their gaps, whichever are fewer.
         let is_not = is.len() - 1 + usize::from(first > 0) + usize::from(last < ones(bits));
-        const SHOWN: usize = 4;
-        let (verb, number, told): (_, _, Vec<_>) = match is_not < is.len() {
+        const MAX_PRINTED_RANGES: usize = 4;
+        let (verb, number, printed): (_, _, Vec<_>) = match is_not < is.len() {
             true => (
                 " is not",
                 is_not,
-                gaps(is.iter(), ones(bits)).take(SHOWN).collect(),
+                gaps(is.iter(), ones(bits))
+                    .take(MAX_PRINTED_RANGES)
+                    .collect(),
             ),
-            false => (" is", is.len(), is.iter().take(SHOWN).collect()),
+            false => (
+                " is",
+                is.len(),
+                is.iter().take(MAX_PRINTED_RANGES).collect(),
+            ),
         };
         f.write_str(verb)?;
         let mut between = " ";
-        for (low, high) in &told {
+        for (low, high) in &printed {
             f.write_str(between)?;
             between = ", ";
             let size = high - low;
@@ -316,12 +326,12 @@ impl fmt::Display for Described<'_> {
                 _ => write!(f, "{}-{}", value(*low), value(*high))?,
             }
         }
-        if number > SHOWN {
-            write!(f, " or any of {} more", number - SHOWN)?;
+        if number > MAX_PRINTED_RANGES {
+            write!(f, " or any of {} more", number - MAX_PRINTED_RANGES)?;
         }
         let (mask, bits_known) = domain.known();
         let open = mask & ones(bits);
-        if told.len() == 1 && told[0] == (0, ones(bits)) && open != 0 {
+        if printed.len() == 1 && printed[0] == (0, ones(bits)) && open != 0 {
             write!(f, ", with the bits {:#x} of {open:#x}", bits_known & open)?;
         }
         Ok(())

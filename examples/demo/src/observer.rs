@@ -32,7 +32,7 @@ pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Observation, Error> 
     loop {
         // Read first, so that the last check happens after the end of the observed activity.
         let last = stop.is_set();
-        let complete = all_there(&mut nft, chains)?;
+        let complete = is_complete(&mut nft, chains)?;
         seen.looks += 1;
         if !complete {
             seen.misses += 1;
@@ -59,7 +59,7 @@ impl Observation {
     }
 }
 
-fn all_there(nft: &mut Connection, chains: &[Item]) -> Result<bool, Error> {
+fn is_complete(nft: &mut Connection, chains: &[Item]) -> Result<bool, Error> {
     for item in chains {
         if !nft.chain_exists(item.family.into(), &*item.table, &*item.chain)? {
             return Ok(false);

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn the_demo_shows_what_it_says() {
+fn demo_output_is_consistent() {
     let ran = Command::new(env!("CARGO_BIN_EXE_chainwright-demo"))
         .arg("--json")
         .output()

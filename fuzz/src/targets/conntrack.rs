@@ -3,12 +3,12 @@
 use chainwright::conntrack::{Direction, EntryRef, Filter, TupleFilter};
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: the payload of a ctnetlink message.
 pub const TARGET: Target = Target {
     name: "conntrack",
-    shape: Shape::Bytes,
+    input_format: InputFormat::Bytes,
     run,
 };
 

@@ -4,14 +4,14 @@
 use chainwright::iptables::{Protocol, Rule, Target as RuleTarget};
 use chainwright::xt::{self, Encoded, Match};
 
-use super::{FAMILIES, Sums};
+use super::{FAMILIES, FakeSetNames};
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: flags (1: IPv6, 2: a target), a revision, the length of a name, the name, the data.
 pub const TARGET: Target = Target {
     name: "extension",
-    shape: Shape::Bytes,
+    input_format: InputFormat::Bytes,
     run,
 };
 
@@ -65,7 +65,7 @@ fn run(input: &[u8]) {
         let again = Match::read(family, encoded.name, encoded.revision, &encoded.info);
         assert_eq!(again, value, "written as {encoded:?}");
         let mut named = value.clone();
-        if named.name_sets(&mut Sums).is_ok() {
+        if named.name_sets(&mut FakeSetNames).is_ok() {
             check_text(family, |protocol| Rule {
                 protocol,
                 matches: vec![named.clone()],
@@ -85,7 +85,7 @@ fn run(input: &[u8]) {
         let again = xt::Target::read(family, encoded.name, encoded.revision, &encoded.info);
         assert_eq!(again, value, "written as {encoded:?}");
         let mut named = value.clone();
-        if named.name_sets(&mut Sums).is_ok() {
+        if named.name_sets(&mut FakeSetNames).is_ok() {
             check_text(family, |protocol| Rule {
                 protocol,
                 target: RuleTarget::Extension(named.clone()),

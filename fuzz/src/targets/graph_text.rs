@@ -10,12 +10,12 @@ use chainwright_testing::FakeKernel;
 use chainwright_trace::graph::{EdgeKind, Graph, Kind, ViewOptions};
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "graph_text",
-    shape: Shape::Text,
+    input_format: InputFormat::Text,
     run,
 };
 
@@ -23,7 +23,7 @@ fn run(input: &[u8]) {
     for family in [Family::Ipv4, Family::Ipv6] {
         let mut graph = Graph::new();
         match graph.add_iptables_text(family, input) {
-            Ok(()) => written(&graph),
+            Ok(()) => print_all_forms(&graph),
             Err(error) => assert!(error.to_string().starts_with("line "), "{error}"),
         }
     }
@@ -34,7 +34,7 @@ fn run(input: &[u8]) {
     if graph.add_script(&script).is_err() {
         return;
     }
-    written(&graph);
+    print_all_forms(&graph);
     // The graph ignores deletions and changes.
     let others = ["delete", "destroy", "flush", "rename", "replace", "reset"];
     let text = String::from_utf8_lossy(input);
@@ -71,7 +71,7 @@ fn named_edges(graph: &Graph) -> BTreeSet<(String, String, EdgeKind, String)> {
 }
 
 /// Writes the graph in all forms.
-fn written(graph: &Graph) {
+fn print_all_forms(graph: &Graph) {
     let findings = graph.findings();
     for way in &findings.loops {
         for (place, node) in way.iter().enumerate() {

@@ -3,12 +3,12 @@
 use chainwright::fuzzing::ipset_answer;
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: `struct ip_set_req_get_set_family`.
 pub const TARGET: Target = Target {
     name: "ipset",
-    shape: Shape::Bytes,
+    input_format: InputFormat::Bytes,
     run,
 };
 

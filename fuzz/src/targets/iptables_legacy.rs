@@ -6,12 +6,12 @@ use chainwright::legacy::{Family, Info, Table, TableEditor, Target as RuleTarget
 
 use super::assert_prints_and_parses;
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: a byte for the family (IPv4, IPv6, ARP), the answer to `GET_INFO`, the entries.
 pub const TARGET: Target = Target {
     name: "iptables_legacy",
-    shape: Shape::Bytes,
+    input_format: InputFormat::Bytes,
     run,
 };
 

@@ -5,14 +5,14 @@ use chainwright::iptables::nft::{Encoder, Profile, decode};
 use chainwright::netlink::Messages;
 use chainwright::nft::{self, RuleRef};
 
-use super::{FAMILIES, Sums, assert_prints_and_parses, listed};
+use super::{FAMILIES, FakeSetNames, assert_prints_and_parses, listed};
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: messages with rules.
 pub const TARGET: Target = Target {
     name: "iptables_nft",
-    shape: Shape::Messages,
+    input_format: InputFormat::Messages,
     run,
 };
 
@@ -23,8 +23,8 @@ fn run(input: &[u8]) {
         };
         let entry = match decode(&view) {
             Ok(entry) => entry,
-            Err(beyond) => {
-                assert!(!beyond.to_string().is_empty());
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
                 continue;
             }
         };
@@ -36,7 +36,7 @@ fn run(input: &[u8]) {
         };
         assert_prints_and_parses(family, &entry.rule);
         let mut rule = entry.rule.clone();
-        if rule.resolve_sets(family, &mut Sums).is_err() {
+        if rule.resolve_sets(family, &mut FakeSetNames).is_err() {
             continue;
         }
         for profile in [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10] {
@@ -47,7 +47,7 @@ fn run(input: &[u8]) {
                 continue;
             }
             let again =
-                listed(encoded).unwrap_or_else(|beyond| panic!("{profile:?}: {beyond}: {rule}"));
+                listed(encoded).unwrap_or_else(|error| panic!("{profile:?}: {error}: {rule}"));
             assert!(
                 again.rule.means_the_same(&rule),
                 "{profile:?}: {view}\n{rule}\n{}",

@@ -48,9 +48,9 @@ use chainwright::xt::{SetName, SetNames, Text};
 const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
 /// Names for sets as if the kernel had them: a set's index is the sum of its letters.
-pub(crate) struct Sums;
+pub(crate) struct FakeSetNames;
 
-impl SetNames for Sums {
+impl SetNames for FakeSetNames {
     type Error = ();
 
     fn index(&mut self, _: Family, name: &SetName) -> Result<u16, ()> {
@@ -67,7 +67,7 @@ impl SetNames for Sums {
 /// A rule that a decoder returns must be expressible as text.
 fn assert_prints_and_parses(family: Family, rule: &Rule) {
     let mut named = rule.clone();
-    if named.name_sets(&mut Sums).is_err() {
+    if named.name_sets(&mut FakeSetNames).is_err() {
         return;
     }
     let mut text = Text::new();

@@ -8,12 +8,12 @@ use chainwright::netlink::{
 use chainwright::nft::Transaction;
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "netlink",
-    shape: Shape::Messages,
+    input_format: InputFormat::Messages,
     run,
 };
 
@@ -93,7 +93,7 @@ fn replies(input: &[u8]) {
     let _ = format!("{whole:?}");
     if fine {
         let parts = parts.finish();
-        assert_eq!(whole.verdict, parts.verdict);
+        assert_eq!(whole.status, parts.status);
         assert_eq!(
             format!("{:?}", whole.rejections),
             format!("{:?}", parts.rejections)

@@ -5,12 +5,12 @@ use chainwright::nft::{Element, ElementList, Elements, ElementsRef, Family};
 
 use super::nft_objects::assert_same;
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: the payload of `NFTA_SET_ELEM_LIST_ELEMENTS`; and the same bytes as user data.
 pub const TARGET: Target = Target {
     name: "nft_elements",
-    shape: Shape::Attributes(0),
+    input_format: InputFormat::Attributes(0),
     run,
 };
 

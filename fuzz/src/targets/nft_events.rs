@@ -5,12 +5,12 @@ use chainwright::netlink::{MessageWriter, Messages, NfGenMsg};
 use chainwright::nft::live::{CommitAssembler, Item};
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "nft_events",
-    shape: Shape::Messages,
+    input_format: InputFormat::Messages,
     run,
 };
 

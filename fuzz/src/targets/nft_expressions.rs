@@ -4,12 +4,12 @@ use chainwright::netlink::Attributes;
 use chainwright::nft::expr::{Decoded, Expressions};
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: the payload of `NFTA_RULE_EXPRESSIONS`.
 pub const TARGET: Target = Target {
     name: "nft_expressions",
-    shape: Shape::Attributes(0),
+    input_format: InputFormat::Attributes(0),
     run,
 };
 

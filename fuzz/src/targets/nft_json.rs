@@ -10,19 +10,19 @@ use chainwright::nft::{
 use chainwright_lang::Script;
 use serde::de::DeserializeOwned;
 
-use super::nft_objects::written;
+use super::nft_objects::encode;
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "nft_json",
-    shape: Shape::Text,
+    input_format: InputFormat::Text,
     run,
 };
 
 /// Accepted input is written as JSON that is read as the same.
-fn taken<T: DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug>(
+fn json_round_trip<T: DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug>(
     input: &[u8],
 ) -> Option<T> {
     let value: T = serde_json::from_slice(input).ok()?;
@@ -37,14 +37,14 @@ fn object<T>(input: &[u8], read: impl Fn(&Message<'_>) -> Option<T>)
 where
     T: Object + DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug,
 {
-    let Some(value) = taken::<T>(input) else {
+    let Some(value) = json_round_trip::<T>(input) else {
         return;
     };
-    let Some(bytes) = written(&value) else { return };
+    let Some(bytes) = encode(&value) else { return };
     let (message, _) = Message::split(&bytes).unwrap();
     // Without attributes that the kernel always sends there is no view.
     let Some(once) = read(&message) else { return };
-    let Some(bytes) = written(&once) else { return };
+    let Some(bytes) = encode(&once) else { return };
     let (message, _) = Message::split(&bytes).unwrap();
     assert_eq!(read(&message), Some(once));
 }
@@ -69,7 +69,7 @@ fn document(input: &[u8]) {
 
 fn run(input: &[u8]) {
     document(input);
-    taken::<Decoded<'static>>(input);
+    json_round_trip::<Decoded<'static>>(input);
     object::<Table<'static>>(input, |m| {
         Some(TableRef::parse(m).ok()?.to_builder().into_owned())
     });

@@ -13,17 +13,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "nft_objects",
-    shape: Shape::Messages,
+    input_format: InputFormat::Messages,
     run,
 };
 
 /// The payload of the message that adds the object, preceded by its header, as the kernel lists it.
-pub(super) fn written(object: &impl Object) -> Option<Vec<u8>> {
+pub(super) fn encode(object: &impl Object) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let header = NfGenMsg {
         family: object.family().0,
@@ -45,7 +45,7 @@ where
         let again: T = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
         assert_eq!(serde_json::to_string(&again).unwrap(), json);
     }
-    let Some(bytes) = written(object) else { return };
+    let Some(bytes) = encode(object) else { return };
     let (message, _) = Message::split(&bytes).unwrap();
     assert_eq!(read(&message).as_ref(), Some(object));
 }

@@ -4,12 +4,12 @@ use chainwright_lang::Script;
 use chainwright_lang::nft_rules;
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "nft_text",
-    shape: Shape::Text,
+    input_format: InputFormat::Text,
     run,
 };
 

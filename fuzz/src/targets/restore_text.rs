@@ -11,13 +11,13 @@ use chainwright::legacy::{self, Info, Table};
 use super::assert_prints_and_parses;
 use super::iptables_legacy::info_length;
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 use crate::seeds::file;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "restore_text",
-    shape: Shape::Text,
+    input_format: InputFormat::Text,
     run,
 };
 

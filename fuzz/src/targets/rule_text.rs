@@ -6,14 +6,14 @@ use chainwright::iptables::text::{Command, words};
 use chainwright::iptables::{Counters, Rule};
 use chainwright::nft;
 
-use super::{FAMILIES, Sums, assert_prints_and_parses, listed};
+use super::{FAMILIES, FakeSetNames, assert_prints_and_parses, listed};
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target.
 pub const TARGET: Target = Target {
     name: "rule_text",
-    shape: Shape::Text,
+    input_format: InputFormat::Text,
     run,
 };
 
@@ -38,7 +38,7 @@ fn run(input: &[u8]) {
         };
         assert_prints_and_parses(family, &rule);
         let mut resolved = rule.clone();
-        if resolved.resolve_sets(family, &mut Sums).is_err() {
+        if resolved.resolve_sets(family, &mut FakeSetNames).is_err() {
             continue;
         }
         let counters = Counters {
@@ -61,7 +61,7 @@ fn run(input: &[u8]) {
                     assert_eq!(entry.counters, counters);
                 }
                 // Displayed as a native rule, never as another rule.
-                Err(beyond) => assert!(!beyond.to_string().is_empty()),
+                Err(error) => assert!(!error.to_string().is_empty()),
             }
         }
     }

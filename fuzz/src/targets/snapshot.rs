@@ -10,12 +10,12 @@ use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};
 
 use crate::Target;
-use crate::mutate::Shape;
+use crate::mutate::InputFormat;
 
 /// The target: messages, which get a matching header; and the same bytes as a file whose checksum is corrected.
 pub const TARGET: Target = Target {
     name: "snapshot",
-    shape: Shape::Messages,
+    input_format: InputFormat::Messages,
     run,
 };
 

@@ -45,7 +45,7 @@ fn slice(name: &str, address: &str) -> discovery::EndpointSlice {
 
 /// A second list, as after a 410, shows which objects were deleted meanwhile.
 #[test]
-fn what_a_list_lacks_is_gone() {
+fn objects_missing_from_a_list_are_removed() {
     let (to, from) = mpsc::channel();
     let (done, mut listed) = unbounded_channel();
     let ip = "10.244.0.1";
@@ -72,7 +72,7 @@ fn what_a_list_lacks_is_gone() {
         .unwrap();
     runtime.block_on(each(Kind::Slice, events, objects::slice, &to, done));
     drop(to);
-    let told: Vec<_> = from
+    let received: Vec<_> = from
         .iter()
         .filter_map(|change| match change {
             Change::Object((_, name), object) => Some((name.name.to_string(), object.is_some())),
@@ -88,7 +88,10 @@ fn what_a_list_lacks_is_gone() {
         ("c", true),
         ("b", false),
     ];
-    assert_eq!(told, expected.map(|(name, there)| (name.to_owned(), there)));
+    assert_eq!(
+        received,
+        expected.map(|(name, there)| (name.to_owned(), there))
+    );
     assert_eq!(listed.blocking_recv(), Some(Kind::Slice));
 }
 
@@ -148,8 +151,8 @@ enum Next {
 }
 
 /// Returns the events after this position of the log, including faults.
-fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
-    let rest = server.log[*place..].iter();
+fn next(server: &mut Server, kind: Kind, position: &mut usize) -> Option<Next> {
+    let rest = server.log[*position..].iter();
     let (n, (_, event, object)) = rest.enumerate().find(|(_, (of, ..))| *of == kind)?;
     let line =
         |event: &str, object: &Value| format!("{}\n", json!({ "type": event, "object": object }));
@@ -162,7 +165,7 @@ fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": "too old resource version", "reason": "Expired", "code": 410,
         });
-        *place = usize::MAX;
+        *position = usize::MAX;
         return Some(Next::Lines(line("ERROR", &gone)));
     }
     if sent.is_multiple_of(3_700) {
@@ -176,14 +179,14 @@ fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
     if sent.is_multiple_of(7) {
         lines += &lines.clone();
     }
-    *place += n + 1;
+    *position += n + 1;
     if sent.is_multiple_of(50) {
         let (of, api) = match kind {
             Kind::Service => ("Service", "v1"),
             Kind::Slice => ("EndpointSlice", "discovery.k8s.io/v1"),
             Kind::Node => ("Node", "v1"),
         };
-        let version = place.to_string();
+        let version = position.to_string();
         let mark =
             json!({ "kind": of, "apiVersion": api, "metadata": { "resourceVersion": version } });
         lines += &line("BOOKMARK", &mark);
@@ -221,19 +224,21 @@ fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receive
         let list = lock(server).list(kind);
         return body(stream::once(async move { Ok(list.to_string()) }));
     }
-    let place: usize = of_query("resourceVersion").unwrap().parse().unwrap();
-    let state = (Arc::clone(server), changed.clone(), place);
+    let position: usize = of_query("resourceVersion").unwrap().parse().unwrap();
+    let state = (Arc::clone(server), changed.clone(), position);
     body(stream::unfold(
         state,
-        move |(server, mut changed, mut place)| async move {
+        move |(server, mut changed, mut position)| async move {
             loop {
-                if place == usize::MAX {
+                if position == usize::MAX {
                     return None;
                 }
                 changed.borrow_and_update();
-                let next = next(&mut lock(&server), kind, &mut place);
+                let next = next(&mut lock(&server), kind, &mut position);
                 match next {
-                    Some(Next::Lines(lines)) => return Some((Ok(lines), (server, changed, place))),
+                    Some(Next::Lines(lines)) => {
+                        return Some((Ok(lines), (server, changed, position)));
+                    }
                     Some(Next::End) => return None,
                     Some(Next::Break) => {
                         let error = io::Error::other("broken");
@@ -288,8 +293,8 @@ const LIST_RULES: &str = "-a list chain ip kube-services services";
 fn nft(arguments: &str) -> String {
     let run = Command::new("nft").args(arguments.split(' ')).output();
     let output = run.expect("`nft` is needed: apt-get install nftables");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "nft {arguments}: {said}");
+    let stderr_text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "nft {arguments}: {stderr_text}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -303,9 +308,9 @@ fn ruleset(node: &Sandbox) -> Listed {
 }
 
 /// Pseudo-random numbers, the same each time.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -314,35 +319,35 @@ impl Dice {
     }
 }
 
-fn random_change(server: &mut Server, dice: &mut Dice) {
+fn random_change(server: &mut Server, random: &mut Random) {
     let name = |prefix: &str, n| format!("{prefix}{n}");
-    let is_there = dice.below(5) > 0;
-    if dice.below(3) == 0 {
-        let name = name("svc", dice.below(30));
-        let kind = if dice.below(10) == 0 {
+    let exists = random.below(5) > 0;
+    if random.below(3) == 0 {
+        let name = name("svc", random.below(30));
+        let kind = if random.below(10) == 0 {
             "ExternalName"
         } else {
             "ClusterIP"
         };
         let service = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "ns", "name": name },
-            "spec": { "type": kind, "clusterIP": format!("10.96.0.{}", dice.below(250) + 1), "ports": [{ "port": 80 }] },
+            "spec": { "type": kind, "clusterIP": format!("10.96.0.{}", random.below(250) + 1), "ports": [{ "port": 80 }] },
         });
-        server.change(Kind::Service, &name, is_there.then_some(service));
+        server.change(Kind::Service, &name, exists.then_some(service));
     } else {
-        let name = name("slice", dice.below(60));
-        let endpoints: Vec<_> = (0..dice.below(5))
-            .map(|_| json!({ "addresses": [format!("10.244.0.{}", dice.below(250) + 1)] }))
+        let name = name("slice", random.below(60));
+        let endpoints: Vec<_> = (0..random.below(5))
+            .map(|_| json!({ "addresses": [format!("10.244.0.{}", random.below(250) + 1)] }))
             .collect();
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {
                 "namespace": "ns", "name": name,
-                "labels": { "kubernetes.io/service-name": format!("svc{}", dice.below(30)) },
+                "labels": { "kubernetes.io/service-name": format!("svc{}", random.below(30)) },
             },
             "addressType": "IPv4", "endpoints": endpoints, "ports": [{ "port": 8080 }],
         });
-        server.change(Kind::Slice, &name, is_there.then_some(slice));
+        server.change(Kind::Slice, &name, exists.then_some(slice));
     }
 }
 
@@ -354,7 +359,7 @@ fn resolved(services: &Services) -> BTreeMap<String, String> {
 }
 
 /// Reads everything that the server holds.
-fn held(server: &Server) -> Services {
+fn server_state(server: &Server) -> Services {
     let mut services = Services::new();
     for ((kind, _), object) in &server.objects {
         match kind {
@@ -378,13 +383,13 @@ fn held(server: &Server) -> Services {
 /// At least 10,000 random changes reach a kernel through a server whose watches repeat events, end, break, and lose
 /// their position.
 #[test]
-fn the_end_is_the_servers_state() {
+fn final_state_matches_the_server() {
     const CHANGES: usize = 10_000;
     const SYNCS: usize = 100;
     let server = Arc::new(Mutex::new(Server::default()));
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..100 {
-        random_change(&mut lock(&server), &mut dice);
+        random_change(&mut lock(&server), &mut random);
     }
     let node = Arc::new(Sandbox::new().unwrap());
     let kept = Arc::new(Mutex::new(Kept::default()));
@@ -409,7 +414,7 @@ fn the_end_is_the_servers_state() {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, changed) = watch::channel(0);
+        let (change_sender, changed) = watch::channel(0);
         let of_server = Arc::clone(&server);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -422,21 +427,21 @@ fn the_end_is_the_servers_state() {
             }
         });
         let config = kube::Config::new(format!("http://{address}").parse().unwrap());
-        let connected = super::server(config, Silence::USUAL).unwrap();
+        let connected = super::server(config, Silence::DEFAULT).unwrap();
         let watching = tokio::spawn(follow(connected, "node1", to.clone()));
         let end = Instant::now() + Duration::from_secs(90);
         let mut n = 0;
         // On a busy machine one sync handles many changes: continue until there were enough of both.
         while n < CHANGES || kept.lock().unwrap().syncs <= SYNCS {
             assert!(Instant::now() < end, "the agent synced too seldom");
-            random_change(&mut lock(&server), &mut dice);
-            tell.send_replace(n);
+            random_change(&mut lock(&server), &mut random);
+            change_sender.send_replace(n);
             if n % 10 == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             n += 1;
         }
-        let expected = resolved(&held(&lock(&server)));
+        let expected = resolved(&server_state(&lock(&server)));
         while resolved(&kept.lock().unwrap().services) != expected {
             assert!(
                 Instant::now() < end,
@@ -474,11 +479,11 @@ fn the_end_is_the_servers_state() {
     let synced = fresh.run(|| {
         let (wrong, _stale) = mpsc::channel();
         let mut proxy = kernel::open(Mode::Flat, wrong)(Config::new("node1"))?;
-        let synced = proxy.sync(&mut held(&server))?;
+        let synced = proxy.sync(&mut server_state(&server))?;
         // A complete sync without differences changes nothing.
         let before = nft(LIST_RULES);
         proxy.require_full_sync();
-        assert_eq!(proxy.sync(&mut held(&server))?.transactions, 0);
+        assert_eq!(proxy.sync(&mut server_state(&server))?.transactions, 0);
         assert_eq!(nft(LIST_RULES), before);
         Ok::<_, ProxyError>(synced)
     });

@@ -4,19 +4,19 @@ use bstr::{BStr, BString};
 use std::collections::HashSet;
 
 use super::ExamineOptions;
-use super::fault::{Fault, Finding, Place};
+use super::fault::{Fault, Finding, FindingLocation};
 use super::table::{of, rules};
 use crate::iptables::{Backend, ChainKind, Family, Tables};
 
 /// Examines each family's tables in both backends.
-pub(super) fn examine(all: &[Tables], what: &ExamineOptions<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn examine(all: &[Tables], options: &ExamineOptions<'_>, findings: &mut Vec<Finding>) {
     for family in Family::ALL {
         let both = [Backend::Nft, Backend::Legacy].map(|backend| of(all, backend, family));
         let [Some(nft), Some(legacy)] = both else {
             continue;
         };
         let mut add = |fault| {
-            let place = Place {
+            let place = FindingLocation {
                 family,
                 backend: None,
                 table: None,
@@ -25,7 +25,7 @@ pub(super) fn examine(all: &[Tables], what: &ExamineOptions<'_>, findings: &mut 
             };
             findings.push(Finding { place, fault });
         };
-        let agent_chains = |tables| chains(tables, &|name| (what.agent_chains)(name));
+        let agent_chains = |tables| chains(tables, &|name| (options.agent_chains)(name));
         let agents = [nft, legacy].map(|tables| agent_chains(tables).into_iter().next());
         if let [Some(nft), Some(legacy)] = agents {
             add(Fault::AgentsInBoth {
@@ -35,10 +35,10 @@ pub(super) fn examine(all: &[Tables], what: &ExamineOptions<'_>, findings: &mut 
         }
         let [of_nft, of_legacy] = [nft, legacy].map(rules);
         if of_nft > 0 && of_legacy > 0 {
-            let there: HashSet<_> = chains(nft, &|_| true).into_iter().collect();
+            let in_nft: HashSet<_> = chains(nft, &|_| true).into_iter().collect();
             let shared = chains(legacy, &|_| true)
                 .into_iter()
-                .find(|one| there.contains(one));
+                .find(|one| in_nft.contains(one));
             add(Fault::BothBackends {
                 nft: of_nft,
                 legacy: of_legacy,

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use bstr::{BStr, BString};
 
 use super::ExamineOptions;
-use super::fault::{Fault, Finding, Place};
-use crate::iptables::forecast::{self, Location, Misreading, Reading, Version};
+use super::fault::{Fault, Finding, FindingLocation};
+use crate::iptables::compat::{self, Location, Misreading, Reading, Version};
 use crate::iptables::{
     Chain, ChainKind, Entry, NotExpressible, Policy, Rule, RuleView, Table, Tables, Target,
 };
@@ -60,15 +60,15 @@ impl Hidden {
 pub(super) type Reached = HashSet<BString>;
 
 /// A chain being examined, with its table.
-pub(super) struct Examined<'t> {
+pub(super) struct ChainExaminer<'t> {
     pub(super) tables: &'t Tables,
     pub(super) table: &'t Table<'t>,
     pub(super) chain: Chain<'t>,
 }
 
-impl Examined<'_> {
+impl ChainExaminer<'_> {
     fn finding(&self, rule: Option<usize>, fault: Fault) -> Finding {
-        let place = Place {
+        let place = FindingLocation {
             rule,
             chain: Some(self.chain.name().to_owned()),
             ..super::table::place(self.tables, self.table)
@@ -80,26 +80,26 @@ impl Examined<'_> {
     /// whether they decide on packets.
     pub(super) fn rules(
         &self,
-        what: &ExamineOptions<'_>,
+        options: &ExamineOptions<'_>,
         reached: &mut Reached,
         hidden: &mut Hidden,
         findings: &mut Vec<Finding>,
     ) -> bool {
         let mut entry = Entry::default();
-        let mut seen = Seen::default();
-        let mut behind: Option<usize> = None;
+        let mut seen = DuplicateDetector::default();
+        let mut catch_all: Option<usize> = None;
         let (mut decides, mut is_reported) = (false, false);
         // No version looks at the rules of a chain that is entered elsewhere.
         let versions = match self.chain.has_foreign_hook() {
             true => &[],
-            false => what.versions,
+            false => options.versions,
         };
         for (number, rule) in (1..).zip(self.chain.rules()) {
             let read = self.tables.entry_into(&rule, &mut entry);
             self.readings(number, &rule, read, versions, hidden, findings);
-            if let (Some(behind), false) = (behind, is_reported) {
+            if let (Some(catch_all), false) = (catch_all, is_reported) {
                 is_reported = true;
-                findings.push(self.finding(Some(number), Fault::Unreachable { behind }));
+                findings.push(self.finding(Some(number), Fault::Unreachable { catch_all }));
             }
             let rule = &entry.rule;
             if read.is_err() {
@@ -107,7 +107,7 @@ impl Examined<'_> {
                 continue;
             }
             decides |= decides_on(&rule.target);
-            if let Some(to) = rule.leads_to()
+            if let Some(to) = rule.jump_chain()
                 && !reached.contains(to)
             {
                 reached.insert(to.to_owned());
@@ -115,8 +115,8 @@ impl Examined<'_> {
             if let Some(of) = seen.before(rule, number) {
                 findings.push(self.finding(Some(number), Fault::Duplicate { of }));
             }
-            if behind.is_none() && rule.is_for_all() && ends(&rule.target) {
-                behind = Some(number);
+            if catch_all.is_none() && rule.matches_all_packets() && ends(&rule.target) {
+                catch_all = Some(number);
             }
         }
         decides
@@ -134,9 +134,9 @@ impl Examined<'_> {
     ) {
         let mut wrong: Vec<(ReadingFault, Vec<Version>)> = Vec::new();
         if let RuleView::Nft(rule) = rule {
-            for (version, reading) in forecast::readings(rule, versions) {
+            for (version, reading) in compat::readings(rule, versions) {
                 let found = match reading {
-                    Reading::Right => continue,
+                    Reading::Correct => continue,
                     Reading::Hides(why) => {
                         hidden.add(version, self.chain.name(), Some(number), why);
                         continue;
@@ -164,15 +164,15 @@ impl Examined<'_> {
     }
 
     /// Examines the chain itself, without its rules.
-    pub(super) fn itself(
+    pub(super) fn own_faults(
         &self,
-        what: &ExamineOptions<'_>,
+        options: &ExamineOptions<'_>,
         hidden: &mut Hidden,
         findings: &mut Vec<Finding>,
     ) {
         if self.chain.has_foreign_hook() {
-            for &version in what.versions {
-                if let Some(why) = forecast::hides_foreign_hooks(version) {
+            for &version in options.versions {
+                if let Some(why) = compat::hides_foreign_hooks(version) {
                     hidden.add(version, self.chain.name(), None, why);
                 }
             }
@@ -226,14 +226,14 @@ const fn decides_on(target: &Target) -> bool {
 /// Finds repeated rules: without stateful or random matches, and with a target that ends the chain for the packet, so
 /// that the second rule has no effect, or that jumps to another chain.
 #[derive(Default)]
-struct Seen {
+struct DuplicateDetector {
     /// Numbers of rules by their text.
     rules: HashMap<BString, usize>,
     /// The same for rules whose conditions another rule may change, since the last such change.
     until_changed: HashMap<BString, usize>,
 }
 
-impl Seen {
+impl DuplicateDetector {
     /// Returns the number of the earlier rule that this one repeats.
     fn before(&mut self, rule: &Rule, number: usize) -> Option<usize> {
         let is_final = ends(&rule.target);
@@ -321,7 +321,7 @@ mod tests {
             ),
             ("-m limit --limit 5/sec -j DROP", "-i lo -j ACCEPT", None),
         ] {
-            let mut seen = Seen::default();
+            let mut seen = DuplicateDetector::default();
             let parse = |text| Rule::parse(Family::Ipv4, text).unwrap();
             assert_eq!(seen.before(&parse(rule), 1), None, "{rule}");
             assert_eq!(seen.before(&parse(between), 2), None, "{between}");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bstr::BString;
 
-use crate::iptables::forecast::{Location, Misreading, Version};
+use crate::iptables::compat::{Location, Misreading, Version};
 use crate::iptables::{Backend, Family, NotExpressible};
 
 /// How serious a finding is.
@@ -18,7 +18,7 @@ pub enum Severity {
 
 /// The place of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct FindingLocation {
     /// The family.
     pub family: Family,
     /// The backend; `None` if it concerns both.
@@ -31,7 +31,7 @@ pub struct Place {
     pub rule: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FindingLocation {
     /// `table filter (IPv4, nf_tables), chain INPUT, rule 3`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.table, self.backend) {
@@ -92,7 +92,7 @@ pub enum Fault {
     /// No packet reaches this rule and those after it.
     Unreachable {
         /// The number of the rule that takes all packets.
-        behind: usize,
+        catch_all: usize,
     },
     /// No rule leads to the chain, though it has rules that decide on packets.
     Unreached,
@@ -219,9 +219,9 @@ impl fmt::Display for Fault {
                 write!(f, "iptables does not support this chain: {why}")
             }
             Self::Duplicate { of } => write!(f, "duplicate of rule {of}"),
-            Self::Unreachable { behind } => write!(
+            Self::Unreachable { catch_all } => write!(
                 f,
-                "no packet reaches this rule: rule {behind} matches them all"
+                "no packet reaches this rule: rule {catch_all} matches them all"
             ),
             Self::Unreached => f.write_str("it has rules with verdicts, but no rule jumps to it"),
             Self::DropsAll => {
@@ -299,7 +299,7 @@ impl fmt::Display for Listed<'_> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// The place.
-    pub place: Place,
+    pub place: FindingLocation,
     /// The fault.
     pub fault: Fault,
 }

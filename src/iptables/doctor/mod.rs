@@ -2,7 +2,7 @@
 //! backends, rules and chains that no packet reaches.
 //!
 //! [`examine`] inspects tables that were read, of either backend and both families, and changes nothing. A finding is a
-//! [`Fault`] with its [`Place`]: a [risk](Severity::Risk) if packets are accepted or dropped otherwise than
+//! [`Fault`] with its [`FindingLocation`]: a [risk](Severity::Risk) if packets are accepted or dropped otherwise than
 //! a reader of the rules expects, or will be after the next save and restore; otherwise a
 //! [note](Severity::Note).
 //!
@@ -38,8 +38,8 @@ mod table;
 use bstr::BStr;
 
 use super::Tables;
-use super::forecast::Version;
-pub use fault::{Fault, Finding, Place, Severity};
+use super::compat::Version;
+pub use fault::{Fault, Finding, FindingLocation, Severity};
 
 /// Options of an examination.
 #[derive(Clone, Copy)]
@@ -76,14 +76,14 @@ impl std::fmt::Debug for ExamineOptions<'_> {
 ///
 /// Takes linear time, except for sorting the findings.
 #[must_use]
-pub fn examine(all: &[Tables], what: &ExamineOptions<'_>) -> Vec<Finding> {
+pub fn examine(all: &[Tables], options: &ExamineOptions<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tables in all {
         for table in tables.iter() {
-            table::examine(tables, &table, what, &mut findings);
+            table::examine(tables, &table, options, &mut findings);
         }
     }
-    backends::examine(all, what, &mut findings);
+    backends::examine(all, options, &mut findings);
     // A stable sort: equally serious findings stay in the order of tables, chains and rules.
     let rank = |one: &Finding| (one.severity(), one.fault.is_everything());
     findings.sort_by_key(|one| std::cmp::Reverse(rank(one)));

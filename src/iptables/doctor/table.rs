@@ -1,14 +1,14 @@
 //! Faults of a table as a whole.
 
 use super::ExamineOptions;
-use super::chain::{Examined, Hidden, Reached};
-use super::fault::{Fault, Finding, Place};
+use super::chain::{ChainExaminer, Hidden, Reached};
+use super::fault::{Fault, Finding, FindingLocation};
 use crate::iptables::{Backend, Policy, Table, Tables};
 use crate::nft::{SetFlags, SnapshotTable, TableFlags};
 
 /// The place of a table's faults.
-pub(super) fn place(tables: &Tables, table: &Table<'_>) -> Place {
-    Place {
+pub(super) fn place(tables: &Tables, table: &Table<'_>) -> FindingLocation {
+    FindingLocation {
         family: tables.family(),
         backend: Some(tables.backend()),
         table: Some(table.name().to_owned()),
@@ -21,7 +21,7 @@ pub(super) fn place(tables: &Tables, table: &Table<'_>) -> Place {
 pub(super) fn examine(
     tables: &Tables,
     table: &Table<'_>,
-    what: &ExamineOptions<'_>,
+    options: &ExamineOptions<'_>,
     findings: &mut Vec<Finding>,
 ) {
     let mut add = |fault| {
@@ -32,7 +32,7 @@ pub(super) fn examine(
     };
     match table.in_snapshot() {
         Some(in_snapshot) => {
-            itself(&in_snapshot).into_iter().for_each(&mut add);
+            own_faults(&in_snapshot).into_iter().for_each(&mut add);
         }
         None if is_empty(table) => add(Fault::EmptyLegacy),
         None => {}
@@ -41,18 +41,18 @@ pub(super) fn examine(
     let mut hidden = Hidden::default();
     let mut deciding = Vec::new();
     for chain in table.chains() {
-        let examined = Examined {
+        let examiner = ChainExaminer {
             tables,
             table,
             chain,
         };
-        examined.itself(what, &mut hidden, findings);
-        if examined.rules(what, &mut reached, &mut hidden, findings) {
-            deciding.push(examined);
+        examiner.own_faults(options, &mut hidden, findings);
+        if examiner.rules(options, &mut reached, &mut hidden, findings) {
+            deciding.push(examiner);
         }
     }
     let unreached = deciding.iter().filter(|chain| chain.is_unreached(&reached));
-    findings.extend(unreached.map(Examined::unreached));
+    findings.extend(unreached.map(ChainExaminer::unreached));
     findings.extend(hidden.faults().into_iter().map(|fault| Finding {
         place: place(tables, table),
         fault,
@@ -60,7 +60,7 @@ pub(super) fn examine(
 }
 
 /// Faults specific to nf_tables tables.
-fn itself(table: &SnapshotTable<'_>) -> Vec<Fault> {
+fn own_faults(table: &SnapshotTable<'_>) -> Vec<Fault> {
     let flags = table.table().flags().unwrap_or_default();
     let mut faults = Vec::new();
     if flags.contains(TableFlags::DORMANT) {

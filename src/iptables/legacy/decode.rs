@@ -61,7 +61,7 @@ fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<()
     let named = |hook| {
         table
             .builtin(hook)
-            .is_some_and(|chain| holds(&chain, entry))
+            .is_some_and(|chain| contains_rule(&chain, entry))
     };
     let builtin = if rule.in_interface.is_some() || rule.out_interface.is_some() {
         let hooks = table.family().hooks().iter().copied();
@@ -113,7 +113,7 @@ pub(super) fn decode_draft(
 }
 
 /// Whether the chain contains the rule.
-fn holds(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
+fn contains_rule(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
     let start = chain.bytes().as_ptr_range();
     start.contains(&rule.bytes().as_ptr())
 }

@@ -49,7 +49,7 @@ impl<'t> Session<'t> {
     }
 
     /// Checks that no chain has that name.
-    fn is_free(&self, table: usize, chain: &BStr) -> Result<(), Error> {
+    fn check_name_unused(&self, table: usize, chain: &BStr) -> Result<(), Error> {
         let editor = &self.editors[table].1;
         match editor.chain(chain) {
             None => Ok(()),
@@ -157,7 +157,7 @@ impl Editor for Session<'_> {
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        self.is_free(table, chain)?;
+        self.check_name_unused(table, chain)?;
         self.editor(table).add_chain(chain)?;
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Editor for Session<'_> {
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
-        self.is_free(table, to)?;
+        self.check_name_unused(table, to)?;
         let id = self.chain(table, from)?;
         Ok(self.editor(table).rename_chain(id, to)?)
     }

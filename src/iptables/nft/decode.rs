@@ -51,8 +51,8 @@ fn decode_as(
 ) -> Result<(), NotExpressible> {
     let family = decode_all(&encoded.into(), entry, false)?;
     let (table, chain) = (encoded.table(), encoded.chain());
-    let said = expressible::rule(family, table, chain, &entry.rule, declared);
-    said.map_err(|reason| NotExpressible {
+    let checked = expressible::rule(family, table, chain, &entry.rule, declared);
+    checked.map_err(|reason| NotExpressible {
         expression: None,
         reason,
     })
@@ -260,7 +260,7 @@ impl Decoder<'_> {
             }) => {
                 let loaded = self.register(sreg)?;
                 self.before_match()?;
-                self.compared(&loaded, op, &value)
+                self.decode_comparison(&loaded, op, &value)
             }
             Decoded::Range(Range {
                 sreg: Some(sreg),
@@ -382,7 +382,7 @@ impl Decoder<'_> {
     fn finish(mut self, with_overlooked: bool) -> Result<(), Reason> {
         self.require_loads_used()?;
         let rule = &mut self.entry.rule;
-        if !with_overlooked && rule.matches.iter().any(ports::is_overlooked) {
+        if !with_overlooked && rule.matches.iter().any(ports::is_ignored_by_versions) {
             return Err(
                 "iptables 1.8.8 and newer ignore a comparison in its text that can never match",
             );
@@ -468,7 +468,12 @@ impl Decoder<'_> {
     }
 
     /// Decodes a comparison.
-    fn compared(&mut self, loaded: &Loaded, op: CmpOp, value: &[u8]) -> Result<(), Reason> {
+    fn decode_comparison(
+        &mut self,
+        loaded: &Loaded,
+        op: CmpOp,
+        value: &[u8],
+    ) -> Result<(), Reason> {
         let mask = match &loaded.masked {
             None => None,
             Some((mask, xor)) if xor.as_slice().iter().all(|byte| *byte == 0) => Some(mask),
@@ -490,7 +495,7 @@ impl Decoder<'_> {
             let protocol = self.transport_protocol()?;
             let mask = mask.map(Short::as_slice);
             let matches = &mut self.entry.rule.matches;
-            return ports::compared(matches, protocol, (offset, length), mask, op, value)
+            return ports::decode_comparison(matches, protocol, (offset, length), mask, op, value)
                 .ok_or(UNKNOWN);
         }
         let invert = match op {

@@ -32,9 +32,11 @@ const UDP: u8 = libc::IPPROTO_UDP as u8;
 
 /// Encodes the match if native expressions can express it; returns whether it did.
 pub(super) fn encode_tcp(encoded: &mut nft::Rule<'_>, tcp: &Tcp) -> bool {
-    let says = |range: PortRange| range != PortRange::ANY;
+    let is_restricted = |range: PortRange| range != PortRange::ANY;
     let flags = tcp.flags.mask.bits() != 0 || tcp.flags.comp.bits() != 0 || tcp.flags.invert;
-    if tcp.option.is_some() || !(flags || says(tcp.source) || says(tcp.destination)) {
+    if tcp.option.is_some()
+        || !(flags || is_restricted(tcp.source) || is_restricted(tcp.destination))
+    {
         return false;
     }
     if flags {
@@ -110,7 +112,7 @@ const fn compare(op: CmpOp, bytes: &[u8]) -> Cmp<'_> {
 
 /// Decodes a comparison of a part of the transport header: as part of the protocol's last match
 /// if that does not compare the part yet, otherwise as a new match. `None` if no match can express it.
-pub(super) fn compared(
+pub(super) fn decode_comparison(
     matches: &mut Vec<Match>,
     protocol: u8,
     (offset, length): (u32, u32),
@@ -161,7 +163,7 @@ pub(super) fn compared(
 
 /// Whether it is a comparison that never holds, but that iptables-nft versions with native expressions read
 /// as no comparison: `! --dport 0:65535`, `--tcp-flags NONE SYN`.
-pub(super) fn is_overlooked(one: &Match) -> bool {
+pub(super) fn is_ignored_by_versions(one: &Match) -> bool {
     let none = |ports: PortRange| ports == PortRange::ANY.not();
     match one {
         Match::Tcp(tcp) => {
@@ -173,7 +175,7 @@ pub(super) fn is_overlooked(one: &Match) -> bool {
     }
 }
 
-/// Decodes a range of a part of the transport header, like [`compared`].
+/// Decodes a range of a part of the transport header, like [`decode_comparison`].
 pub(super) fn within(
     matches: &mut Vec<Match>,
     protocol: u8,
@@ -204,7 +206,7 @@ fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRan
     let start = start.map_or(0, |at| at + 1);
     let own = matches[start..].iter_mut();
     for ports in own.filter_map(|one| port_of(one, protocol, source)) {
-        if let Some(both) = within_both(*ports, range) {
+        if let Some(both) = intersect(*ports, range) {
             *ports = both;
             return Some(());
         }
@@ -230,7 +232,7 @@ const fn port_of(one: &mut Match, protocol: u8, source: bool) -> Option<&mut Por
 }
 
 /// The intersection of both ranges, if one range can express it.
-fn within_both(one: PortRange, other: PortRange) -> Option<PortRange> {
+fn intersect(one: PortRange, other: PortRange) -> Option<PortRange> {
     if one == PortRange::ANY {
         return Some(other);
     }

@@ -112,7 +112,7 @@ enum Rules {
 
 /// A rule of a chain; if one of a chain is held, all are.
 enum Slot {
-    Kept {
+    Existing {
         handle: u64,
         /// Its position in the kernel.
         at: u32,
@@ -133,13 +133,13 @@ enum Slot {
 
 impl Slot {
     const fn entry(&self) -> &Result<Entry, NotExpressible> {
-        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Deferred { entry, .. }) =
+        let (Self::Existing { entry, .. } | Self::New { entry, .. } | Self::Deferred { entry, .. }) =
             self;
         entry
     }
 
     const fn entry_mut(&mut self) -> &mut Result<Entry, NotExpressible> {
-        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Deferred { entry, .. }) =
+        let (Self::Existing { entry, .. } | Self::New { entry, .. } | Self::Deferred { entry, .. }) =
             self;
         entry
     }
@@ -293,11 +293,15 @@ impl<'c> Session<'c> {
     /// Whether the state that was read is outdated.
     pub(in crate::iptables) fn is_stale(&mut self) -> bool {
         let guard = self.guard.as_mut();
-        guard.is_some_and(|guard| guard.holds(self.connection).is_ok_and(|holds| !holds))
+        guard.is_some_and(|guard| {
+            guard
+                .is_unchanged(self.connection)
+                .is_ok_and(|is_unchanged| !is_unchanged)
+        })
     }
 
     /// Rejects the old name of a renamed chain: for the kernel it is taken until the commit.
-    fn not_renamed(&self, table: usize, name: &BStr) -> Result<(), Error> {
+    fn check_not_renamed(&self, table: usize, name: &BStr) -> Result<(), Error> {
         let table = &self.tables[table];
         if !table.renamed {
             return Ok(());
@@ -353,7 +357,7 @@ impl<'c> Session<'c> {
             let mut entry = meaning(&(&rule).into());
             if state.renamed
                 && let Ok(entry) = &mut entry
-                && let Some(to) = entry.rule.leads_to_mut()
+                && let Some(to) = entry.rule.jump_chain_mut()
             {
                 let mut chains = state.chains.iter();
                 let renamed = chains.find(|(_, chain)| chain.old_name.as_ref() == Some(to));
@@ -361,7 +365,7 @@ impl<'c> Session<'c> {
                     to.clone_from(name);
                 }
             }
-            slots.push(Slot::Kept {
+            slots.push(Slot::Existing {
                 handle: rule.handle(),
                 at: slots.len() as u32,
                 entry: Box::new(entry),
@@ -448,7 +452,7 @@ impl<'c> Session<'c> {
         self.before_jump(table, chain, rule)?;
         let before = match position {
             None | Some(0) => None,
-            Some(position) => Some(self.named_at(table, chain, position)?),
+            Some(position) => Some(self.reference_at(table, chain, position)?),
         };
         let mut encoded = self.encode(table, chain, rule, counters)?;
         let is_deferred = self.chain(table, chain).is_deferred();
@@ -461,7 +465,7 @@ impl<'c> Session<'c> {
                 None => self.transaction.add(&encoded)?,
             };
         }
-        self.remember(table, chain, position, encoded, rule, counters);
+        self.record_rule(table, chain, position, encoded, rule, counters);
         Ok(())
     }
 
@@ -469,13 +473,13 @@ impl<'c> Session<'c> {
     /// attributes a loop to the line that closes it.
     fn before_jump(&mut self, table: usize, chain: &BStr, rule: &Rule) -> Result<(), Error> {
         match self.chain(table, chain).is_deferred() {
-            false if rule.leads_to().is_some() => self.write_deferred(),
+            false if rule.jump_chain().is_some() => self.write_deferred(),
             _ => Ok(()),
         }
     }
 
     /// Records a rule that was added to a chain, at a position or at the end.
-    fn remember(
+    fn record_rule(
         &mut self,
         table: usize,
         chain: &BStr,
@@ -517,7 +521,7 @@ impl<'c> Session<'c> {
         let name = old_name.unwrap_or_else(|| chain.to_owned());
         let mut rule = nft::Rule::new(state.family.into(), state.name.clone(), name);
         match slot {
-            Slot::Kept { handle, .. } => rule.handle = Some(*handle),
+            Slot::Existing { handle, .. } => rule.handle = Some(*handle),
             Slot::New { id, .. } => rule.id = Some(*id),
             Slot::Deferred { .. } => {} // nothing refers to it
         }
@@ -526,7 +530,7 @@ impl<'c> Session<'c> {
 
     /// Identifies the rule at this position. Once so many rules were identified that rewriting the chain is
     /// cheaper for the kernel, its rules are held from here on, and operations need no references.
-    fn named_at(
+    fn reference_at(
         &mut self,
         table: usize,
         chain: &BStr,
@@ -544,7 +548,7 @@ impl<'c> Session<'c> {
         }
         let passed = match slots[position] {
             // Deleted rules are stepped over, too, until the commit.
-            Slot::Kept { at, .. } => position.max(at as usize),
+            Slot::Existing { at, .. } => position.max(at as usize),
             // The kernel searches the operations.
             Slot::New { id, .. } => id as usize,
             Slot::Deferred { .. } => 0,

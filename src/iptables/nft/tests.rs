@@ -79,7 +79,7 @@ fn samples() -> Vec<Rule> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn encoded_rules_round_trip() {
     for rule in samples() {
         let encoded = encode(Family::Ipv4, "filter", "A", &rule).unwrap();
         assert_eq!(
@@ -180,10 +180,10 @@ fn a_comment_is_read_from_user_data_as_well() {
 }
 
 #[test]
-fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
+fn additional_expressions_are_not_ignored() {
     let accept = Immediate::accept();
     let transport = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
-    let beyond = [
+    let inexpressible = [
         // A port without a protocol.
         bare()
             .with(&transport)
@@ -239,7 +239,7 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
             .with(&Cmp::eq(Register::R1, b"lo\0\0\0\0\0\0"))
             .with(&accept),
     ];
-    for (index, rule) in beyond.into_iter().enumerate() {
+    for (index, rule) in inexpressible.into_iter().enumerate() {
         assert_eq!(listed(Family::Ipv4, rule), None, "{index}");
     }
 }
@@ -257,7 +257,7 @@ fn tcp() -> [(Meta, Cmp<'static>); 1] {
 }
 
 #[test]
-fn what_has_no_words_or_stands_too_late_is_not_said() {
+fn inexpressible_or_late_expressions_are_rejected() {
     let accept = Immediate::accept();
     let of_tcp = || {
         let [(load, compare)] = tcp();
@@ -268,7 +268,7 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
     let flags = Payload::load(PayloadBase::TRANSPORT, 13, 1, Register::R1);
     let port = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
     let limit = expr::Limit::packets(1, 1, 5);
-    let beyond = [
+    let inexpressible = [
         // `tcp flags & (syn | ecn) == syn`, `tcp flags & syn == ecn`: iptables cannot express that flag.
         of_tcp()
             .with(&flags)
@@ -353,13 +353,13 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
             .with(&Cmp::neq(Register::R1, b"lo\0"))
             .with(&accept),
     ];
-    for (index, rule) in beyond.into_iter().enumerate() {
+    for (index, rule) in inexpressible.into_iter().enumerate() {
         assert_eq!(listed(Family::Ipv4, rule), None, "{index}");
     }
 }
 
 #[test]
-fn what_nft_writes_has_iptables_words() {
+fn rules_of_nft_are_decoded() {
     let of = |family, protocol: u8, offset, length, op, value: &'static [u8]| {
         let (base, mut rule) = match protocol {
             0 => (PayloadBase::NETWORK, nft::Rule::new(family, "filter", "A")),
@@ -428,7 +428,7 @@ fn what_nft_writes_has_iptables_words() {
 
 /// Comparisons of ports as `nft` writes them form one range if possible, in any order, otherwise several matches.
 #[test]
-fn comparisons_of_ports_are_one_range_where_they_can_be() {
+fn port_comparisons_merge_into_one_range() {
     use CmpOp as Op;
     let ports = |offset| Payload::load(PayloadBase::TRANSPORT, offset, 2, Register::R1);
     let rule = |protocol: u8, parts: &[(u32, CmpOp, u16)]| {
@@ -575,7 +575,7 @@ fn names_round_trip_or_are_rejected() {
 }
 
 #[test]
-fn what_can_never_match_is_not_written_as_what_always_does() {
+fn never_matching_rules_are_not_encoded_as_match_all() {
     let never = Rule {
         source: Some(Address::network([0; 4].into(), 0).not()),
         ..Rule::new(Target::Drop)

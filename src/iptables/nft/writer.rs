@@ -52,45 +52,46 @@ pub fn writer(rule: &RuleRef<'_>) -> Writer {
         nft::Family::IP6 => Family::Ipv6,
         _ => Family::Ipv4,
     };
-    let mut signs = Signs::default();
+    let mut evidence = Evidence::default();
     for expression in rule.expressions().into_iter().flatten() {
         match expression.and_then(|expression| expression.decode()) {
-            Ok(decoded) => signs.take(family, &decoded),
-            Err(_) => signs.other = true,
+            Ok(decoded) => evidence.take(family, &decoded),
+            Err(_) => evidence.other = true,
         }
     }
     // 1.8.2 and `nft` store comments there.
-    signs.other |= rule.userdata().is_some_and(|userdata| !userdata.is_empty()) || !signs.counted;
-    match signs {
-        Signs { other: true, .. } => Writer::Other,
-        Signs {
+    evidence.other |=
+        rule.userdata().is_some_and(|userdata| !userdata.is_empty()) || !evidence.counted;
+    match evidence {
+        Evidence { other: true, .. } => Writer::Other,
+        Evidence {
             native: true,
             by_extension: true,
             ..
         } => Writer::Other,
-        Signs {
+        Evidence {
             header_first: true,
             interface_first: true,
             ..
         } => Writer::Other,
-        Signs {
+        Evidence {
             header_first: true,
             by_extension: true,
             ..
         } => Writer::Other,
-        Signs {
+        Evidence {
             header_first: true, ..
         } => Writer::From1_8_10,
-        Signs {
+        Evidence {
             by_extension: true, ..
         } => Writer::UpTo1_8_7,
-        Signs {
+        Evidence {
             native: true,
             interface_first: true,
             ..
         } => Writer::From1_8_8To1_8_9,
-        Signs { native: true, .. } => Writer::From1_8_8,
-        Signs {
+        Evidence { native: true, .. } => Writer::From1_8_8,
+        Evidence {
             interface_first: true,
             ..
         } => Writer::UpTo1_8_9,
@@ -100,7 +101,7 @@ pub fn writer(rule: &RuleRef<'_>) -> Writer {
 
 /// The signs found in a rule.
 #[derive(Debug, Default)]
-struct Signs {
+struct Evidence {
     /// Ports, flags, marks or NFLOG by nf_tables' own expressions.
     native: bool,
     /// The same by extensions.
@@ -117,7 +118,7 @@ struct Signs {
     meta: bool,
 }
 
-impl Signs {
+impl Evidence {
     fn take(&mut self, family: Family, expression: &Decoded<'_>) {
         match expression {
             Decoded::Payload(expr::Payload {

@@ -22,7 +22,7 @@ pub(super) enum Read {
 }
 
 /// A chain to list.
-pub(super) struct Listed<'r> {
+pub(super) struct ListedChain<'r> {
     pub(super) name: BString,
     pub(super) kind: ChainKind,
     pub(super) references: u32,
@@ -54,15 +54,15 @@ impl Read {
 
     /// Returns the chain of that name, or all of the table, in the real tool's order, including built-in ones
     /// that do not exist yet.
-    pub(super) fn chains(&self, table: &str, only: Option<&BStr>) -> Vec<Listed<'_>> {
+    pub(super) fn chains(&self, table: &str, only: Option<&BStr>) -> Vec<ListedChain<'_>> {
         let tables = match self {
             Self::One(name, None) => {
                 let is_it = |known: &&Builtin| name == known.chain;
                 let builtin = builtins(table).unwrap_or_default().iter().find(is_it);
-                return builtin.into_iter().map(Listed::missing).collect();
+                return builtin.into_iter().map(ListedChain::missing).collect();
             }
             Self::One(name, Some(one)) => {
-                return vec![Listed {
+                return vec![ListedChain {
                     name: name.clone(),
                     kind: one.kind,
                     references: one.references,
@@ -73,10 +73,10 @@ impl Read {
             Self::Whole(tables) => tables,
         };
         let found = tables.table(table);
-        let there = found.map_or_else(Vec::new, |table| table.in_order(tables.backend()));
+        let existing = found.map_or_else(Vec::new, |table| table.in_order(tables.backend()));
         let jumps = match tables.backend() {
             Backend::Nft => HashMap::new(),
-            Backend::Legacy => jumps(tables, &there),
+            Backend::Legacy => jumps(tables, &existing),
         };
         let listed = |chain: &Chain<'_>| {
             let references = chain.references();
@@ -86,10 +86,10 @@ impl Read {
         let builtin = builtins(table).unwrap_or_default();
         let missing = builtin.iter().filter(|builtin| {
             let is_it = |chain: &Chain<'_>| chain.name() == builtin.chain;
-            !there.iter().any(is_it)
+            !existing.iter().any(is_it)
         });
-        chains.extend(missing.map(Listed::missing));
-        chains.extend(there.iter().map(|chain| Listed {
+        chains.extend(missing.map(ListedChain::missing));
+        chains.extend(existing.iter().map(|chain| ListedChain {
             name: chain.name().to_owned(),
             kind: chain.kind(),
             references: listed(chain),
@@ -105,7 +105,7 @@ impl Read {
     }
 }
 
-impl Listed<'_> {
+impl ListedChain<'_> {
     /// A built-in chain that does not exist yet.
     fn missing(builtin: &Builtin) -> Self {
         Self {

@@ -8,7 +8,7 @@ use super::chains::Read;
 use super::error::{NO_CHAIN, ProgramError};
 use super::list::{Columns, as_rules};
 use super::{Program, as_line};
-use crate::iptables::edit::not_target;
+use crate::iptables::edit::check_not_target;
 use crate::iptables::text::{Command, CommandLineOptions, Listing, Verb, execute};
 use crate::iptables::{
     Backend, ChainKind, Error, Iptables, Policy, Rule, Target, builtins, tables_in_use,
@@ -36,45 +36,45 @@ impl Program {
         notes: &mut BString,
     ) -> Result<Outcome, ProgramError> {
         let line = as_line(words);
-        let (command, called) = Command::called(self.family, false, &Names::system(), &line)
+        let (command, cmdline) = Command::cmdline(self.family, false, &Names::system(), &line)
             .map_err(|error| ProgramError::of_parse_error(&error))?;
-        if called.wait_interval {
+        if cmdline.wait_interval {
             notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n");
         }
         if command.for_other_family {
             return Err(ProgramError::parameter("this is for the other family"));
         }
-        if called.help || called.version {
-            let said = match called.help {
-                true => self.help() + &called.extensions,
+        if cmdline.help || cmdline.version {
+            let reply = match cmdline.help {
+                true => self.help() + &cmdline.extensions,
                 false => format!("{}\n", self.version()),
             };
-            let written = output.write_all(said.as_bytes());
+            let written = output.write_all(reply.as_bytes());
             return written
                 .map(|()| Outcome::Printed)
                 .map_err(ProgramError::of_output);
         }
-        let table = called.table.as_deref().unwrap_or("filter");
+        let table = cmdline.table.as_deref().unwrap_or("filter");
         if builtins(table).is_none() {
             return Err(ProgramError::no_table(self, table));
         }
-        if let Some(listing) = called.listing {
-            return self.list(&command, &called, listing, table, output);
+        if let Some(listing) = cmdline.listing {
+            return self.list(&command, &cmdline, listing, table, output);
         }
-        self.change(&command, &called, table, output)?;
+        self.change(&command, &cmdline, table, output)?;
         Ok(Outcome::Changed)
     }
 
     fn list(
         &self,
         command: &Command,
-        called: &CommandLineOptions,
+        cmdline: &CommandLineOptions,
         listing: Listing,
         table: &str,
         output: &mut dyn Write,
     ) -> Result<Outcome, ProgramError> {
         let failed = |error: Error| ProgramError::of_command(self, &error, command);
-        let (mut iptables, lock) = self.open(&[table], Some(called.wait.retry_policy()))?;
+        let (mut iptables, lock) = self.open(&[table], Some(cmdline.wait.retry_policy()))?;
         let only = command.chain.as_ref().map(|chain| chain.as_bstr());
         let read = Read::new(&mut iptables, self, table, only).map_err(failed)?;
         let mut chains = read.chains(table, only);
@@ -88,9 +88,9 @@ impl Program {
             text.display(format_args!("{}\n", base_chains(table)));
         }
         let listed = if listing.as_rules {
-            as_rules(&mut text, &chains, listing.number, called.verbose)
+            as_rules(&mut text, &chains, listing.number, cmdline.verbose)
         } else {
-            let columns = Columns::new(self.family, called);
+            let columns = Columns::new(self.family, cmdline);
             chains.iter().enumerate().try_for_each(|(place, chain)| {
                 if place > 0 {
                     text.push("\n");
@@ -110,7 +110,7 @@ impl Program {
         output
             .write_all(text.as_bytes())
             .map_err(ProgramError::of_output)?;
-        if called.zero {
+        if cmdline.zero {
             // Reset the counters only after they are printed.
             output.flush().map_err(ProgramError::of_output)?;
             let zero = Command {
@@ -118,7 +118,7 @@ impl Program {
                 ..command.clone()
             };
             drop(lock);
-            self.change(&zero, called, table, output)?;
+            self.change(&zero, cmdline, table, output)?;
         }
         Ok(Outcome::Printed)
     }
@@ -127,14 +127,14 @@ impl Program {
     fn change(
         &self,
         command: &Command,
-        called: &CommandLineOptions,
+        cmdline: &CommandLineOptions,
         table: &str,
         output: &mut dyn Write,
     ) -> Result<(), ProgramError> {
         let mut chains: Vec<_> = command.chain.iter().cloned().collect();
-        let done = self.execute(command, called, table, &mut chains);
+        let done = self.execute(command, cmdline, table, &mut chains);
         // Like the real tools: print first which chains are processed.
-        if called.verbose && (done.is_ok() || command.chain.is_none()) {
+        if cmdline.verbose && (done.is_ok() || command.chain.is_none()) {
             // The change succeeds even if the output cannot be written.
             let _ = self.show(command, &chains, output);
         }
@@ -145,7 +145,7 @@ impl Program {
     fn execute(
         &self,
         command: &Command,
-        called: &CommandLineOptions,
+        cmdline: &CommandLineOptions,
         table: &str,
         chains: &mut Vec<BString>,
     ) -> Result<(), ProgramError> {
@@ -155,7 +155,7 @@ impl Program {
         if let (Verb::NewChain, Some(name)) | (Verb::RenameChain(name), _) =
             (&command.verb, &command.chain)
         {
-            not_target(self.family, table, name.as_bstr()).map_err(|error| failed(&error))?;
+            check_not_target(self.family, table, name.as_bstr()).map_err(|error| failed(&error))?;
         }
         let gone_through = || {
             let builtin = builtin.iter().map(|builtin| BString::from(builtin.chain));
@@ -163,13 +163,14 @@ impl Program {
         };
         // Do not create a table to empty it.
         if command.chain.is_none() && self.backend == Backend::Nft {
-            let there = tables_in_use(self.backend, self.family).map_err(|error| failed(&error))?;
-            if !there.iter().any(|name| name == table) {
+            let existing =
+                tables_in_use(self.backend, self.family).map_err(|error| failed(&error))?;
+            if !existing.iter().any(|name| name == table) {
                 chains.extend(gone_through());
                 return Ok(());
             }
         }
-        let (mut iptables, _lock) = self.open(&[table], Some(called.wait.retry_policy()))?;
+        let (mut iptables, _lock) = self.open(&[table], Some(cmdline.wait.retry_policy()))?;
         let changed = iptables.update(self.family, table, |edit| {
             // Agents often try to create existing chains, and a transaction that the kernel aborts costs
             // some 15 ms (an RCU grace period).
@@ -190,7 +191,7 @@ impl Program {
             {
                 return Ok(());
             }
-            if called.verbose && command.chain.is_none() {
+            if cmdline.verbose && command.chain.is_none() {
                 let mut others = edit.chains()?;
                 others.retain(|chain| !edit.is_builtin(chain.as_bstr()));
                 *chains = gone_through().chain(others).collect();
@@ -249,8 +250,8 @@ impl Program {
             return None;
         };
         let is_goto = matches!(rule.target, Target::Goto(_));
-        let there = iptables.update(self.family, table, |edit| edit.has_chain(to));
-        let missing = matches!(there, Ok(false));
+        let existing = iptables.update(self.family, table, |edit| edit.has_chain(to));
+        let missing = matches!(existing, Ok(false));
         missing.then(|| ProgramError::no_target(self.backend, to, is_goto))
     }
 

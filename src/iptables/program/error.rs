@@ -70,12 +70,12 @@ pub(super) enum Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProgramError {
     pub(super) status: Status,
-    how: How,
+    style: MessageStyle,
     message: BString,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum MessageStyle {
     /// `iptables: Chain already exists.`
     Plain,
     /// `iptables v1.8.9 (nf_tables): …`
@@ -88,33 +88,33 @@ pub(super) const NO_CHAIN: &str = "No chain/target/match by that name.";
 const NO_RULE: &str = "Bad rule (does a matching rule exist in that chain?).";
 
 impl ProgramError {
-    fn new(status: Status, how: How, message: impl Into<String>) -> Self {
+    fn new(status: Status, style: MessageStyle, message: impl Into<String>) -> Self {
         let message: String = message.into();
         Self {
             status,
-            how,
+            style,
             message: message.into(),
         }
     }
 
     /// One of the messages that other programs parse.
     pub(super) fn plain(message: &str) -> Self {
-        Self::new(Status::Other, How::Plain, message)
+        Self::new(Status::Other, MessageStyle::Plain, message)
     }
 
     /// Invalid arguments.
     pub(super) fn parameter(message: impl Into<String>) -> Self {
-        Self::new(Status::Parameter, How::WithVersion, message)
+        Self::new(Status::Parameter, MessageStyle::WithVersion, message)
     }
 
     /// A message without a prefix, possibly of several lines.
     pub(super) fn bare(status: Status, message: impl Into<String>) -> Self {
-        Self::new(status, How::Bare, message)
+        Self::new(status, MessageStyle::Bare, message)
     }
 
     /// An error for which other programs expect no particular message.
     pub(super) fn other(message: impl Into<String>) -> Self {
-        Self::new(Status::Other, How::WithVersion, message)
+        Self::new(Status::Other, MessageStyle::WithVersion, message)
     }
 
     /// Appends another line.
@@ -140,9 +140,11 @@ impl ProgramError {
     /// Converts it to an error in a line of a text.
     pub(super) fn in_line(self, backend: Backend, line: usize) -> Self {
         let message = &self.message;
-        match (self.how, backend) {
-            (How::Plain, Backend::Nft) => Self::plain(&format!("line {line} failed: {message}")),
-            (How::Plain, Backend::Legacy) => Self::plain(&format!("line {line} failed")),
+        match (self.style, backend) {
+            (MessageStyle::Plain, Backend::Nft) => {
+                Self::plain(&format!("line {line} failed: {message}"))
+            }
+            (MessageStyle::Plain, Backend::Legacy) => Self::plain(&format!("line {line} failed")),
             _ if self.status == Status::Resource => Self {
                 message: format!("\nline {line}:{message}").into(),
                 ..self
@@ -173,14 +175,14 @@ impl ProgramError {
     }
 
     fn resource(message: impl Into<String>) -> Self {
-        Self::new(Status::Resource, How::WithVersion, message)
+        Self::new(Status::Resource, MessageStyle::WithVersion, message)
     }
 
     /// The error for a failed write; without a message if the reader is gone.
     pub(super) fn of_output(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::bare(Status::Pipe, ""),
-            _ => Self::new(Status::Other, How::WithVersion, error.to_string()),
+            _ => Self::new(Status::Other, MessageStyle::WithVersion, error.to_string()),
         }
     }
 
@@ -202,7 +204,7 @@ impl ProgramError {
         };
         Self::new(
             Status::Version,
-            How::WithVersion,
+            MessageStyle::WithVersion,
             format!(
                 "{message}\nPerhaps {} or your kernel needs to be upgraded.",
                 program.name
@@ -335,7 +337,7 @@ impl ProgramError {
     pub(super) fn no_permission_for(program: &Program, table: &str) -> Self {
         Self::new(
             Status::Version,
-            How::WithVersion,
+            MessageStyle::WithVersion,
             format!(
                 "can't initialize {0} table `{table}': Permission denied (you must be root)\n\
                  Perhaps {0} or your kernel needs to be upgraded.",
@@ -393,10 +395,10 @@ impl ProgramError {
     pub(super) fn text(&self, program: &Program) -> BString {
         let name = &program.name;
         let mut text = BString::default();
-        match self.how {
-            How::Bare => return self.message.clone(),
-            How::Plain => text.extend_from_slice(format!("{name}: ").as_bytes()),
-            How::WithVersion => {
+        match self.style {
+            MessageStyle::Bare => return self.message.clone(),
+            MessageStyle::Plain => text.extend_from_slice(format!("{name}: ").as_bytes()),
+            MessageStyle::WithVersion => {
                 text.extend_from_slice(format!("{}: ", program.version()).as_bytes());
             }
         }
@@ -426,20 +428,20 @@ fn is_permission(errno: Errno) -> bool {
 
 /// Returns the C library's text for the error.
 fn words(errno: Errno) -> String {
-    let said = std::io::Error::from(errno).to_string();
-    let words = said
+    let message_text = std::io::Error::from(errno).to_string();
+    let words = message_text
         .split_once(" (os error ")
         .map(|(words, _)| words.to_owned());
-    words.unwrap_or(said)
+    words.unwrap_or(message_text)
 }
 
 /// Joins the error and its causes.
 fn causes(error: &Error) -> String {
-    let mut said = error.to_string();
+    let mut message_text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        said.push_str(&format!(": {cause}"));
+        message_text.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    said
+    message_text
 }

@@ -4,7 +4,7 @@
 
 use bstr::ByteSlice;
 
-use super::chains::Listed;
+use super::chains::ListedChain;
 use crate::iptables::text::CommandLineOptions;
 use crate::iptables::{
     Address, ChainKind, Counters, Entry, Family, Interface, NotExpressible, Protocol, Rule, Target,
@@ -25,13 +25,13 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) const fn new(family: Family, called: &CommandLineOptions) -> Self {
+    pub(super) const fn new(family: Family, cmdline: &CommandLineOptions) -> Self {
         Self {
             family,
-            numeric: called.numeric,
-            verbose: called.verbose,
-            exact: called.exact,
-            numbers: called.line_numbers,
+            numeric: cmdline.numeric,
+            verbose: cmdline.verbose,
+            exact: cmdline.exact,
+            numbers: cmdline.line_numbers,
         }
     }
 
@@ -42,7 +42,7 @@ impl Columns {
     pub(super) fn chain(
         self,
         text: &mut Text,
-        chain: &Listed<'_>,
+        chain: &ListedChain<'_>,
         number: Option<usize>,
     ) -> Result<(), NotExpressible> {
         if number.is_none() {
@@ -62,7 +62,7 @@ impl Columns {
         Ok(())
     }
 
-    fn head(self, text: &mut Text, chain: &Listed<'_>) {
+    fn head(self, text: &mut Text, chain: &ListedChain<'_>) {
         text.push("Chain ").push(&chain.name).push(" (");
         match chain.kind {
             ChainKind::Builtin { policy, counters } => {
@@ -244,7 +244,7 @@ impl Columns {
 /// A rule cannot be expressed.
 pub(super) fn as_rules(
     text: &mut Text,
-    chains: &[Listed<'_>],
+    chains: &[ListedChain<'_>],
     number: Option<usize>,
     with_counters: bool,
 ) -> Result<(), NotExpressible> {

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_to_programs_and_back() {
+    fn program_names_round_trip() {
         let all: Vec<_> = Program::names().collect();
         assert_eq!(all.len(), 23);
         for name in &all {
@@ -298,14 +298,14 @@ mod tests {
         ] {
             assert_eq!(Program::named(other), None, "{other}");
         }
-        let said = |name: &str| Program::named(name).unwrap().version();
-        assert_eq!(said("iptables-nft"), "iptables v1.8.9 (nf_tables)");
+        let version_of = |name: &str| Program::named(name).unwrap().version();
+        assert_eq!(version_of("iptables-nft"), "iptables v1.8.9 (nf_tables)");
         assert_eq!(
-            said("ip6tables-legacy-save"),
+            version_of("ip6tables-legacy-save"),
             "ip6tables-save v1.8.9 (legacy)"
         );
         assert_eq!(
-            said("iptables-nft-restore"),
+            version_of("iptables-nft-restore"),
             "iptables-nft-restore v1.8.9 (nf_tables)"
         );
     }

@@ -15,9 +15,9 @@ use crate::iptables::text::{
 use crate::iptables::{Backend, Error, Tables, Target, builtins};
 
 /// An option: letter, name, its value's name if it has one, description.
-type Known = (u8, &'static str, Option<&'static str>, &'static str);
+type ProgramOption = (u8, &'static str, Option<&'static str>, &'static str);
 
-pub(super) const OF_SAVE: &[Known] = &[
+pub(super) const OF_SAVE: &[ProgramOption] = &[
     (b'c', "counters", None, "include the counters of rules"),
     (b't', "table", Some("table"), "only this table"),
     (
@@ -30,7 +30,7 @@ pub(super) const OF_SAVE: &[Known] = &[
     (b'V', "version", None, "print the version"),
 ];
 
-pub(super) const OF_RESTORE: &[Known] = &[
+pub(super) const OF_RESTORE: &[ProgramOption] = &[
     (b'c', "counters", None, "restore the counters in the text"),
     (b'v', "verbose", None, "accepted, but has no effect"),
     (b'V', "version", None, "print the version"),
@@ -59,7 +59,7 @@ pub(super) const OF_RESTORE: &[Known] = &[
 ];
 
 /// Returns the help for the options, one per line.
-pub(super) fn options_of(known: &[Known]) -> String {
+pub(super) fn options_of(known: &[ProgramOption]) -> String {
     let each = known.iter().map(|(letter, name, value, what)| {
         let value = value.map_or_else(String::new, |value| format!(" <{value}>"));
         let option = format!("-{}, --{name}{value}", char::from(*letter));
@@ -81,7 +81,7 @@ fn seconds<'w>(words: &mut (impl Iterator<Item = &'w BStr> + Clone)) -> Option<&
 }
 
 /// Letters with their values, and the words that are not options.
-type Given<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
+type ParsedArguments<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
 
 /// Writes tables like `iptables-save`. An nf_tables table that the text cannot express completely, apart from foreign
 /// base chains, is only a comment, so that restoring the text loses nothing; a requested, missing one has its built-in
@@ -102,12 +102,12 @@ fn save(
     for table in tables.iter() {
         let name = table.name();
         let mut text = Vec::new();
-        let left_out = tables.save_table(&table, options, &mut text)?;
+        let omitted = tables.save_table(&table, options, &mut text)?;
         let mut foreign = 0;
         for chain in table.chains() {
             foreign += usize::from(chain.has_foreign_hook());
         }
-        if left_out.rules > 0 || left_out.chains > foreign {
+        if omitted.rules > 0 || omitted.chains > foreign {
             writeln!(out, "# Table `{name}' is incompatible, use 'nft' tool.")?;
             continue;
         }
@@ -115,7 +115,7 @@ fn save(
             writeln!(out, "{}", base_chains(name))?;
         }
         out.write_all(&text)?;
-        omissions.private += left_out.private;
+        omissions.private += omitted.private;
     }
     Ok(omissions)
 }
@@ -386,9 +386,9 @@ impl Program {
     fn options<'w>(
         &self,
         words: &'w [BString],
-        known: &[Known],
+        known: &[ProgramOption],
         hint: &str,
-    ) -> Result<Given<'w>, ProgramError> {
+    ) -> Result<ParsedArguments<'w>, ProgramError> {
         let program = &self.name;
         let wrong = |what: String| {
             ProgramError::bare(

@@ -19,22 +19,22 @@ impl Program {
         output: &mut dyn Write,
     ) -> Result<(), ProgramError> {
         let given = as_line(words);
-        let (command, called) = Command::called(self.family, false, &Names::system(), &given)
+        let (command, cmdline) = Command::cmdline(self.family, false, &Names::system(), &given)
             .map_err(|error| ProgramError::of_parse_error(&error))?;
         if command.for_other_family {
             return Err(ProgramError::parameter("this is for the other family"));
         }
         let mut translated = String::new();
-        if called.version {
+        if cmdline.version {
             translated = format!("{}\n", self.version());
-        } else if called.help {
-            translated = self.help() + &called.extensions;
-        } else if called.listing.is_some_and(|listing| !listing.as_rules) {
-            translated = format!("nft list table {} {}\n", self.word(), table_of(&called));
-        } else if called.listing.is_some() {
+        } else if cmdline.help {
+            translated = self.help() + &cmdline.extensions;
+        } else if cmdline.listing.is_some_and(|listing| !listing.as_rules) {
+            translated = format!("nft list table {} {}\n", self.word(), table_of(&cmdline));
+        } else if cmdline.listing.is_some() {
             return Err(not_implemented());
         } else {
-            for line in self.in_nft_language(&command, None, table_of(&called), translate)? {
+            for line in self.in_nft_language(&command, None, table_of(&cmdline), translate)? {
                 translated += &match line {
                     // Quoted for a shell.
                     Line::Rule(line) => format!("nft '{}'\n", line.replace('\'', "'\\''")),
@@ -280,8 +280,8 @@ fn without_table<'a>(words: &[Word<'a>]) -> Vec<Word<'a>> {
     words
 }
 
-fn table_of(called: &CommandLineOptions) -> &str {
-    called.table.as_deref().unwrap_or("filter")
+fn table_of(cmdline: &CommandLineOptions) -> &str {
+    cmdline.table.as_deref().unwrap_or("filter")
 }
 
 /// Returns a chain's name if nft's language can express it.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | split words into options of the command or of extensions | `parser.rs` |
 //! | interpret the main options; build the rule | `main_options.rs` |
-//! | interpret options of the program only: the table, listings | `called.rs` |
+//! | interpret options of the program only: the table, listings | `cmdline.rs` |
 //! | names and addresses | `names.rs` |
 
 mod command_line;
@@ -188,8 +188,15 @@ impl Command {
         is_chain: impl Fn(&BStr) -> bool,
     ) -> Result<Self, ParseError> {
         let mut command = Self::none();
-        let lists = &mut Lists::default();
-        command.read(lists, family, true, &Names::system(), words, &is_chain)?;
+        let line_options = &mut LineOptions::default();
+        command.read(
+            line_options,
+            family,
+            true,
+            &Names::system(),
+            words,
+            &is_chain,
+        )?;
         Ok(command)
     }
 
@@ -209,7 +216,7 @@ impl Command {
     /// The errors of [`parse`](Self::parse); the command then does nothing.
     pub(super) fn read(
         &mut self,
-        lists: &mut Lists<'static>,
+        line_options: &mut LineOptions<'static>,
         family: Family,
         native_log: bool,
         names: &Names,
@@ -222,10 +229,10 @@ impl Command {
         parser.last_chain = self.chain.take();
         parser.native_log = native_log;
         parser.shortened = Some(RefCell::default());
-        parser.lists = std::mem::take(lists);
+        parser.line_options = std::mem::take(line_options);
         let result = parser.parse();
         self.for_other_family = parser.for_other_family;
-        *lists = parser.lists.cleared();
+        *line_options = parser.line_options.cleared();
         (self.verb, self.chain) = result?;
         Ok(())
     }
@@ -285,8 +292,8 @@ impl Rule {
 }
 
 /// An extension used by a line.
-struct Loaded {
-    which: Which,
+struct LineExtension {
+    which: ExtensionSpec,
     /// The name in the line.
     name: &'static str,
     options: &'static [OptionSpec],
@@ -295,49 +302,49 @@ struct Loaded {
 
 /// The extensions of a line and their options.
 #[derive(Default)]
-pub(super) struct Lists<'a> {
-    extensions: Vec<Loaded>,
+pub(super) struct LineOptions<'a> {
+    extensions: Vec<LineExtension>,
     /// Indexes of the extensions with distinct options: the last of several with the same options.
     /// This keeps the search for an option fast in a long line.
     distinct: Vec<usize>,
     /// The extensions' options, in the order of the line.
     given: Vec<GivenOption<'a>>,
     /// The extension and columns of each option.
-    placed: Vec<Placed>,
+    origins: Vec<OptionOrigin>,
 }
 
-impl Lists<'_> {
+impl LineOptions<'_> {
     /// Empties the lists, and keeps their memory.
-    fn cleared<'b>(mut self) -> Lists<'b> {
+    fn cleared<'b>(mut self) -> LineOptions<'b> {
         self.extensions.clear();
         self.distinct.clear();
-        self.placed.clear();
-        Lists {
+        self.origins.clear();
+        LineOptions {
             extensions: self.extensions,
             distinct: self.distinct,
             // Collecting reuses the memory.
             given: self.given.into_iter().map_while(|_| None).collect(),
-            placed: self.placed,
+            origins: self.origins,
         }
     }
 }
 
-impl<'a> Lists<'a> {
+impl<'a> LineOptions<'a> {
     /// Sorts the options by extension. Usually they are
     /// already sorted.
     fn sort(&mut self) {
-        if self.placed.is_sorted_by_key(|placed| placed.extension) {
+        if self.origins.is_sorted_by_key(|origins| origins.extension) {
             return;
         }
-        let all = self.placed.drain(..).zip(self.given.drain(..));
-        let mut all: Vec<(Placed, GivenOption<'a>)> = all.collect();
-        all.sort_by_key(|(placed, _)| placed.extension);
-        (self.placed, self.given) = all.into_iter().unzip();
+        let all = self.origins.drain(..).zip(self.given.drain(..));
+        let mut all: Vec<(OptionOrigin, GivenOption<'a>)> = all.collect();
+        all.sort_by_key(|(origins, _)| origins.extension);
+        (self.origins, self.given) = all.into_iter().unzip();
     }
 }
 
 /// The extension of an option, and its columns.
-struct Placed {
+struct OptionOrigin {
     /// Index of its extension in the line.
     extension: usize,
     /// Columns of the option and its values.
@@ -345,7 +352,7 @@ struct Placed {
 }
 
 #[derive(Clone, Copy)]
-enum Which {
+enum ExtensionSpec {
     Match(&'static Spec<xt::Match>),
     Target(&'static Spec<xt::Target>),
 }
@@ -360,7 +367,7 @@ struct Parser<'p, 'a> {
     /// The chain of the previous line, which has a valid name. This line's is usually the same.
     last_chain: Option<BString>,
     spec: &'p mut RuleSpec,
-    lists: Lists<'p>,
+    line_options: LineOptions<'p>,
     target: Option<usize>,
     /// Matches without a typed value, each with the number of extensions before it.
     opaque_matches: Vec<(usize, xt::Opaque)>,
@@ -375,7 +382,7 @@ struct Parser<'p, 'a> {
     /// Whether the current option's value must not look like an option.
     wants_no_option: bool,
     /// The options of a program's command line; `None` for a line of a text.
-    called: Option<CommandLineOptions>,
+    cmdline: Option<CommandLineOptions>,
 }
 
 #[cfg(test)]

@@ -120,14 +120,14 @@ impl Iptables {
 /// Removes kept chains and jumps to them from the wanted chains; returns their number.
 fn skip_kept(chains: &mut Vec<MemoryChain>, keep: &impl Fn(&BStr) -> bool) -> usize {
     let is_kept = |chain: &MemoryChain| keep(chain.name.as_bstr());
-    let gone = chains.iter().filter(|chain| is_kept(chain));
-    let mut count: usize = gone.map(|chain| 1 + chain.rules.len()).sum();
+    let skipped = chains.iter().filter(|chain| is_kept(chain));
+    let mut count: usize = skipped.map(|chain| 1 + chain.rules.len()).sum();
     chains.retain(|chain| !is_kept(chain));
     for chain in chains {
         let before = chain.rules.len();
         chain
             .rules
-            .retain(|rule| !rule.leads_to().is_some_and(keep));
+            .retain(|rule| !rule.jump_chain().is_some_and(keep));
         count += before - chain.rules.len();
     }
     count
@@ -144,12 +144,12 @@ fn apply_wanted(
     let mut known = edit.at(table).unique_chains()?;
     changed.chains += known.iter().filter(|name| keep(name.as_bstr())).count();
     known.retain(|name| !keep(name.as_bstr()));
-    let there: HashSet<BString> = known.iter().cloned().collect();
+    let existing: HashSet<BString> = known.iter().cloned().collect();
     // Create chains before rules that jump to them.
     for chain in wanted {
         edit.set_line(chain.line);
         let mut table = edit.at(table);
-        if !table.is_builtin(chain.name.as_bstr()) && !there.contains(&chain.name) {
+        if !table.is_builtin(chain.name.as_bstr()) && !existing.contains(&chain.name) {
             table
                 .declare(&chain.name)
                 .map_err(|error| error.at(chain.line))?;
@@ -158,9 +158,9 @@ fn apply_wanted(
     for chain in wanted {
         edit.set_line(chain.line);
         let mut table = edit.at(table);
-        let rules = match there.contains(&chain.name) || !chain.rules.is_empty() {
+        let rules = match existing.contains(&chain.name) || !chain.rules.is_empty() {
             true => table.reconcile_chain_keeping(&chain.name, &chain.rules, |rule| {
-                rule.leads_to().is_some_and(keep)
+                rule.jump_chain().is_some_and(keep)
             })?,
             false => ChainChanges::default(),
         };
@@ -171,8 +171,8 @@ fn apply_wanted(
     }
     edit.set_line(0);
     let mut table = edit.at(table);
-    let stay: HashSet<&BStr> = wanted.iter().map(|chain| chain.name.as_bstr()).collect();
-    known.retain(|name| !stay.contains(name.as_bstr()));
+    let desired_names: HashSet<&BStr> = wanted.iter().map(|chain| chain.name.as_bstr()).collect();
+    known.retain(|name| !desired_names.contains(name.as_bstr()));
     changed.removed += known.len();
     table.remove_chains(&known)
 }

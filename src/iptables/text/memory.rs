@@ -20,7 +20,7 @@ pub(super) struct MemoryTable {
     name: String,
     /// `None` for a removed chain.
     chains: Vec<Option<MemoryChain>>,
-    places: HashMap<BString, usize>,
+    indexes: HashMap<BString, usize>,
 }
 
 /// A chain.
@@ -51,8 +51,8 @@ impl MemoryTables {
 
     fn chain(&mut self, table: usize, chain: &BStr) -> Result<&mut MemoryChain, Error> {
         let table = &mut self.tables[table];
-        let Some(&place) = table.places.get(chain) else {
-            let known: Vec<_> = table.there().map(|one| one.name.to_string()).collect();
+        let Some(&place) = table.indexes.get(chain) else {
+            let known: Vec<_> = table.existing().map(|one| one.name.to_string()).collect();
             let known = known.iter().map(String::as_str);
             return Err(Error::no_such_chain(&table.name, chain, known));
         };
@@ -69,7 +69,7 @@ impl MemoryTable {
         let mut table = Self {
             name: name.to_owned(),
             chains: Vec::new(),
-            places: HashMap::new(),
+            indexes: HashMap::new(),
         };
         for builtin in builtins(name).unwrap_or_default() {
             table.add(builtin.chain.into(), 0);
@@ -78,12 +78,12 @@ impl MemoryTable {
     }
 
     /// The existing chains.
-    fn there(&self) -> impl Iterator<Item = &MemoryChain> {
+    fn existing(&self) -> impl Iterator<Item = &MemoryChain> {
         self.chains.iter().flatten()
     }
 
     fn add(&mut self, name: BString, line: usize) {
-        self.places.insert(name.clone(), self.chains.len());
+        self.indexes.insert(name.clone(), self.chains.len());
         self.chains.push(Some(MemoryChain {
             name,
             policy: None,
@@ -92,8 +92,8 @@ impl MemoryTable {
         }));
     }
 
-    fn is_free(&self, chain: &BStr) -> Result<(), Error> {
-        match self.places.contains_key(chain) {
+    fn check_name_unused(&self, chain: &BStr) -> Result<(), Error> {
+        match self.indexes.contains_key(chain) {
             false => Ok(()),
             true => Err(Error::ChainExists {
                 table: self.name.clone(),
@@ -119,16 +119,16 @@ impl Editor for MemoryTables {
     }
 
     fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
-        let chains = self.tables[table].there();
+        let chains = self.tables[table].existing();
         Ok(chains.map(|chain| chain.name.clone()).collect())
     }
 
     fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
-        Ok(self.tables[table].places.contains_key(chain))
+        Ok(self.tables[table].indexes.contains_key(chain))
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        self.tables[table].is_free(chain)?;
+        self.tables[table].check_name_unused(chain)?;
         let line = self.line;
         self.tables[table].add(chain.to_owned(), line);
         Ok(())
@@ -155,23 +155,23 @@ impl Editor for MemoryTables {
                 chain: chain.to_owned(),
             });
         }
-        if let Some(place) = table.places.remove(chain) {
+        if let Some(place) = table.indexes.remove(chain) {
             table.chains[place] = None;
         }
         Ok(())
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
-        self.tables[table].is_free(to)?;
+        self.tables[table].check_name_unused(to)?;
         self.chain(table, from)?.name = to.to_owned();
         let table = &mut self.tables[table];
-        if let Some(place) = table.places.remove(from) {
-            table.places.insert(to.to_owned(), place);
+        if let Some(place) = table.indexes.remove(from) {
+            table.indexes.insert(to.to_owned(), place);
         }
         let chains = table.chains.iter_mut().flatten();
         let rules = chains.flat_map(|chain| &mut chain.rules);
         for rule in rules {
-            if let Some(target) = rule.leads_to_mut().filter(|target| *target == from) {
+            if let Some(target) = rule.jump_chain_mut().filter(|target| *target == from) {
                 *target = to.to_owned();
             }
         }

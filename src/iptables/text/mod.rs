@@ -18,14 +18,14 @@ pub use error::ParseError;
 pub(super) use error::nearest;
 pub(super) use execute::execute;
 pub use keep::Preserved;
-pub use read::{LONGEST_TEXT, read};
+pub use read::{MAX_TEXT_LENGTH, read};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use restore::restore_drafts;
 pub(super) use restore::{
     DEVIATIONS as RESTORE_DEVIATIONS, NO_NAME, NO_POLICY, counters as counters_before,
 };
-pub use restore::{LONGEST_LINE, RestoreOptions, Restored, ShortenedLine};
+pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine};
 pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
 pub(super) use save::save_missing;
 pub use save::{Omissions, RuleFormatter, SaveOptions};

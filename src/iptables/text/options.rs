@@ -66,10 +66,10 @@ impl Main {
 }
 
 /// Letter, names and meaning.
-type Known = (u8, &'static [&'static str], Main);
+type MainOption = (u8, &'static [&'static str], Main);
 
 /// Options that are allowed in a line of a text and on the command line.
-const MAIN: &[Known] = &[
+const MAIN: &[MainOption] = &[
     (b'A', &["append"], Main::Append),
     (b'C', &["check"], Main::Check),
     (b'D', &["delete"], Main::Delete),
@@ -96,7 +96,7 @@ const MAIN: &[Known] = &[
 ];
 
 /// Options that are allowed only on the command line.
-const PROGRAM: &[Known] = &[
+const PROGRAM: &[MainOption] = &[
     (b'L', &["list"], Main::List),
     (b'S', &["list-rules"], Main::ListRules),
     (b't', &["table"], Main::Table),
@@ -113,16 +113,16 @@ const PROGRAM: &[Known] = &[
 
 /// The source of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum OptionSource {
     /// A line of a text, or a single rule.
     Text,
     /// The command line of a program.
     Program,
 }
 
-impl Place {
-    fn options(self) -> impl Iterator<Item = &'static Known> {
-        let more: &[Known] = match self {
+impl OptionSource {
+    fn options(self) -> impl Iterator<Item = &'static MainOption> {
+        let more: &[MainOption] = match self {
             Self::Text => &[],
             Self::Program => PROGRAM,
         };
@@ -131,7 +131,7 @@ impl Place {
 }
 
 /// Builds a table of options by letter.
-const fn by_letter(known: &[Known]) -> [Option<Main>; 128] {
+const fn by_letter(known: &[MainOption]) -> [Option<Main>; 128] {
     let mut all = [None; 128];
     let mut at = 0;
     while at < known.len() {
@@ -142,12 +142,12 @@ const fn by_letter(known: &[Known]) -> [Option<Main>; 128] {
 }
 
 /// Returns the option of that letter.
-pub(super) fn short(place: Place, letter: u8) -> Option<Main> {
+pub(super) fn short(place: OptionSource, letter: u8) -> Option<Main> {
     const OF_TEXT: [Option<Main>; 128] = by_letter(MAIN);
     const OF_PROGRAM: [Option<Main>; 128] = by_letter(PROGRAM);
     let at = usize::from(letter);
     match (*OF_TEXT.get(at)?, place) {
-        (None, Place::Program) => OF_PROGRAM[at],
+        (None, OptionSource::Program) => OF_PROGRAM[at],
         (found, _) => found,
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn only_on_command_line(name: &[u8]) -> Option<&'static str> {
 
 /// The result of a lookup by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundOption {
     Main(Main),
     /// An option of the extension with this index.
     Of(usize, &'static OptionSpec),
@@ -178,10 +178,10 @@ pub(super) enum Found {
 /// # Errors
 /// A message and a suggestion.
 pub(super) fn long(
-    place: Place,
+    place: OptionSource,
     name: &[u8],
     extensions: impl DoubleEndedIterator<Item = &'static [OptionSpec]> + ExactSizeIterator + Clone,
-) -> Result<Found, (String, Option<String>)> {
+) -> Result<FoundOption, (String, Option<String>)> {
     let general = || {
         place
             .options()
@@ -191,12 +191,12 @@ pub(super) fn long(
     let is_it = |spec: &&OptionSpec| spec.name.as_bytes() == name;
     for (place, specs) in extensions.clone().enumerate().rev() {
         if let Some(spec) = specs.iter().find(is_it) {
-            return Ok(Found::Of(place, spec));
+            return Ok(FoundOption::Of(place, spec));
         }
     }
     for (_, names, main) in place.options() {
         if names.iter().any(|known| known.as_bytes() == name) {
-            return Ok(Found::Main(*main));
+            return Ok(FoundOption::Main(*main));
         }
     }
     let of = || {
@@ -204,13 +204,15 @@ pub(super) fn long(
         placed.flat_map(|(place, specs)| specs.iter().map(move |spec| (place, spec)))
     };
     let mut starting = general()
-        .map(|(known, main)| (known, Found::Main(main)))
-        .chain(of().map(|(place, spec)| (spec.name, Found::Of(place, spec))))
+        .map(|(known, main)| (known, FoundOption::Main(main)))
+        .chain(of().map(|(place, spec)| (spec.name, FoundOption::Of(place, spec))))
         .filter(|(known, _)| !name.is_empty() && known.as_bytes().starts_with(name));
     let written = name.as_bstr();
     if let Some((first, found)) = starting.next() {
-        let same = |other: &Found| match (found, other) {
-            (Found::Of(_, one), Found::Of(_, other)) => one.canonical == other.canonical,
+        let same = |other: &FoundOption| match (found, other) {
+            (FoundOption::Of(_, one), FoundOption::Of(_, other)) => {
+                one.canonical == other.canonical
+            }
             (one, other) => one == *other,
         };
         return match starting.find(|(_, other)| !same(other)) {
@@ -312,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_extension_has_an_option_of_a_general_ones_name() {
+    fn extension_options_differ_from_general_options() {
         let general = MAIN.iter().flat_map(|(_, names, _)| names.iter().copied());
         for name in general {
             assert!(of_extensions().all(|option| option != name), "{name}");

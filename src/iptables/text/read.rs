@@ -2,19 +2,19 @@
 
 use std::io::{self, Read};
 
-use super::LONGEST_LINE;
+use super::MAX_LINE_LENGTH;
 use crate::input;
 
 /// The longest text that [`read`] accepts, in bytes: about five million rules.
-pub const LONGEST_TEXT: usize = input::LONGEST_TEXT;
+pub const MAX_TEXT_LENGTH: usize = input::MAX_TEXT_LENGTH;
 
-/// Reads a text: at most [`LONGEST_TEXT`], and no further than a line that
-/// is longer than [`LONGEST_LINE`] or contains a NUL.
+/// Reads a text: at most [`MAX_TEXT_LENGTH`], and no further than a line that
+/// is longer than [`MAX_LINE_LENGTH`] or contains a NUL.
 ///
 /// # Errors
 /// Read errors; [`InvalidData`](io::ErrorKind::InvalidData) if the input exceeds a limit or contains a NUL.
 pub fn read(from: impl Read) -> io::Result<Vec<u8>> {
-    input::read_text(from, LONGEST_LINE)
+    input::read_text(from, MAX_LINE_LENGTH)
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_left_off() {
+    fn endless_input_is_rejected() {
         let mut zeros = Endless(b"\0", 0);
         let error = read(&mut zeros).unwrap_err();
         assert!(
@@ -49,12 +49,12 @@ mod tests {
             error.to_string().contains("line 1 has more than"),
             "{error}"
         );
-        assert!(line.1 <= 4 * LONGEST_LINE, "{}", line.1);
+        assert!(line.1 <= 4 * MAX_LINE_LENGTH, "{}", line.1);
     }
 
     #[test]
-    fn texts_are_read_whole() {
-        let long = [vec![b'#'; LONGEST_LINE], vec![b'\n'; 3]].concat();
+    fn reads_whole_texts() {
+        let long = [vec![b'#'; MAX_LINE_LENGTH], vec![b'\n'; 3]].concat();
         let text = long.repeat(3);
         for text in [&b""[..], b"*nat\nCOMMIT", &text] {
             assert_eq!(read(text).unwrap(), text);

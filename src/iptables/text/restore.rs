@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::command::Lists;
+use super::command::LineOptions;
 use super::execute::execute;
 use super::{Command, ParseError, Verb, Word, words};
 use crate::iptables::Deviation;
@@ -438,10 +438,10 @@ pub(super) struct Restorer<'r> {
 
 /// The longest line of a text, in bytes. A rule of a legacy table has at most 64 KiB, and the kernel
 /// lists no longer rule of nf_tables.
-pub const LONGEST_LINE: usize = 1 << 20;
+pub const MAX_LINE_LENGTH: usize = 1 << 20;
 
 /// The most rules in excess of one per line, in texts with several addresses in a line.
-const MOST_MULTIPLIED: usize = 1 << 18;
+const MAX_MULTIPLIED: usize = 1 << 18;
 
 /// The error in a line `:` without a name.
 pub(in crate::iptables) const NO_NAME: &str = "the name of a chain is expected";
@@ -451,7 +451,7 @@ pub(in crate::iptables) const NO_POLICY: &str = "a policy, or -, is expected";
 
 /// The table of a line.
 #[derive(Clone, Copy)]
-enum Place<'t> {
+enum Section<'t> {
     Outside,
     /// In a table that is not requested.
     Skipped(&'t BStr),
@@ -466,9 +466,9 @@ impl<'r> Restorer<'r> {
         edit: &mut Edit<'_>,
         restored: &mut Restored,
     ) -> Result<(), Error> {
-        let mut place = Place::Outside;
+        let mut section = Section::Outside;
         let mut buffer = Vec::new();
-        let mut lists = Lists::default();
+        let mut line_options = LineOptions::default();
         let mut command = Command::none();
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
@@ -484,20 +484,20 @@ impl<'r> Restorer<'r> {
             match line.first() {
                 None | Some(b'#') => continue,
                 Some(_) if line.trim_ascii().is_empty() => continue,
-                Some(_) if line.len() > LONGEST_LINE => {
+                Some(_) if line.len() > MAX_LINE_LENGTH => {
                     let length = line.len();
-                    let most = LONGEST_LINE;
+                    let most = MAX_LINE_LENGTH;
                     let message = format!("the line has {length} bytes (at most {most})");
                     return Err(fault(most, message));
                 }
                 _ => {}
             }
-            match (place, line[0]) {
-                (Place::Outside, b'*') => {
-                    place = self.start(line, edit).map_err(|error| error.at(number))?;
-                    restored.tables += usize::from(matches!(place, Place::Table(_)));
+            match (section, line[0]) {
+                (Section::Outside, b'*') => {
+                    section = self.start(line, edit).map_err(|error| error.at(number))?;
+                    restored.tables += usize::from(matches!(section, Section::Table(_)));
                 }
-                (Place::Outside, _) => {
+                (Section::Outside, _) => {
                     return Err(fault(
                         1,
                         "a line like `*filter` is expected here".to_owned(),
@@ -509,9 +509,9 @@ impl<'r> Restorer<'r> {
                         "a COMMIT is expected before the next table".to_owned(),
                     ));
                 }
-                (_, _) if line.trim_ascii_end() == b"COMMIT" => place = Place::Outside,
-                (Place::Skipped(_), _) => {}
-                (Place::Table(table), b':') => {
+                (_, _) if line.trim_ascii_end() == b"COMMIT" => section = Section::Outside,
+                (Section::Skipped(_), _) => {}
+                (Section::Table(table), b':') => {
                     self.declare(line, &mut buffer, &mut edit.at(table))
                         .map_err(|error| match error {
                             Error::Text { error, .. } => Error::Text {
@@ -522,7 +522,7 @@ impl<'r> Restorer<'r> {
                         })?;
                     restored.chains += 1;
                 }
-                (Place::Table(table), _) => {
+                (Section::Table(table), _) => {
                     let in_line = |error| Error::Text {
                         line: number,
                         error,
@@ -534,7 +534,7 @@ impl<'r> Restorer<'r> {
                     let native_log = self.native_log;
                     command
                         .read(
-                            &mut lists,
+                            &mut line_options,
                             self.family,
                             native_log,
                             self.names,
@@ -552,10 +552,10 @@ impl<'r> Restorer<'r> {
                         }));
                     drop(shortened);
                     self.multiplied = command.spec.number().saturating_add(self.multiplied) - 1;
-                    if self.multiplied > MOST_MULTIPLIED {
+                    if self.multiplied > MAX_MULTIPLIED {
                         let message = format!(
                             "each pair of a source and a destination is a rule: lists of addresses \
-                             can create at most {MOST_MULTIPLIED} more rules than a text has lines"
+                             can create at most {MAX_MULTIPLIED} more rules than a text has lines"
                         );
                         return Err(fault(1, message));
                     }
@@ -571,19 +571,19 @@ impl<'r> Restorer<'r> {
                 }
             }
         }
-        match place {
-            Place::Outside => Ok(()),
-            Place::Skipped(name) => Err(Error::NoCommit {
+        match section {
+            Section::Outside => Ok(()),
+            Section::Skipped(name) => Err(Error::NoCommit {
                 table: name.to_string(),
             }),
-            Place::Table(table) => Err(Error::NoCommit {
+            Section::Table(table) => Err(Error::NoCommit {
                 table: self.tables[table].1.to_owned(),
             }),
         }
     }
 
     /// Processes a line `*TABLE`.
-    fn start<'l>(&mut self, line: &'l [u8], edit: &mut Edit<'_>) -> Result<Place<'l>, Error> {
+    fn start<'l>(&mut self, line: &'l [u8], edit: &mut Edit<'_>) -> Result<Section<'l>, Error> {
         self.chains.clear();
         let name = line[1..].trim_ascii().as_bstr();
         let position = self
@@ -592,14 +592,14 @@ impl<'r> Restorer<'r> {
             .position(|(family, table)| *family == self.family && name == *table);
         let Some(position) = position else {
             return match &self.options.table {
-                Some(_) => Ok(Place::Skipped(name)),
+                Some(_) => Ok(Section::Skipped(name)),
                 None => Err(Error::no_such_table(&name.to_string())),
             };
         };
         if !self.options.noflush {
             edit.at(position).clear()?;
         }
-        Ok(Place::Table(position))
+        Ok(Section::Table(position))
     }
 
     /// Processes a line `:CHAIN POLICY [PACKETS:BYTES]`.
@@ -639,8 +639,8 @@ impl<'r> Restorer<'r> {
         let given = word.and_then(|word| bracketed(word.text()));
         if has_counters && given.is_none() && (word.is_some() || self.options.counters) {
             let message = format!("invalid policy counters for chain '{chain}'");
-            let place = column(word.unwrap_or(policy_word));
-            return Err(in_line(ParseError::new(place, message)));
+            let section = column(word.unwrap_or(policy_word));
+            return Err(in_line(ParseError::new(section, message)));
         }
         if has_policy && !is_builtin {
             return Err(Error::NoPolicy {

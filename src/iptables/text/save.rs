@@ -14,7 +14,7 @@ use crate::nft::{RuleRef, SnapshotTable};
 use crate::xt::Text;
 
 /// Text is written out in pieces of at least this many bytes.
-const PIECE: usize = 64 * 1024;
+const CHUNK_SIZE: usize = 64 * 1024;
 
 /// Options of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,10 +106,10 @@ impl Tables {
     pub fn save_with_formatter(
         &self,
         options: SaveOptions,
-        words: &RuleFormatter<'_>,
+        formatter: &RuleFormatter<'_>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
-        self.save_with(options, Some(words), out)
+        self.save_with(options, Some(formatter), out)
     }
 
     /// Writes a single table.
@@ -125,12 +125,12 @@ impl Tables {
     fn save_with(
         &self,
         options: SaveOptions,
-        words: Option<&RuleFormatter<'_>>,
+        formatter: Option<&RuleFormatter<'_>>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
         for table in self.iter() {
-            omissions += table.save(self, options, words, out)?;
+            omissions += table.save(self, options, formatter, out)?;
         }
         Ok(omissions)
     }
@@ -141,12 +141,12 @@ impl<'t> Table<'t> {
         &self,
         tables: &Tables,
         options: SaveOptions,
-        words: Option<&RuleFormatter<'_>>,
+        formatter: Option<&RuleFormatter<'_>>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
-        let unsaid = |rule: &RuleRef<'_>| {
-            let said = words.and_then(|words| words(&self.in_snapshot()?, rule));
-            said.unwrap_or_else(|| rule.to_string())
+        let format_inexpressible = |rule: &RuleRef<'_>| {
+            let formatted = formatter.and_then(|formatter| formatter(&self.in_snapshot()?, rule));
+            formatted.unwrap_or_else(|| rule.to_string())
         };
         let backend = tables.backend();
         let mut text = Text::with_names(tables.names.clone());
@@ -182,10 +182,10 @@ impl<'t> Table<'t> {
                     chain,
                     (&rule, read),
                     options,
-                    &unsaid,
+                    &format_inexpressible,
                     &mut omissions,
                 );
-                if text.as_bytes().len() >= PIECE {
+                if text.as_bytes().len() >= CHUNK_SIZE {
                     out.write_all(text.as_bytes())?;
                     text.clear();
                 }
@@ -270,7 +270,7 @@ fn line(
     chain: &Chain<'_>,
     (rule, entry): (&RuleView<'_>, Result<&Entry, NotExpressible>),
     options: SaveOptions,
-    unsaid: &dyn Fn(&RuleRef<'_>) -> String,
+    format_inexpressible: &dyn Fn(&RuleRef<'_>) -> String,
     omissions: &mut Omissions,
 ) {
     let start = text.as_bytes().len();
@@ -303,7 +303,7 @@ fn line(
     ));
     match rule {
         RuleView::Nft(rule) => {
-            for line in unsaid(rule).lines() {
+            for line in format_inexpressible(rule).lines() {
                 text.display(format_args!("#   {}\n", Escaped(line.trim_start().into())));
             }
         }

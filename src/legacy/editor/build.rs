@@ -231,11 +231,11 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         };
         let (head, tail) = (&scratch[..gap.range().start], &scratch[gap.range().end..]);
         let stored = head.len() + tail.len();
-        let (Ok(rule), Ok(room)) = (u32::try_from(built.len()), arena.room(stored)) else {
+        let (Ok(rule), Ok(space)) = (u32::try_from(built.len()), arena.space(stored)) else {
             return Err(too_large);
         };
-        room[..head.len()].copy_from_slice(head);
-        room[head.len()..].copy_from_slice(tail);
+        space[..head.len()].copy_from_slice(head);
+        space[head.len()..].copy_from_slice(tail);
         built.push(Built {
             at: arena.take(stored),
             length,

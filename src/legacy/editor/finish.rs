@@ -3,7 +3,7 @@
 use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::{XT_ALIGN, XT_ERROR_TARGET};
 
-use super::item::{BuiltTarget, CompactCounters, Count, Item};
+use super::item::{BuiltTarget, CompactCounters, EntryCounters, Item};
 use super::{Edit, EditError, TableEditor};
 use crate::legacy::chain::Span;
 use crate::legacy::entry::{
@@ -24,8 +24,8 @@ const NO_OFFSET: u32 = u32::MAX;
 const CHUNK_SIZE: usize = 1 << 16;
 
 pub(super) fn finish(editor: &TableEditor<'_>) -> Result<Replacement, EditError> {
-    let places = NewOffsets::of(editor)?;
-    let mut writer = Writer::new(editor, &places);
+    let new_offsets = NewOffsets::of(editor)?;
+    let mut writer = Writer::new(editor, &new_offsets);
     for id in editor.ids() {
         writer.chain(id)?;
     }
@@ -59,10 +59,10 @@ impl NewOffsets {
         let mut firsts = vec![NO_OFFSET; editor.slots.len()];
         let (mut size, mut num_entries) = (0_u64, 0_u64);
         for id in editor.ids() {
-            let shape = ChainSize::of(editor, id);
-            let first = size + shape.head;
-            size += shape.size;
-            num_entries += shape.entries;
+            let chain_size = ChainSize::of(editor, id);
+            let first = size + chain_size.head;
+            size += chain_size.size;
+            num_entries += chain_size.entries;
             if let Some(place) = firsts.get_mut(id as usize) {
                 *place = u32::try_from(first).unwrap_or(NO_OFFSET);
             }
@@ -79,7 +79,7 @@ impl NewOffsets {
         if i32::try_from(whole).is_err() {
             return Err(EditError::TableTooLarge { size });
         }
-        let mut places = Self {
+        let mut new_offsets = Self {
             firsts,
             // Fits: an entry has more than one byte.
             size: size as u32,
@@ -89,9 +89,9 @@ impl NewOffsets {
             starts: Vec::new(),
         };
         if editor.is_changed() {
-            places.find_shifts(editor.table.spans(), entries.len());
+            new_offsets.find_shifts(editor.table.spans(), entries.len());
         }
-        Ok(places)
+        Ok(new_offsets)
     }
 
     fn find_shifts(&mut self, spans: &[Span], size: usize) {
@@ -204,7 +204,7 @@ struct Pending {
 
 struct Writer<'d> {
     editor: &'d TableEditor<'d>,
-    places: &'d NewOffsets,
+    new_offsets: &'d NewOffsets,
     old: &'d [u8],
     /// The argument of `SET_REPLACE`: space for its header, then the entries.
     argument: Memory,
@@ -218,13 +218,13 @@ struct Writer<'d> {
 }
 
 impl<'d> Writer<'d> {
-    fn new(editor: &'d TableEditor<'d>, places: &'d NewOffsets) -> Self {
+    fn new(editor: &'d TableEditor<'d>, new_offsets: &'d NewOffsets) -> Self {
         let head = editor.layout.replace.size;
         Self {
             editor,
-            places,
+            new_offsets,
             old: editor.table.entries(),
-            argument: Memory::zeroed(head + places.size as usize),
+            argument: Memory::zeroed(head + new_offsets.size as usize),
             length: head,
             head,
             pending: None,
@@ -255,7 +255,7 @@ impl<'d> Writer<'d> {
         if let Some(number) = self.hook_number(id) {
             self.underflow[number] = self.offset() + (span.final_entry - span.head);
         }
-        self.keep(span.head, span.end, span.number, span.entries)
+        self.preserve(span.head, span.end, span.number, span.entries)
     }
 
     fn hook_number(&self, id: u32) -> Option<usize> {
@@ -275,7 +275,7 @@ impl<'d> Writer<'d> {
         // The head.
         match (span, &edit.name) {
             (Some(span), None) if span.first != span.head => {
-                self.keep(span.head, span.first, span.number, 1)?;
+                self.preserve(span.head, span.first, span.number, 1)?;
             }
             (Some(_), None) => {}
             _ => self.error_entry(self.editor.name_of(id))?,
@@ -291,7 +291,7 @@ impl<'d> Writer<'d> {
                 let head = u32::from(span.hook.is_none());
                 let final_entry = u32::from(span.final_entry != span.end);
                 let count = span.entries.saturating_sub(head + final_entry);
-                self.keep(span.first, span.final_entry, span.number + head, count)?;
+                self.preserve(span.first, span.final_entry, span.number + head, count)?;
             }
             (None, None) => {}
         }
@@ -303,19 +303,19 @@ impl<'d> Writer<'d> {
         let Some(span) = preserved else {
             if span.is_none() || edit.rules.is_some() {
                 self.standard_entry(VERDICT_RETURN, Counters::default())?;
-                self.count(CounterSource::Given(Counters::default()));
+                self.count(CounterSource::Explicit(Counters::default()));
             }
             return Ok(());
         };
         let number = span.number + span.entries.saturating_sub(1);
-        if edit.policy.is_none() && edit.final_entry == Count::Own {
-            return self.keep(span.final_entry, span.end, number, 1);
+        if edit.policy.is_none() && edit.final_entry == EntryCounters::Own {
+            return self.preserve(span.final_entry, span.end, number, 1);
         }
         let read = self.read_counters(span.final_entry);
         let (shown, counted) = match edit.final_entry {
-            Count::Own => (read, CounterSource::Preserved { number, count: 1 }),
-            Count::Zeroed => (Counters::default(), CounterSource::Zeroed { number, read }),
-            Count::Given(counters) => (counters, CounterSource::Given(counters)),
+            EntryCounters::Own => (read, CounterSource::Preserved { number, count: 1 }),
+            EntryCounters::Zeroed => (Counters::default(), CounterSource::Zeroed { number, read }),
+            EntryCounters::Explicit(counters) => (counters, CounterSource::Explicit(counters)),
         };
         let verdict = match (span.hook, edit.policy.unwrap_or(span.policy)) {
             (None, _) => VERDICT_RETURN,
@@ -345,16 +345,16 @@ impl<'d> Writer<'d> {
                 offset,
                 length,
                 number,
-                counting,
+                counter_ref,
             } => {
                 let end = offset + u32::from(length);
-                if counting == CompactCounters::OWN {
-                    return self.keep(offset, end, number, 1);
+                if counter_ref == CompactCounters::OWN {
+                    return self.preserve(offset, end, number, 1);
                 }
-                let counted = match counting.resolve(&self.editor.given) {
-                    Count::Given(counters) => CounterSource::Given(counters),
-                    Count::Own => CounterSource::Preserved { number, count: 1 },
-                    Count::Zeroed => CounterSource::Zeroed {
+                let counted = match counter_ref.resolve(&self.editor.explicit) {
+                    EntryCounters::Explicit(counters) => CounterSource::Explicit(counters),
+                    EntryCounters::Own => CounterSource::Preserved { number, count: 1 },
+                    EntryCounters::Zeroed => CounterSource::Zeroed {
                         number,
                         read: self.read_counters(offset),
                     },
@@ -370,7 +370,7 @@ impl<'d> Writer<'d> {
                 self.count(counted);
                 Ok(())
             }
-            Item::New { built, counting } => {
+            Item::New { built, counter_ref } => {
                 self.flush()?;
                 let Some(built) = self.editor.built.get(built as usize) else {
                     return Err(EditError::ForeignRule);
@@ -383,7 +383,7 @@ impl<'d> Writer<'d> {
                 let to = match built.target {
                     BuiltTarget::Bytes => None,
                     BuiltTarget::FallThrough => Some(self.offset()),
-                    BuiltTarget::Jump(chain) => match self.places.firsts.get(chain as usize) {
+                    BuiltTarget::Jump(chain) => match self.new_offsets.firsts.get(chain as usize) {
                         None | Some(&NO_OFFSET) => return Err(EditError::NoSuchChain),
                         Some(&first) => Some(first),
                     },
@@ -393,19 +393,19 @@ impl<'d> Writer<'d> {
                     let at = self.length.saturating_sub(STANDARD_TARGET - VERDICT);
                     put(&mut self.argument, at, &to.to_ne_bytes());
                 }
-                let counters = match counting.resolve(&self.editor.given) {
-                    Count::Own => built.counters,
-                    Count::Zeroed => Counters::default(),
-                    Count::Given(counters) => counters,
+                let counters = match counter_ref.resolve(&self.editor.explicit) {
+                    EntryCounters::Own => built.counters,
+                    EntryCounters::Zeroed => Counters::default(),
+                    EntryCounters::Explicit(counters) => counters,
                 };
-                self.count(CounterSource::Given(counters));
+                self.count(CounterSource::Explicit(counters));
                 Ok(())
             }
         }
     }
 
     /// Preserves the entries between two offsets of the old table.
-    fn keep(&mut self, start: u32, end: u32, number: u32, count: u32) -> Result<(), EditError> {
+    fn preserve(&mut self, start: u32, end: u32, number: u32, count: u32) -> Result<(), EditError> {
         let (start, end) = (start as usize, end as usize);
         match &mut self.pending {
             Some(pending) if pending.end == start && pending.end - pending.start < CHUNK_SIZE => {
@@ -441,7 +441,7 @@ impl<'d> Writer<'d> {
         let bytes = self.old.get(start..end).unwrap_or_default();
         self.write(bytes);
         self.count(CounterSource::Preserved { number, count });
-        if self.places.unmoved && new as usize == start {
+        if self.new_offsets.unmoved && new as usize == start {
             return Ok(());
         }
         let copy = self.argument.get_mut(copied..self.length);
@@ -460,7 +460,7 @@ impl<'d> Writer<'d> {
                     // Offsets fit, as above.
                     new + (at + length) as u32
                 } else {
-                    match self.places.moved(to) {
+                    match self.new_offsets.moved(to) {
                         Some(to) => to,
                         None => {
                             let problem = Problem::Jump { to };
@@ -524,7 +524,7 @@ impl<'d> Writer<'d> {
             XT_ERROR_TARGET.as_bytes(),
         );
         put(&mut self.argument, target + ERROR_NAME, name);
-        self.count(CounterSource::Given(Counters::default()));
+        self.count(CounterSource::Explicit(Counters::default()));
         Ok(())
     }
 
@@ -534,17 +534,17 @@ impl<'d> Writer<'d> {
         let end = end_of_chains(self.editor);
         let number = info.num_entries().saturating_sub(1);
         // Both are offsets in the old table, whose size is a u32.
-        self.keep(end as u32, self.old.len() as u32, number, 1)?;
+        self.preserve(end as u32, self.old.len() as u32, number, 1)?;
         self.flush()?;
-        debug_assert_eq!(self.length, self.head + self.places.size as usize);
+        debug_assert_eq!(self.length, self.head + self.new_offsets.size as usize);
         let new = Info::new(
             info.family(),
             info.name().padded(),
             info.valid_hooks(),
             &self.hook_entry,
             &self.underflow,
-            self.places.num_entries,
-            self.places.size,
+            self.new_offsets.num_entries,
+            self.new_offsets.size,
         )?;
         Ok(Replacement::new(
             new,

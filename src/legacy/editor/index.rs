@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn found_as_long_as_they_are_in() {
+    fn finds_inserted_names_until_removed() {
         let names: Vec<String> = (0..2000).map(|n| format!("chain{n}")).collect();
         let name_of = |number: u32| names[number as usize].as_bytes();
         let mut index = NameIndex::with_capacity(500);
@@ -73,7 +73,7 @@ mod tests {
 
     /// A table that was read may have several chains of one name.
     #[test]
-    fn of_several_with_one_name_the_first_is_found() {
+    fn finds_the_first_of_duplicate_names() {
         let mut index = NameIndex::default();
         for number in (0..100).rev() {
             index.insert(number, |_| b"same");

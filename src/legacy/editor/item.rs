@@ -18,30 +18,30 @@ impl CompactCounters {
     pub(super) const OWN: Self = Self(0);
     pub(super) const ZEROED: Self = Self(1);
 
-    pub(super) fn given(given: &mut Vec<Counters>, counters: Counters) -> Self {
-        given.push(counters);
+    pub(super) fn explicit(explicit: &mut Vec<Counters>, counters: Counters) -> Self {
+        explicit.push(counters);
         // Cannot overflow: each of them has a system call's worth of memory.
-        Self(u32::try_from(given.len() + 1).unwrap_or(u32::MAX))
+        Self(u32::try_from(explicit.len() + 1).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn resolve(self, given: &[Counters]) -> Count {
+    pub(super) fn resolve(self, explicit: &[Counters]) -> EntryCounters {
         match self.0 {
-            0 => Count::Own,
-            1 => Count::Zeroed,
-            n => Count::Given(given.get(n as usize - 2).copied().unwrap_or_default()),
+            0 => EntryCounters::Own,
+            1 => EntryCounters::Zeroed,
+            n => EntryCounters::Explicit(explicit.get(n as usize - 2).copied().unwrap_or_default()),
         }
     }
 }
 
 /// Source of an entry's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
+pub(super) enum EntryCounters {
     /// The counters that it had, or was built with.
     Own,
     /// Zero, plus what the kernel has counted since the table was read.
     Zeroed,
     /// These counters.
-    Given(Counters),
+    Explicit(Counters),
 }
 
 /// A rule of a chain that was changed.
@@ -55,12 +55,12 @@ pub(super) enum Item {
         length: u16,
         /// Index of its entry among the table's entries.
         number: u32,
-        counting: CompactCounters,
+        counter_ref: CompactCounters,
     },
     /// A new rule: its index in the list of built rules.
     New {
         built: u32,
-        counting: CompactCounters,
+        counter_ref: CompactCounters,
     },
 }
 

@@ -26,7 +26,7 @@ use super::name::sort_key;
 use super::{ChainRef, Counters, HeaderBuf, Hook, Policy, Replacement, RuleRef, Table};
 use crate::arena::Arena;
 use index::NameIndex;
-use item::{Built, BuiltTarget, CompactCounters, Count, Item};
+use item::{Built, BuiltTarget, CompactCounters, EntryCounters, Item};
 
 pub use build::{NewRule, NewTarget, RuleBuilder};
 pub use error::EditError;
@@ -100,7 +100,7 @@ pub struct TableEditor<'t> {
     scratch: Vec<u8>,
     built: Vec<Built>,
     /// Counters that the caller set.
-    given: Vec<Counters>,
+    explicit: Vec<Counters>,
     names: OnceCell<NameIndex>,
     /// The chains in the order of the new table, including removed ones, if it differs from the order of the
     /// ids.
@@ -120,7 +120,7 @@ struct Edit {
     rules: Option<Vec<Item>>,
     policy: Option<Policy>,
     /// The counters of the policy, or of the implicit return.
-    final_entry: Count,
+    final_entry: EntryCounters,
 }
 
 impl Edit {
@@ -129,7 +129,7 @@ impl Edit {
         removed: false,
         rules: None,
         policy: None,
-        final_entry: Count::Own,
+        final_entry: EntryCounters::Own,
     };
 }
 
@@ -150,7 +150,7 @@ impl<'t> TableEditor<'t> {
             arena: Arena::default(),
             scratch: Vec::new(),
             built: Vec::new(),
-            given: Vec::new(),
+            explicit: Vec::new(),
             names: OnceCell::new(),
             order: OnceCell::new(),
             reordered: false,
@@ -227,8 +227,8 @@ impl<'t> TableEditor<'t> {
     /// # Errors
     /// As [`add_chain`](Self::add_chain), except for an existing chain.
     pub(crate) fn get_or_add_chain(&mut self, name: &[u8]) -> Result<ChainId, EditError> {
-        if let Some(there) = self.chain(name) {
-            return Ok(there);
+        if let Some(existing) = self.chain(name) {
+            return Ok(existing);
         }
         check_chain_name(name)?;
         self.add_new_chain(name)
@@ -347,7 +347,7 @@ impl<'t> TableEditor<'t> {
         counters: Counters,
     ) -> Result<(), EditError> {
         self.builtin_chain(chain)?;
-        self.edit_mut(chain.number).final_entry = Count::Given(counters);
+        self.edit_mut(chain.number).final_entry = EntryCounters::Explicit(counters);
         Ok(())
     }
 
@@ -444,17 +444,17 @@ impl<'t> TableEditor<'t> {
         if preserved.iter().all(|preserved| *preserved) {
             return Ok(());
         }
-        let mut gone = Vec::new();
+        let mut removed_items = Vec::new();
         let mut position = 0;
         self.items(chain.number).retain(|item| {
             let keep = preserved.get(position).copied().unwrap_or(true);
             position += 1;
             if !keep {
-                gone.push(*item);
+                removed_items.push(*item);
             }
             keep
         });
-        for item in &gone {
+        for item in &removed_items {
             self.count_reference(item, -1);
         }
         Ok(())
@@ -469,13 +469,13 @@ impl<'t> TableEditor<'t> {
         if self.rule_count(chain.number) == 0 {
             return Ok(());
         }
-        let gone = if self.references.get().is_some() {
+        let removed_items = if self.references.get().is_some() {
             std::mem::take(self.items(chain.number))
         } else {
             self.edit_mut(chain.number).rules = Some(Vec::new());
             Vec::new()
         };
-        for item in &gone {
+        for item in &removed_items {
             self.count_reference(item, -1);
         }
         Ok(())
@@ -494,8 +494,8 @@ impl<'t> TableEditor<'t> {
         counters: Counters,
     ) -> Result<(), EditError> {
         self.has_rule(chain, position)?;
-        let counting = CompactCounters::given(&mut self.given, counters);
-        count(&mut self.items(chain.number)[position], counting);
+        let counter_ref = CompactCounters::explicit(&mut self.explicit, counters);
+        count(&mut self.items(chain.number)[position], counter_ref);
         Ok(())
     }
 
@@ -523,7 +523,7 @@ impl<'t> TableEditor<'t> {
         for item in self.items(chain.number) {
             count(item, CompactCounters::ZEROED);
         }
-        self.edit_mut(chain.number).final_entry = Count::Zeroed;
+        self.edit_mut(chain.number).final_entry = EntryCounters::Zeroed;
         Ok(())
     }
 
@@ -581,8 +581,8 @@ impl<'t> TableEditor<'t> {
         if chain != self.id(chain.number) {
             return Err(EditError::ForeignChain);
         }
-        let there = (chain.number as usize) < self.slots.len() && !self.is_removed(chain.number);
-        if there {
+        let existing = (chain.number as usize) < self.slots.len() && !self.is_removed(chain.number);
+        if existing {
             Ok(())
         } else {
             Err(EditError::NoSuchChain)
@@ -735,7 +735,7 @@ impl<'t> TableEditor<'t> {
             offset: rule.offset() as u32,
             length: rule.bytes().len() as u16,
             number: rule.number() as u32,
-            counting: CompactCounters::OWN,
+            counter_ref: CompactCounters::OWN,
         }
     }
 
@@ -747,7 +747,7 @@ impl<'t> TableEditor<'t> {
         }
         Ok(Item::New {
             built: rule.number,
-            counting: CompactCounters::OWN,
+            counter_ref: CompactCounters::OWN,
         })
     }
 
@@ -850,7 +850,7 @@ fn check_chain_name(name: &[u8]) -> Result<(), EditError> {
 
 fn count(item: &mut Item, from: CompactCounters) {
     match item {
-        Item::Preserved { counting, .. } | Item::New { counting, .. } => *counting = from,
+        Item::Preserved { counter_ref, .. } | Item::New { counter_ref, .. } => *counter_ref = from,
     }
 }
 

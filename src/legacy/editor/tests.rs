@@ -59,7 +59,7 @@ fn counted(replacement: &Replacement) -> Vec<Counters> {
 }
 
 #[test]
-fn nothing_changed_is_the_same_bytes() {
+fn unchanged_tables_encode_to_the_same_bytes() {
     for captured in ALL {
         let table = captured.read();
         let editor = TableEditor::of(&table);
@@ -75,7 +75,7 @@ fn nothing_changed_is_the_same_bytes() {
 
 /// Inserts a rule into each chain and removes it again.
 #[test]
-fn changed_back_is_the_same_bytes() {
+fn reverted_changes_restore_the_bytes() {
     for captured in ALL {
         let table = captured.read();
         let mut editor = TableEditor::of(&table);
@@ -103,7 +103,7 @@ fn changed_back_is_the_same_bytes() {
 /// The bytes that iptables-legacy 1.8.9 sent for `-A aaa -s 1.2.3.4 -o eth1 -j DROP` (the header of
 /// the entry and its target), observed with `strace -xx`.
 #[test]
-fn a_new_rule_is_what_iptables_sends() {
+fn a_new_rule_encodes_like_iptables() {
     let table = IPV4_NAT_INITIAL.read();
     let mut editor = TableEditor::of(&table);
     let chain = editor.add_chain("aaa").unwrap();
@@ -267,7 +267,7 @@ fn omitted_zeros_are_restored() {
 }
 
 #[test]
-fn chain_order_is_that_of_libiptc() {
+fn chain_order_matches_libiptc() {
     let table = IPV4_NAT_INITIAL.read();
     let mut editor = TableEditor::of(&table);
     let names = |editor: &TableEditor<'_>| {
@@ -433,7 +433,7 @@ fn removing_a_rule_releases_its_jump_target() {
 }
 
 #[test]
-fn counters_come_from_where_they_should() {
+fn counters_come_from_the_right_source() {
     let table = IPV4_FILTER.read();
     let mut editor = TableEditor::of(&table);
     let input = editor.chain("INPUT").unwrap();
@@ -466,11 +466,11 @@ fn counters_come_from_where_they_should() {
     assert_eq!(new.chain("INPUT").unwrap().policy(), Some(Policy::Drop));
     // Counted since the read: the kernel's current counter minus the value that was read.
     let old = table.chain("OUTPUT").unwrap();
-    let foot_read = old.final_entry().unwrap();
-    let now = 1000 + foot_read.number() as u64;
+    let final_entry_read = old.final_entry().unwrap();
+    let now = 1000 + final_entry_read.number() as u64;
     assert_eq!(
         final_entry("OUTPUT").packets,
-        now.saturating_sub(foot_read.counters().packets)
+        now.saturating_sub(final_entry_read.counters().packets)
     );
     // The editor shows it too.
     let view = editor.get(input).unwrap();
@@ -520,7 +520,7 @@ fn a_chain_without_its_return() {
 
 /// A jump to a rule, not to a chain, which only other programs write.
 #[test]
-fn a_jump_into_a_chain_stays_or_is_refused() {
+fn jumps_into_a_chain_are_kept_or_rejected() {
     let table = IPV4_FILTER.read();
     let jump = table
         .chain("INPUT")

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bstr::BStr;
 
-use super::item::{BuiltTarget, CompactCounters, Count, Item};
+use super::item::{BuiltTarget, CompactCounters, EntryCounters, Item};
 use super::{ChainId, TableEditor};
 use crate::legacy::entry::Entry;
 use crate::legacy::{
@@ -47,9 +47,9 @@ impl<'d> EditedChain<'d> {
             hook: preserved.hook,
             policy: edit.policy.unwrap_or(preserved.policy),
             counters: match edit.final_entry {
-                Count::Own => preserved.counters,
-                Count::Zeroed => Counters::default(),
-                Count::Given(counters) => counters,
+                EntryCounters::Own => preserved.counters,
+                EntryCounters::Zeroed => Counters::default(),
+                EntryCounters::Explicit(counters) => counters,
             },
         })
     }
@@ -230,7 +230,7 @@ impl<'d> EditedRule<'d> {
     /// The target of a rule that was read is invalid.
     pub fn target(&self) -> Result<EditedTarget<'d>, Malformed> {
         let Item::New { built, .. } = self.item else {
-            return self.kept_target();
+            return self.preserved_target();
         };
         let goto = self.header().is_goto();
         match self.editor.built.get(built as usize).map(|b| b.target) {
@@ -248,7 +248,7 @@ impl<'d> EditedRule<'d> {
         })
     }
 
-    fn kept_target(&self) -> Result<EditedTarget<'d>, Malformed> {
+    fn preserved_target(&self) -> Result<EditedTarget<'d>, Malformed> {
         let Some(rule) = self.preserved() else {
             return Ok(EditedTarget::FallThrough);
         };
@@ -280,20 +280,20 @@ impl<'d> EditedRule<'d> {
     /// the table was read.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let (counting, own) = match self.item {
-            Item::Preserved { counting, .. } => {
+        let (counter_ref, own) = match self.item {
+            Item::Preserved { counter_ref, .. } => {
                 let own = self.preserved().map(|rule| rule.counters());
-                (counting, own.unwrap_or_default())
+                (counter_ref, own.unwrap_or_default())
             }
-            Item::New { built, counting } => {
+            Item::New { built, counter_ref } => {
                 let built = self.editor.built.get(built as usize);
-                (counting, built.map(|b| b.counters).unwrap_or_default())
+                (counter_ref, built.map(|b| b.counters).unwrap_or_default())
             }
         };
-        match CompactCounters::resolve(counting, &self.editor.given) {
-            Count::Own => own,
-            Count::Zeroed => Counters::default(),
-            Count::Given(counters) => counters,
+        match CompactCounters::resolve(counter_ref, &self.editor.explicit) {
+            EntryCounters::Own => own,
+            EntryCounters::Zeroed => Counters::default(),
+            EntryCounters::Explicit(counters) => counters,
         }
     }
 }

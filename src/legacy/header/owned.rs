@@ -279,7 +279,7 @@ mod tests {
 
     /// The names and masks that `iptables-legacy -i` writes, observed with strace.
     #[test]
-    fn interfaces_as_iptables_writes_them() {
+    fn interfaces_are_encoded_like_iptables() {
         for (pattern, name, mask) in [
             ("", &b""[..], &b""[..]),
             ("+", b"+", b""),

@@ -255,7 +255,7 @@ impl Build<'_> {
 
     fn fib(mut self, of: FibFlags, exists: bool) -> Self {
         let of = of | FibFlags::PRESENT;
-        if !self.require(&Selector::fib(of, FibResult::OIF)) {
+        if !self.add_dependencies(&Selector::fib(of, FibResult::OIF)) {
             return self;
         }
         self.push(&Fib::new(of, FibResult::OIF, Register::R1));

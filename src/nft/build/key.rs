@@ -1,7 +1,7 @@
 //! Keys of lookups, comparisons and marks: a field, a concatenation of fields, or a number generated
 //! by the kernel.
 
-use super::select::{Requires, Selector, meta};
+use super::select::{Dependency, Selector, meta};
 use super::value::ByteOrder;
 use super::{Build, BuildError};
 use crate::nft::expr::{Hash, Numgen, NumgenType, Register};
@@ -219,13 +219,13 @@ pub(super) const fn register_after(word: u32, length: u32) -> u32 {
 impl Build<'_> {
     /// Adds the matches that the key's fields depend on. Returns false, and records the error, if
     /// they cannot hold or the key is invalid.
-    pub(super) fn require_key(&mut self, key: &Key<'_>) -> bool {
+    pub(super) fn add_key_dependencies(&mut self, key: &Key<'_>) -> bool {
         // The key itself may contain the protocol; the ports then depend on the compared value.
         let has_protocol = key.fields().iter().any(Selector::is_protocol);
         let mut fields = key.fields().iter();
-        if !fields.all(|field| match field.needs {
-            Requires::Ports if has_protocol => self.require(&meta::L4PROTO),
-            _ => self.require(field),
+        if !fields.all(|field| match field.dependency {
+            Dependency::Ports if has_protocol => self.add_dependencies(&meta::L4PROTO),
+            _ => self.add_dependencies(field),
         }) {
             return false;
         }
@@ -246,12 +246,12 @@ impl Build<'_> {
             Kind::Jhash(Jhash { fields, .. }) => Some(length_of(fields)),
             _ => None,
         };
-        let (length, most) = match hashed {
+        let (length, max_length) = match hashed {
             // The result takes the first register.
             Some(length) => (length, (WORDS - REGISTER) * 4),
             None => (key.length(), WORDS * 4),
         };
-        if length == 0 || length > most {
+        if length == 0 || length > max_length {
             self.fail(BuildError::Key { length });
             return false;
         }

@@ -54,10 +54,10 @@
 //!   fields; this builder makes no such exception.
 
 mod anonymous;
+mod dependency;
 mod error;
 mod headers;
 mod key;
-mod known;
 mod named;
 mod nat;
 mod select;
@@ -68,9 +68,9 @@ mod value;
 use std::mem;
 
 pub use anonymous::AnonymousSet;
+use dependency::Transport;
 pub use error::BuildError;
 pub use key::{Generator, Jhash, Key, jhash, numgen_inc, numgen_random, symhash};
-use known::Transport;
 pub use named::{
     AddressType, CtState, CtStatus, EtherType, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type,
     PacketType, Protocol, TcpFlags,
@@ -79,9 +79,9 @@ pub use nat::{NatTo, Ports};
 use select::Source;
 pub use select::{Selector, Version, ct, ether, icmp, icmpv6, ip, ip6, meta, sctp, tcp, th, udp};
 pub use sets::{SetElement, SetName, element};
-pub use statements::{Bits, Number, Rate, RejectWith, and, and_xor, copy, map, or, xor};
+pub use statements::{BitOp, IntegerExpr, Rate, RejectWith, and, and_xor, copy, map, or, xor};
 pub use value::{
-    ByteOrder, Compared, Exactly, InSet, Interface, MacAddress, Masked, Match, Not, Value,
+    ByteOrder, Comparison, Exactly, InSet, Interface, MacAddress, Masked, Match, Not, Value,
     at_least, at_most, exactly, greater_than, in_set, less_than, masked, not,
 };
 use value::{Encoded, Test};
@@ -290,7 +290,7 @@ impl<'a> Build<'a> {
     /// Compares the key, or looks it up in a set.
     fn compare(&mut self, key: &Key<'_>, is: Match<'_, Encoded>) {
         const R1: Register = Register::R1;
-        if self.error.is_some() || !self.require_key(key) {
+        if self.error.is_some() || !self.add_key_dependencies(key) {
             return;
         }
         let Match { test, not } = is;

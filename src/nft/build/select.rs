@@ -24,7 +24,7 @@ pub struct Selector {
     /// Length in bytes.
     pub(super) length: u8,
     pub(super) order: ByteOrder,
-    pub(super) needs: Requires,
+    pub(super) dependency: Dependency,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum Source {
 
 /// The condition under which packets have a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Requires {
+pub(super) enum Dependency {
     Nothing,
     /// A table that sees IP packets.
     Ip,
@@ -64,14 +64,14 @@ impl Selector {
         base: PayloadBase,
         offset: u32,
         length: u8,
-        needs: Requires,
+        dependency: Dependency,
     ) -> Self {
         Self {
             name,
             source: Source::Payload(base, offset),
             length,
             order: ByteOrder::Network,
-            needs,
+            dependency,
         }
     }
 
@@ -81,7 +81,7 @@ impl Selector {
             source: Source::Meta(key),
             length,
             order: ByteOrder::Host,
-            needs: Requires::Nothing,
+            dependency: Dependency::Nothing,
         }
     }
 
@@ -91,7 +91,7 @@ impl Selector {
             source: Source::Ct(key, None),
             length,
             order: ByteOrder::Host,
-            needs: Requires::Tracked,
+            dependency: Dependency::Tracked,
         }
     }
 
@@ -109,7 +109,7 @@ impl Selector {
                 Version::V6 => 16,
             },
             order: ByteOrder::Network,
-            needs: Requires::Implicit(version),
+            dependency: Dependency::Implicit(version),
         }
     }
 
@@ -119,7 +119,7 @@ impl Selector {
             source: Source::Ct(key, Some(direction)),
             length: 2,
             order: ByteOrder::Network,
-            needs: Requires::Tracked,
+            dependency: Dependency::Tracked,
         }
     }
 
@@ -136,7 +136,7 @@ impl Selector {
             source: Source::Fib(flags, result),
             length,
             order: ByteOrder::Host,
-            needs: Requires::Routed,
+            dependency: Dependency::Routed,
         }
     }
 
@@ -145,7 +145,7 @@ impl Selector {
     /// have these bytes.
     #[must_use]
     pub const fn raw(base: PayloadBase, offset: u32, length: u8) -> Self {
-        Self::payload("raw payload", base, offset, length, Requires::Nothing)
+        Self::payload("raw payload", base, offset, length, Dependency::Nothing)
     }
 
     /// Returns the name in nft's syntax, as used in errors.
@@ -186,23 +186,23 @@ macro_rules! fields {
 const NETWORK: PayloadBase = PayloadBase::NETWORK;
 const TRANSPORT: PayloadBase = PayloadBase::TRANSPORT;
 const LINK: PayloadBase = PayloadBase::LINK;
-const V4: Requires = Requires::Network(Version::V4);
-const V6: Requires = Requires::Network(Version::V6);
-const TCP: Requires = Requires::Transport(super::Protocol::TCP.0);
-const UDP: Requires = Requires::Transport(super::Protocol::UDP.0);
-const SCTP: Requires = Requires::Transport(super::Protocol::SCTP.0);
-const ICMP: Requires = Requires::Icmp(Version::V4, super::Protocol::ICMP.0);
-const ICMPV6: Requires = Requires::Icmp(Version::V6, super::Protocol::ICMPV6.0);
+const V4: Dependency = Dependency::Network(Version::V4);
+const V6: Dependency = Dependency::Network(Version::V6);
+const TCP: Dependency = Dependency::Transport(super::Protocol::TCP.0);
+const UDP: Dependency = Dependency::Transport(super::Protocol::UDP.0);
+const SCTP: Dependency = Dependency::Transport(super::Protocol::SCTP.0);
+const ICMP: Dependency = Dependency::Icmp(Version::V4, super::Protocol::ICMP.0);
+const ICMPV6: Dependency = Dependency::Icmp(Version::V6, super::Protocol::ICMPV6.0);
 
 fields! {
     /// The Ethernet header.
     ether {
         /// Destination, 6 bytes.
-        DADDR = Selector::payload("ether daddr", LINK, 0, 6, Requires::Ethernet);
+        DADDR = Selector::payload("ether daddr", LINK, 0, 6, Dependency::Ethernet);
         /// Source, 6 bytes.
-        SADDR = Selector::payload("ether saddr", LINK, 6, 6, Requires::Ethernet);
+        SADDR = Selector::payload("ether saddr", LINK, 6, 6, Dependency::Ethernet);
         /// The protocol carried by the frame ([`EtherType`](super::super::EtherType)), 2 bytes.
-        TYPE = Selector::payload("ether type", LINK, 12, 2, Requires::Ethernet);
+        TYPE = Selector::payload("ether type", LINK, 12, 2, Dependency::Ethernet);
     }
     /// The IPv4 header.
     ip {
@@ -232,9 +232,9 @@ fields! {
     /// key must also match the protocol.
     th {
         /// Source port, 2 bytes.
-        SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Requires::Ports);
+        SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Dependency::Ports);
         /// Destination port, 2 bytes.
-        DPORT = Selector::payload("th dport", TRANSPORT, 2, 2, Requires::Ports);
+        DPORT = Selector::payload("th dport", TRANSPORT, 2, 2, Dependency::Ports);
     }
     /// The TCP header.
     tcp {
@@ -298,9 +298,9 @@ fields! {
         /// Group of the socket, u32.
         SKGID = Selector::meta("meta skgid", MetaKey::SKGID, 4);
         /// Version of IP ([`Family`](crate::nft::Family)), 1 byte; in a table of the family inet.
-        NFPROTO = Selector { needs: Requires::Inet, ..Selector::meta("meta nfproto", MetaKey::NFPROTO, 1) };
+        NFPROTO = Selector { dependency: Dependency::Inet, ..Selector::meta("meta nfproto", MetaKey::NFPROTO, 1) };
         /// Protocol above IP, 1 byte.
-        L4PROTO = Selector { needs: Requires::Ip, ..Selector::meta("meta l4proto", MetaKey::L4PROTO, 1) };
+        L4PROTO = Selector { dependency: Dependency::Ip, ..Selector::meta("meta l4proto", MetaKey::L4PROTO, 1) };
         /// Link-layer packet type, 1 byte.
         PKTTYPE = Selector::meta("meta pkttype", MetaKey::PKTTYPE, 1);
         /// Number of the processor, u32.

@@ -181,7 +181,7 @@ impl Build<'_> {
 
     /// Loads the value that a map has for a key into a register.
     pub(super) fn load_from_map(&mut self, key: &Key<'_>, map: &SetName<'_>, dreg: Register) {
-        if self.error.is_none() && self.require_key(key) {
+        if self.error.is_none() && self.add_key_dependencies(key) {
             self.look_up(key, map, Some(dreg), None);
         }
     }
@@ -238,7 +238,7 @@ impl Build<'_> {
             timeout,
             expressions,
         } = element;
-        if self.error.is_some() || !self.require_key(&key) {
+        if self.error.is_some() || !self.add_key_dependencies(&key) {
             return self;
         }
         let length = key.length();
@@ -249,7 +249,7 @@ impl Build<'_> {
         let mut sreg_data = None;
         if let Some(data) = &data {
             let word = register_after(0, length);
-            if !self.require_key(data) {
+            if !self.add_key_dependencies(data) {
                 return self;
             }
             let both = word * 4 + data.length();

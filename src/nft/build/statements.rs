@@ -109,15 +109,15 @@ impl From<Rate> for Limit {
 
 /// A bitwise operation on a number: see [`or`], [`and`], [`xor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bits {
+pub struct BitOp {
     mask: u32,
     xor: u32,
 }
 
 /// Sets these bits: `meta mark set meta mark | bits`.
 #[must_use]
-pub const fn or(bits: u32) -> Bits {
-    Bits {
+pub const fn or(bits: u32) -> BitOp {
+    BitOp {
         mask: !bits,
         xor: bits,
     }
@@ -125,14 +125,14 @@ pub const fn or(bits: u32) -> Bits {
 
 /// Clears all bits but these: `meta mark set meta mark & bits`.
 #[must_use]
-pub const fn and(bits: u32) -> Bits {
-    Bits { mask: bits, xor: 0 }
+pub const fn and(bits: u32) -> BitOp {
+    BitOp { mask: bits, xor: 0 }
 }
 
 /// Inverts these bits: `meta mark set meta mark ^ bits`.
 #[must_use]
-pub const fn xor(bits: u32) -> Bits {
-    Bits {
+pub const fn xor(bits: u32) -> BitOp {
+    BitOp {
         mask: u32::MAX,
         xor: bits,
     }
@@ -141,43 +141,43 @@ pub const fn xor(bits: u32) -> Bits {
 /// Applies [`and`], then [`xor`]: `meta mark set meta mark & mask ^ bits`. If the mask clears
 /// `bits`, this sets them.
 #[must_use]
-pub const fn and_xor(mask: u32, bits: u32) -> Bits {
-    Bits { mask, xor: bits }
+pub const fn and_xor(mask: u32, bits: u32) -> BitOp {
+    BitOp { mask, xor: bits }
 }
 
 /// The new value of a mark: a constant (`7`), a change of the mark's own bits ([`or`], [`and`],
 /// [`xor`]), another field ([`copy`]), a generated number (such as [`jhash`](super::jhash)), or the
 /// value that a map has for a key ([`map`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Number<'a>(Kind<'a>);
+pub struct IntegerExpr<'a>(Kind<'a>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind<'a> {
     Constant(u32),
-    Own(Bits),
-    Key(Key<'a>, Option<Bits>),
-    Map(Key<'a>, SetName<'a>, Option<Bits>),
+    Own(BitOp),
+    Key(Key<'a>, Option<BitOp>),
+    Map(Key<'a>, SetName<'a>, Option<BitOp>),
 }
 
-impl From<u32> for Number<'_> {
+impl From<u32> for IntegerExpr<'_> {
     fn from(number: u32) -> Self {
         Self(Kind::Constant(number))
     }
 }
 
-impl From<Bits> for Number<'_> {
-    fn from(bits: Bits) -> Self {
+impl From<BitOp> for IntegerExpr<'_> {
+    fn from(bits: BitOp) -> Self {
         Self(Kind::Own(bits))
     }
 }
 
-impl From<Generator> for Number<'_> {
+impl From<Generator> for IntegerExpr<'_> {
     fn from(number: Generator) -> Self {
         Self(Kind::Key(number.into(), None))
     }
 }
 
-impl<'a> From<Jhash<'a>> for Number<'a> {
+impl<'a> From<Jhash<'a>> for IntegerExpr<'a> {
     fn from(number: Jhash<'a>) -> Self {
         Self(Kind::Key(number.into(), None))
     }
@@ -185,16 +185,16 @@ impl<'a> From<Jhash<'a>> for Number<'a> {
 
 /// The value of a field, such as a mark: `meta mark set ct mark`.
 #[must_use]
-pub fn copy<'a>(field: Selector) -> Number<'a> {
-    Number(Kind::Key(field.into(), None))
+pub fn copy<'a>(field: Selector) -> IntegerExpr<'a> {
+    IntegerExpr(Kind::Key(field.into(), None))
 }
 
 /// The value that a map has for a key: `meta mark set ip saddr map @marks`.
-pub fn map<'a>(key: impl Into<Key<'a>>, map: impl Into<SetName<'a>>) -> Number<'a> {
-    Number(Kind::Map(key.into(), map.into(), None))
+pub fn map<'a>(key: impl Into<Key<'a>>, map: impl Into<SetName<'a>>) -> IntegerExpr<'a> {
+    IntegerExpr(Kind::Map(key.into(), map.into(), None))
 }
 
-impl Bits {
+impl BitOp {
     /// Combines two operations, this one first: `(x & mask ^ xor) & other.mask ^ other.xor`.
     const fn then(self, other: Self) -> Self {
         Self {
@@ -204,10 +204,10 @@ impl Bits {
     }
 }
 
-impl Number<'_> {
+impl IntegerExpr<'_> {
     /// Changes some bits, after the changes of earlier calls: `copy(ct::MARK).with(and(0xff))`.
     #[must_use]
-    pub fn with(mut self, bits: Bits) -> Self {
+    pub fn with(mut self, bits: BitOp) -> Self {
         match &mut self.0 {
             Kind::Key(_, with) | Kind::Map(_, _, with) => {
                 *with = Some(with.map_or(bits, |first| first.then(bits)));
@@ -325,7 +325,7 @@ impl<'a> Build<'a> {
     /// rule().meta_mark_set(copy(ct::MARK).with(and(0xff))).finish()?;
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
-    pub fn meta_mark_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
+    pub fn meta_mark_set<'m>(mut self, number: impl Into<IntegerExpr<'m>>) -> Self {
         if self.number(&meta::MARK, number.into()) {
             self.push(&Meta::set(MetaKey::MARK, Register::R1));
         }
@@ -333,7 +333,7 @@ impl<'a> Build<'a> {
     }
 
     /// Sets the packet's priority, a traffic control class: `0x1_0005` is `1:5`.
-    pub fn meta_priority_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
+    pub fn meta_priority_set<'m>(mut self, number: impl Into<IntegerExpr<'m>>) -> Self {
         if self.number(&meta::PRIORITY, number.into()) {
             self.push(&Meta::set(MetaKey::PRIORITY, Register::R1));
         }
@@ -342,7 +342,7 @@ impl<'a> Build<'a> {
 
     /// Sets the connection's mark, like [`meta_mark_set`](Self::meta_mark_set) for the packet's
     /// mark.
-    pub fn ct_mark_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
+    pub fn ct_mark_set<'m>(mut self, number: impl Into<IntegerExpr<'m>>) -> Self {
         if self.number(&ct::MARK, number.into()) {
             self.push(&Ct::set(CtKey::MARK, Register::R1));
         }
@@ -357,7 +357,7 @@ impl<'a> Build<'a> {
     }
 
     /// Loads a number of four bytes into the first register; returns false on an error.
-    fn number(&mut self, own: &Selector, number: Number<'_>) -> bool {
+    fn number(&mut self, own: &Selector, number: IntegerExpr<'_>) -> bool {
         let (key, bits) = match number.0 {
             Kind::Constant(number) => {
                 self.push(&Immediate::value(Register::R1, &number.to_ne_bytes()));
@@ -371,7 +371,7 @@ impl<'a> Build<'a> {
                 return true;
             }
         };
-        if !self.require_key(&key) {
+        if !self.add_key_dependencies(&key) {
             return false;
         }
         let length = key.length();
@@ -389,8 +389,8 @@ impl<'a> Build<'a> {
     }
 
     /// Applies a bitwise operation to the first register.
-    fn change(&mut self, bits: Option<Bits>) {
-        if let Some(Bits { mask, xor }) = bits {
+    fn change(&mut self, bits: Option<BitOp>) {
+        if let Some(BitOp { mask, xor }) = bits {
             let (mask, xor) = (mask.to_ne_bytes(), xor.to_ne_bytes());
             self.push(&Bitwise::mask_xor(Register::R1, &mask, &xor));
         }
@@ -462,10 +462,10 @@ impl<'a> Build<'a> {
                 if self.rule.family == Family::ARP {
                     self.no_family(WHAT);
                 } else if let Transport::One(_) = self.transport {
-                    self.require_transport(Protocol::TCP.0, WHAT);
+                    self.add_transport_dependency(Protocol::TCP.0, WHAT);
                 } else {
                     self.prepend(|this| {
-                        this.require_transport(Protocol::TCP.0, WHAT);
+                        this.add_transport_dependency(Protocol::TCP.0, WHAT);
                     });
                 }
                 Reject {
@@ -481,10 +481,10 @@ impl<'a> Build<'a> {
     fn reject_network(&mut self, version: Version, what: &'static str) {
         match self.network {
             Some(_) => {
-                self.require_network(version, what);
+                self.add_network_dependency(version, what);
             }
             None => self.prepend(|this| {
-                this.require_network(version, what);
+                this.add_network_dependency(version, what);
             }),
         }
     }

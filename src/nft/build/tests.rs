@@ -474,13 +474,13 @@ fn the_first_error_is_returned() {
 fn bits_of_a_map_lookup_are_changed() {
     let number = map(ip::SADDR, "marks").with(and(0xff)).with(or(0x101));
     let rule = build(Family::IP).ct_mark_set(number).finish().unwrap();
-    let mask = Number::from(0x1234).with(and_xor(0xff, 1));
+    let mask = IntegerExpr::from(0x1234).with(and_xor(0xff, 1));
     assert_eq!(mask, 0x35.into());
     // The changes combine for any bits.
     let both = [or(0x0f0), xor(0xff), and(0x3c)].into_iter();
-    let value = both.fold(Number::from(0x1204), Number::with);
+    let value = both.fold(IntegerExpr::from(0x1204), IntegerExpr::with);
     assert_eq!(value, (((0x1204 | 0x0f0) ^ 0xff) & 0x3c).into());
-    let both = Number::from(or(0x0f0)).with(xor(0xff)).with(and(0x3c));
+    let both = IntegerExpr::from(or(0x0f0)).with(xor(0xff)).with(and(0x3c));
     assert_eq!(both, and_xor(0x0c, 0x0c).into());
     let expected = "ip t c
   [ payload load 4b @ network header + 12 => reg 1 ]
@@ -493,7 +493,7 @@ fn bits_of_a_map_lookup_are_changed() {
 }
 
 #[test]
-fn reused_memory_keeps_nothing_of_the_old_rule() {
+fn reused_memory_is_cleared() {
     let rule = build(Family::INET)
         .ip_saddr(V4)
         .tcp_dport(22)

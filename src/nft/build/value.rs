@@ -207,30 +207,30 @@ impl<T> From<Exactly<T>> for Match<'_, T> {
 
 /// An ordered comparison: see [`less_than`], [`at_most`], [`greater_than`], [`at_least`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compared<T>(CmpOp, T);
+pub struct Comparison<T>(CmpOp, T);
 
 /// `<`
-pub const fn less_than<T>(value: T) -> Compared<T> {
-    Compared(CmpOp::LT, value)
+pub const fn less_than<T>(value: T) -> Comparison<T> {
+    Comparison(CmpOp::LT, value)
 }
 
 /// `<=`
-pub const fn at_most<T>(value: T) -> Compared<T> {
-    Compared(CmpOp::LTE, value)
+pub const fn at_most<T>(value: T) -> Comparison<T> {
+    Comparison(CmpOp::LTE, value)
 }
 
 /// `>`
-pub const fn greater_than<T>(value: T) -> Compared<T> {
-    Compared(CmpOp::GT, value)
+pub const fn greater_than<T>(value: T) -> Comparison<T> {
+    Comparison(CmpOp::GT, value)
 }
 
 /// `>=`
-pub const fn at_least<T>(value: T) -> Compared<T> {
-    Compared(CmpOp::GTE, value)
+pub const fn at_least<T>(value: T) -> Comparison<T> {
+    Comparison(CmpOp::GTE, value)
 }
 
-impl<T> From<Compared<T>> for Match<'_, T> {
-    fn from(Compared(op, value): Compared<T>) -> Self {
+impl<T> From<Comparison<T>> for Match<'_, T> {
+    fn from(Comparison(op, value): Comparison<T>) -> Self {
         Self::of(Test::Compare(op, value))
     }
 }

@@ -187,14 +187,14 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..40),
         cut in 0_usize..400,
     ) {
-        let mut told = replies().concat();
-        let at = at.min(told.len());
-        let end = (at + bytes.len()).min(told.len());
-        told.splice(at..end, bytes);
-        told.truncate(told.len() - cut.min(told.len()));
-        let mut echoes = EchoIntake::new(0);
+        let mut received = replies().concat();
+        let at = at.min(received.len());
+        let end = (at + bytes.len()).min(received.len());
+        received.splice(at..end, bytes);
+        received.truncate(received.len() - cut.min(received.len()));
+        let mut echoes = EchoCollector::new(0);
         echoes.begin(3, Generation::recorded(BEFORE));
-        let _ = echoes.accept(&told);
+        let _ = echoes.accept(&received);
         let committed = echoes.finish(&transaction());
         for (operation, event) in committed.additions() {
             prop_assert!(operation < 3);

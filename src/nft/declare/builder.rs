@@ -70,7 +70,7 @@ macro_rules! builder {
 
             /// The notes of each attribute.
             #[allow(dead_code, reason = "of what is not compared")]
-            pub(crate) const KNOWN: &'static [$crate::nft::declare::Known] =
+            pub(crate) const ATTRIBUTE_NOTES: &'static [$crate::nft::declare::AttributeNotes] =
                 &[$(($KIND, &[
                     $crate::nft::declare::builder!(@holds $Type),
                     $($($crate::nft::declare::Note::$note),+)?

@@ -49,9 +49,9 @@ pub(crate) enum Note {
     /// Its meaning depends on the other attributes: see [`Typed`].
     typed,
     /// Set by the kernel: neither compared nor restored.
-    given,
+    kernel_set,
     /// Changes over time: restored, but not compared.
-    passing,
+    volatile,
     /// Counts packets: compared only on request.
     counts,
     /// The object's handle, assigned by the kernel, which identifies the object.
@@ -92,10 +92,10 @@ pub(crate) enum Note {
 }
 
 /// The type of an attribute, and its notes.
-pub(crate) type Known = (u16, &'static [Note]);
+pub(crate) type AttributeNotes = (u16, &'static [Note]);
 
 /// Returns the attribute with this note, if any.
-pub(crate) const fn noted(known: &[Known], note: Note) -> Option<u16> {
+pub(crate) const fn noted(known: &[AttributeNotes], note: Note) -> Option<u16> {
     let mut at = 0;
     while at < known.len() {
         if has(known[at].1, note) {
@@ -119,13 +119,13 @@ const fn has(notes: &[Note], note: Note) -> bool {
 
 /// A set of attribute types. All types of nf_tables are below 64, as the compiler checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kinds(u64);
+pub(crate) struct AttributeSet(u64);
 
-impl Kinds {
+impl AttributeSet {
     pub(crate) const NONE: Self = Self(0);
 
     /// Returns the attributes that have any of these notes.
-    pub(crate) const fn noted(known: &[Known], notes: &[Note]) -> Self {
+    pub(crate) const fn noted(known: &[AttributeNotes], notes: &[Note]) -> Self {
         let mut these = Self::NONE;
         let mut at = 0;
         while at < known.len() {
@@ -142,14 +142,14 @@ impl Kinds {
     }
 
     /// Returns the attributes that the kernel sets and that are not sent to it.
-    pub(crate) const fn given(known: &[Known]) -> Self {
-        const GIVEN: &[Note] = &[Note::given, Note::handle, Note::listed, Note::padding];
-        Self::noted(known, GIVEN)
+    pub(crate) const fn kernel_set(known: &[AttributeNotes]) -> Self {
+        const KERNEL_SET: &[Note] = &[Note::kernel_set, Note::handle, Note::listed, Note::padding];
+        Self::noted(known, KERNEL_SET)
     }
 
     /// Returns the attributes that are ignored in comparisons of objects.
-    pub(crate) const fn not_compared(known: &[Known]) -> Self {
-        Self(Self::given(known).0 | Self::noted(known, &[Note::passing]).0)
+    pub(crate) const fn not_compared(known: &[AttributeNotes]) -> Self {
+        Self(Self::kernel_set(known).0 | Self::noted(known, &[Note::volatile]).0)
     }
 
     /// Adds one more.
@@ -169,7 +169,7 @@ impl Kinds {
 pub trait Field<'a>: Sized {
     /// The checked payload as stored in a view: the value of a plain number or name, the bytes of a nested
     /// attribute.
-    type Kept: Copy;
+    type Parsed: Copy;
     /// The type that a view returns: the value itself, or a borrow.
     type View;
     /// The value without borrows.
@@ -178,28 +178,28 @@ pub trait Field<'a>: Sized {
     const WIDE: bool = false;
 
     /// Checks a payload; returns `None` if it is not a value of this type.
-    fn keep(payload: &'a [u8]) -> Option<Self::Kept>;
+    fn parse_payload(payload: &'a [u8]) -> Option<Self::Parsed>;
     /// Reads the next attribute if it is of this kind; returns `None` otherwise.
     #[inline(always)]
     fn next(
         attributes: &mut AttributeCursor<'a>,
         kind: u16,
-    ) -> Result<Option<Self::Kept>, FastPathMiss> {
+    ) -> Result<Option<Self::Parsed>, FastPathMiss> {
         match attributes.payload(kind)? {
             None => Ok(None),
-            Some(payload) => match Self::keep(payload) {
+            Some(payload) => match Self::parse_payload(payload) {
                 None => Err(FastPathMiss),
-                kept => Ok(kept),
+                parsed => Ok(parsed),
             },
         }
     }
     /// Returns the view of a checked payload.
-    fn view(kept: Self::Kept) -> Self::View;
+    fn view(parsed: Self::Parsed) -> Self::View;
     /// Returns the value of a checked payload.
-    fn value(kept: Self::Kept) -> Self;
+    fn value(parsed: Self::Parsed) -> Self;
     /// Decodes a payload, borrowing from it; returns `None` if it is not a value of this type.
     fn decode(payload: &'a [u8]) -> Option<Self> {
-        Self::keep(payload).map(Self::value)
+        Self::parse_payload(payload).map(Self::value)
     }
     /// Writes the attribute.
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16);
@@ -210,22 +210,22 @@ pub trait Field<'a>: Sized {
 /// A value that cannot be decoded from its payload alone, but depends on the view that contains it.
 pub(in crate::nft) trait Typed<'a, View>: Field<'a> {
     /// Decodes a payload stored in this view.
-    fn of(view: &View, kept: Self::Kept) -> Self;
+    fn of(view: &View, parsed: Self::Parsed) -> Self;
 }
 
 /// The items of [`Field`] shared by all values that borrow nothing.
 macro_rules! plain_field {
     () => {
-        type Kept = Self;
+        type Parsed = Self;
         type View = Self;
         type Static = Self;
         #[inline(always)]
-        fn view(kept: Self) -> Self {
-            kept
+        fn view(parsed: Self) -> Self {
+            parsed
         }
         #[inline]
-        fn value(kept: Self) -> Self {
-            kept
+        fn value(parsed: Self) -> Self {
+            parsed
         }
         fn into_static(self) -> Self {
             self
@@ -240,7 +240,7 @@ macro_rules! number_field {
             plain_field!();
             const WIDE: bool = size_of::<Self>() == 8;
             #[inline(always)]
-            fn keep(payload: &'a [u8]) -> Option<Self> {
+            fn parse_payload(payload: &'a [u8]) -> Option<Self> {
                 payload.first_chunk().copied().map(<$number>::from_be_bytes)
             }
             #[inline(always)]
@@ -265,24 +265,24 @@ number_field! {
 }
 
 impl<'a> Field<'a> for Name<'a> {
-    type Kept = &'a BStr;
+    type Parsed = &'a BStr;
     type View = &'a BStr;
     type Static = Name<'static>;
 
     #[inline(always)]
-    fn keep(payload: &'a [u8]) -> Option<&'a BStr> {
+    fn parse_payload(payload: &'a [u8]) -> Option<&'a BStr> {
         Some(BStr::new(match payload {
             [name @ .., 0] => name,
             name => name,
         }))
     }
     #[inline(always)]
-    fn view(kept: &'a BStr) -> &'a BStr {
-        kept
+    fn view(parsed: &'a BStr) -> &'a BStr {
+        parsed
     }
     #[inline]
-    fn value(kept: &'a BStr) -> Self {
-        kept.into()
+    fn value(parsed: &'a BStr) -> Self {
+        parsed.into()
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
@@ -294,21 +294,21 @@ impl<'a> Field<'a> for Name<'a> {
 }
 
 impl<'a> Field<'a> for Bytes<'a> {
-    type Kept = &'a [u8];
+    type Parsed = &'a [u8];
     type View = &'a [u8];
     type Static = Bytes<'static>;
 
     #[inline(always)]
-    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
+    fn parse_payload(payload: &'a [u8]) -> Option<&'a [u8]> {
         Some(payload)
     }
     #[inline(always)]
-    fn view(kept: &'a [u8]) -> &'a [u8] {
-        kept
+    fn view(parsed: &'a [u8]) -> &'a [u8] {
+        parsed
     }
     #[inline]
-    fn value(kept: &'a [u8]) -> Self {
-        Bytes::borrowed(kept)
+    fn value(parsed: &'a [u8]) -> Self {
+        Bytes::borrowed(parsed)
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
@@ -323,10 +323,10 @@ impl<'a> Field<'a> for Bytes<'a> {
 /// The second argument decodes them.
 macro_rules! nested_field {
     ($life:lifetime, $read:expr) => {
-        type Kept = &$life [u8];
+        type Parsed = &$life [u8];
         type View = Self;
 
-        fn keep(payload: &$life [u8]) -> Option<&$life [u8]> {
+        fn parse_payload(payload: &$life [u8]) -> Option<&$life [u8]> {
             let read: fn(&$life [u8]) -> Option<Self> = $read;
             read(payload).map(|_| payload)
         }
@@ -334,12 +334,12 @@ macro_rules! nested_field {
             let read: fn(&$life [u8]) -> Option<Self> = $read;
             read(payload) // decodes once
         }
-        fn view(kept: &$life [u8]) -> Self {
-            <Self as $crate::nft::declare::Field<$life>>::value(kept)
+        fn view(parsed: &$life [u8]) -> Self {
+            <Self as $crate::nft::declare::Field<$life>>::value(parsed)
         }
-        fn value(kept: &$life [u8]) -> Self {
+        fn value(parsed: &$life [u8]) -> Self {
             let read: fn(&$life [u8]) -> Option<Self> = $read;
-            read(kept).expect("invariant: `keep` keeps only what could be read")
+            read(parsed).expect("invariant: `parse_payload` accepts only what can be read")
         }
     };
 }

@@ -7,9 +7,9 @@
 use bstr::BStr;
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_OBJ_TYPE};
 
-use super::{Field, Known, Note, has};
+use super::{AttributeNotes, Field, Note, has};
 use crate::netlink::{Attribute, AttributeCursor, Attributes, FastPathMiss};
-use crate::nft::expr::{DEEPEST, ExpressionRef, ObjectType};
+use crate::nft::expr::{ExpressionRef, MAX_DEPTH, ObjectType};
 use crate::nft::{Counters, Element, Name, ObjectData};
 
 /// Like [`Field::next`], but skips padding of this type before a 64-bit number.
@@ -17,7 +17,7 @@ use crate::nft::{Counters, Element, Name, ObjectData};
 pub(in crate::nft) fn next_padded<'a, T: Field<'a>, const PADDING: u16>(
     attributes: &mut AttributeCursor<'a>,
     kind: u16,
-) -> Result<Option<T::Kept>, FastPathMiss> {
+) -> Result<Option<T::Parsed>, FastPathMiss> {
     match T::next(attributes, kind)? {
         None if T::WIDE && attributes.skip_empty(PADDING) => T::next(attributes, kind),
         found => Ok(found),
@@ -28,7 +28,7 @@ pub(in crate::nft) fn next_padded<'a, T: Field<'a>, const PADDING: u16>(
 #[derive(Clone, Copy)]
 pub(in crate::nft) enum Padded {
     /// The attributes of a declared group.
-    Group(&'static [Known]),
+    Group(&'static [AttributeNotes]),
     /// Expressions.
     Expressions,
     /// The name and the data of an expression.
@@ -48,7 +48,7 @@ impl Padded {
     /// Returns the same attributes without padding at any depth, or `None` if there is no padding.
     pub(in crate::nft) fn without_padding(self, bytes: &[u8]) -> Option<Vec<u8>> {
         // Elements hold expressions, which hold data.
-        const DEPTH: usize = 2 * DEEPEST + 4;
+        const DEPTH: usize = 2 * MAX_DEPTH + 4;
         self.is_in(bytes, DEPTH).then(|| {
             let mut out = Vec::with_capacity(bytes.len());
             self.write(bytes, DEPTH, &mut out);
@@ -88,11 +88,11 @@ impl Padded {
     fn part(self, all: &[u8], attribute: &Attribute<'_>) -> Part {
         let inner = match self {
             Self::Expressions => Self::Expression,
-            Self::Elements => Self::Group(Element::KNOWN),
+            Self::Elements => Self::Group(Element::ATTRIBUTE_NOTES),
             Self::Expression if attribute.kind == NFTA_EXPR_DATA => {
                 let name = Attributes::new(all)
                     .find(NFTA_EXPR_NAME)
-                    .and_then(Name::keep);
+                    .and_then(Name::parse_payload);
                 Self::Group(ExpressionRef::new(name.unwrap_or(BStr::new("")), &[]).known())
             }
             Self::Expression => return Part::Value,
@@ -108,7 +108,7 @@ impl Padded {
                 } else if has(Note::elements) {
                     Self::Elements
                 } else if has(Note::counters) {
-                    Self::Group(Counters::KNOWN)
+                    Self::Group(Counters::ATTRIBUTE_NOTES)
                 } else if has(Note::object) {
                     let object_type = Attributes::new(all).find(NFTA_OBJ_TYPE);
                     let object_type = object_type.and_then(ObjectType::decode);

@@ -5,8 +5,8 @@ macro_rules! read_as_number {
     ($life:lifetime, $number:ty, $of:expr) => {
         const WIDE: bool = size_of::<$number>() == 8;
         #[inline(always)]
-        fn keep(payload: &$life [u8]) -> Option<Self> {
-            <$number as $crate::nft::declare::Field<$life>>::keep(payload).map($of)
+        fn parse_payload(payload: &$life [u8]) -> Option<Self> {
+            <$number as $crate::nft::declare::Field<$life>>::parse_payload(payload).map($of)
         }
         #[inline(always)]
         fn next(
@@ -219,17 +219,17 @@ macro_rules! milliseconds {
         }
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
-            type Kept = Self;
+            type Parsed = Self;
             type View = std::time::Duration;
             type Static = Self;
             $crate::nft::declare::read_as_number!('a, $number, Self);
             #[inline(always)]
-            fn view(kept: Self) -> std::time::Duration {
-                kept.into()
+            fn view(parsed: Self) -> std::time::Duration {
+                parsed.into()
             }
             #[inline]
-            fn value(kept: Self) -> Self {
-                kept
+            fn value(parsed: Self) -> Self {
+                parsed
             }
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {

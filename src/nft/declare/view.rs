@@ -50,7 +50,7 @@ macro_rules! view {
         pub struct $View<'a> {
             head: $crate::nft::declare::view!(@head $($family)?),
             all: &'a [u8],
-            $($field: $crate::nft::declare::view!(@kept [$($($note)+)?] $Type $(<$of>)?),)*
+            $($field: $crate::nft::declare::view!(@parsed [$($($note)+)?] $Type $(<$of>)?),)*
         }
 
         #[allow(clippy::len_without_is_empty, reason = "the kernel's `len` of an expression counts nothing")]
@@ -116,7 +116,7 @@ macro_rules! view {
                     let _ = payload; // unused for an expression without attributes
                     match kind {
                         $($KIND => {
-                            $field = <$Type $(<$of>)? as $crate::nft::declare::Field<'a>>::keep(payload);
+                            $field = <$Type $(<$of>)? as $crate::nft::declare::Field<'a>>::parse_payload(payload);
                             if $field.is_none() {
                                 let kind = stringify!($KIND);
                                 return Err($crate::nft::declare::no_value(kind, bytes, payload));
@@ -210,11 +210,11 @@ macro_rules! view {
     (@type $Name:ident $life:lifetime) => { $Name<'a> };
     (@head) => { () };
     (@head family) => { $crate::nft::Family };
-    (@kept [required $($note:ident)*] $Type:ty) => {
-        <$Type as $crate::nft::declare::Field<'a>>::Kept
+    (@parsed [required $($note:ident)*] $Type:ty) => {
+        <$Type as $crate::nft::declare::Field<'a>>::Parsed
     };
-    (@kept [$($note:ident)*] $Type:ty) => {
-        Option<<$Type as $crate::nft::declare::Field<'a>>::Kept>
+    (@parsed [$($note:ident)*] $Type:ty) => {
+        Option<<$Type as $crate::nft::declare::Field<'a>>::Parsed>
     };
     (@step [required $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
         $field = $crate::nft::declare::next_padded::<$Type, PADDING>(&mut $attributes, $KIND).ok()??;
@@ -263,7 +263,7 @@ macro_rules! view {
         $(#[$meta])*
         #[must_use]
         pub fn $field(&self) -> Option<$Type $(<$of>)?> {
-            let typed = |kept| $crate::nft::declare::Typed::of(self, kept);
+            let typed = |parsed| $crate::nft::declare::Typed::of(self, parsed);
             self.$field.map(typed)
         }
     };

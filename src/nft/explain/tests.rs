@@ -20,7 +20,7 @@ fn hints_match_the_reported_attribute() {
     let mut messages = crate::netlink::Messages::new(tx.operations());
     let rule = describe(0, &messages.next().unwrap().unwrap());
     let chain = describe(1, &messages.next().unwrap().unwrap());
-    for (errno, operation, attribute, said) in [
+    for (errno, operation, attribute, expected) in [
         (
             libc::ENOENT,
             &rule,
@@ -60,7 +60,7 @@ fn hints_match_the_reported_attribute() {
         (libc::EOPNOTSUPP, &chain, None, "no hook of this number"),
     ] {
         let hint = hint(Errno::new(errno), Some(operation), attribute).unwrap();
-        assert!(hint.contains(said), "{attribute:?}: {hint}");
+        assert!(hint.contains(expected), "{attribute:?}: {hint}");
     }
 }
 

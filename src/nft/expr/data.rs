@@ -112,18 +112,18 @@ impl fmt::Display for Verdict<'_> {
 
 /// The encoding of trace messages: the attributes `NFTA_VERDICT_*` without a parent.
 impl<'a> Field<'a> for Verdict<'a> {
-    type Kept = ParsedData<'a>;
+    type Parsed = ParsedData<'a>;
     type View = Self;
     type Static = Verdict<'static>;
 
-    fn keep(payload: &'a [u8]) -> Option<ParsedData<'a>> {
+    fn parse_payload(payload: &'a [u8]) -> Option<ParsedData<'a>> {
         read_verdict(payload)?
     }
-    fn view(kept: ParsedData<'a>) -> Self {
-        <Self as Field<'a>>::value(kept)
+    fn view(parsed: ParsedData<'a>) -> Self {
+        <Self as Field<'a>>::value(parsed)
     }
-    fn value(kept: ParsedData<'a>) -> Self {
-        match kept {
+    fn value(parsed: ParsedData<'a>) -> Self {
+        match parsed {
             ParsedData::Chain(NFT_JUMP, chain) => Verdict::Jump(chain.into()),
             ParsedData::Chain(_, chain) => Verdict::Goto(chain.into()),
             ParsedData::ChainId(NFT_JUMP, id) => Verdict::JumpId(id),
@@ -135,7 +135,7 @@ impl<'a> Field<'a> for Verdict<'a> {
             ParsedData::Verdict(NF_DROP) => Verdict::Drop,
             ParsedData::Verdict(code) => Verdict::Other { code },
             ParsedData::Value(_) | ParsedData::Opaque(_) => {
-                unreachable!("invariant: `keep` keeps verdicts only")
+                unreachable!("invariant: `parse_payload` accepts verdicts only")
             }
         }
     }
@@ -276,7 +276,7 @@ fn read_other(payload: &[u8]) -> Option<ParsedData<'_>> {
             let is_jump = matches!(code, NFT_JUMP | NFT_GOTO);
             match parts.payload(NFTA_VERDICT_CHAIN) {
                 Ok(Some(chain)) if is_jump && parts.at_end() => {
-                    return Name::keep(chain).map(|chain| ParsedData::Chain(code, chain));
+                    return Name::parse_payload(chain).map(|chain| ParsedData::Chain(code, chain));
                 }
                 Ok(None) if !is_jump && parts.at_end() => return Some(ParsedData::Verdict(code)),
                 _ => {}
@@ -311,7 +311,7 @@ fn read_verdict(payload: &[u8]) -> Option<Option<ParsedData<'_>>> {
     while !attributes.at_end() {
         match attributes.advance().ok()? {
             (NFTA_VERDICT_CODE, payload) => code = Some(i32::decode(payload)?),
-            (NFTA_VERDICT_CHAIN, payload) => chain = Some(Name::keep(payload)?),
+            (NFTA_VERDICT_CHAIN, payload) => chain = Some(Name::parse_payload(payload)?),
             (NFTA_VERDICT_CHAIN_ID, payload) => id = Some(u32::decode(payload)?),
             _ => return attributes.all(|rest| rest.is_ok()).then_some(None),
         }
@@ -327,21 +327,21 @@ fn read_verdict(payload: &[u8]) -> Option<Option<ParsedData<'_>>> {
 }
 
 impl<'a> Field<'a> for Data<'a> {
-    type Kept = ParsedData<'a>;
+    type Parsed = ParsedData<'a>;
     type View = Self;
     type Static = Data<'static>;
 
     #[inline(always)]
-    fn keep(payload: &'a [u8]) -> Option<ParsedData<'a>> {
+    fn parse_payload(payload: &'a [u8]) -> Option<ParsedData<'a>> {
         read(payload)
     }
     #[inline]
-    fn view(kept: ParsedData<'a>) -> Self {
-        <Self as Field<'a>>::value(kept)
+    fn view(parsed: ParsedData<'a>) -> Self {
+        <Self as Field<'a>>::value(parsed)
     }
     #[inline]
-    fn value(kept: ParsedData<'a>) -> Self {
-        match kept {
+    fn value(parsed: ParsedData<'a>) -> Self {
+        match parsed {
             ParsedData::Value(bytes) => Self::value(bytes),
             ParsedData::Opaque(attributes) => Self::Opaque(Bytes::borrowed(attributes)),
             verdict => Self::Verdict(<Verdict<'a> as Field<'a>>::value(verdict)),

@@ -281,7 +281,7 @@ mod tests {
     /// nft 1.0.6: `exthdr frag missing` and `sctp chunk data exists`. The last one is built from
     /// the header: nft 1.0.6 has no syntax for a DCCP option, and the kernel at hand refuses it.
     #[test]
-    fn whether_it_is_there() {
+    fn header_presence() {
         assert_attributes(
             Decoded::Exthdr,
             Exthdr::present(ExthdrOp::IPV6, 44, Register::R1),

@@ -62,14 +62,14 @@ impl FibFlags {
 
     /// The flags with syntax: the named inputs, and the presence of a route.
     #[doc(hidden)]
-    pub const SPOKEN: Self = {
-        let mut spoken = Self::PRESENT;
+    pub const WITH_SYNTAX: Self = {
+        let mut with_syntax = Self::PRESENT;
         let mut at = 0;
         while at < Self::NAMED.len() {
-            spoken = spoken.union(Self::NAMED[at].0);
+            with_syntax = with_syntax.union(Self::NAMED[at].0);
             at += 1;
         }
-        spoken
+        with_syntax
     };
 }
 
@@ -112,7 +112,7 @@ impl std::fmt::Display for Fib {
                 separator = ". ";
             }
         }
-        let unknown = flags.bits() & !FibFlags::SPOKEN.bits();
+        let unknown = flags.bits() & !FibFlags::WITH_SYNTAX.bits();
         if unknown != 0 {
             // Without a trailing blank.
             write!(f, "{separator}unknown {unknown:#x}")?;

@@ -168,22 +168,22 @@ impl<'a> Iterator for ExpressionIter<'a> {
 }
 
 impl<'a> Field<'a> for Expressions<'a> {
-    type Kept = &'a [u8];
+    type Parsed = &'a [u8];
     type View = ExpressionIter<'a>;
     type Static = Expressions<'static>;
 
     #[inline]
-    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
+    fn parse_payload(payload: &'a [u8]) -> Option<&'a [u8]> {
         Some(payload) // an iterator reports malformed elements
     }
     #[inline]
-    fn view(kept: &'a [u8]) -> ExpressionIter<'a> {
-        ExpressionIter::new(kept)
+    fn view(parsed: &'a [u8]) -> ExpressionIter<'a> {
+        ExpressionIter::new(parsed)
     }
     #[inline]
-    fn value(kept: &'a [u8]) -> Self {
-        match Padded::Expressions.without_padding(kept) {
-            None => Self::of_bytes(kept),
+    fn value(parsed: &'a [u8]) -> Self {
+        match Padded::Expressions.without_padding(parsed) {
+            None => Self::of_bytes(parsed),
             Some(bytes) => Self {
                 bytes: bytes.into(),
                 error: None,

@@ -107,7 +107,7 @@ pub use match_::{Match, MatchRef};
 pub use meta::{Meta, MetaKey, MetaRef};
 use names::{Kind, Names};
 pub use nat::{Nat, NatRangeFlags, NatRef, NatType};
-pub(crate) use nested::DEEPEST;
+pub(crate) use nested::MAX_DEPTH;
 pub use nested::NestedExpression;
 pub use notrack::{Notrack, NotrackRef};
 pub use numgen::{Numgen, NumgenRef, NumgenType};
@@ -353,8 +353,8 @@ macro_rules! registry {
             }
 
             /// Returns the descriptions of the attributes of this kind of expression.
-            pub(in crate::nft) fn known(&self) -> &'static [super::declare::Known] {
-                let known: [&[super::declare::Known]; COUNT] = [$(<$Type>::KNOWN),*];
+            pub(in crate::nft) fn known(&self) -> &'static [super::declare::AttributeNotes] {
+                let known: [&[super::declare::AttributeNotes]; COUNT] = [$(<$Type>::ATTRIBUTE_NOTES),*];
                 known.get(self.kind.number()).copied().unwrap_or_default()
             }
         }
@@ -494,7 +494,7 @@ impl<'a> ExpressionRef<'a> {
         for attribute in Attributes::new(bytes) {
             let attribute = attribute?;
             match attribute.kind {
-                NFTA_EXPR_NAME => name = Name::keep(attribute.payload),
+                NFTA_EXPR_NAME => name = Name::parse_payload(attribute.payload),
                 NFTA_EXPR_DATA => attributes = attribute.payload,
                 _ => {}
             }

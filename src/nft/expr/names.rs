@@ -36,7 +36,7 @@ struct NamePrefix {
     mask: u64,
     tail: u64,
     /// Length of the attribute with its padding.
-    whole: usize,
+    padded_length: usize,
 }
 
 /// The beginnings of all names.
@@ -83,7 +83,7 @@ impl<const N: usize> Names<N> {
         if head != prefix.head || tail & prefix.mask != prefix.tail {
             return None;
         }
-        let behind = element.get(prefix.whole..)?;
+        let behind = element.get(prefix.padded_length..)?;
         Some((kind, BStr::new(prefix.name.as_bytes()), behind))
     }
 
@@ -101,7 +101,7 @@ impl NamePrefix {
     const fn of(name: &'static str) -> Self {
         let bytes = name.as_bytes();
         let length = 4 + bytes.len() + 1;
-        let whole = length.next_multiple_of(4);
+        let padded_length = length.next_multiple_of(4);
         let (mut first, mut mask) = ([0; LENGTH], [0; LENGTH]);
         [first[0], first[1]] = (length as u16).to_ne_bytes();
         [first[2], first[3]] = NFTA_EXPR_NAME.to_ne_bytes();
@@ -110,13 +110,13 @@ impl NamePrefix {
             if at - 4 < bytes.len() {
                 first[at] = bytes[at - 4];
             }
-            if at < whole {
+            if at < padded_length {
                 mask[at] = 0xff;
             }
             at += 1;
         }
         let (mut head, tail) = words(&first);
-        if whole > LENGTH {
+        if padded_length > LENGTH {
             head = 0; // matches no element: these are found by name
         }
         Self {
@@ -124,7 +124,7 @@ impl NamePrefix {
             head,
             mask: words(&mask).1,
             tail,
-            whole,
+            padded_length,
         }
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     fn only_known_names_are_identified() {
         for prefix in &KINDS.prefixes {
             let list = listed(prefix.name.as_bytes(), &[0; 8]);
-            for bit in 8 * 4..8 * (8 + prefix.whole) {
+            for bit in 8 * 4..8 * (8 + prefix.padded_length) {
                 let mut other = list.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
                 let Some(expression) = read(&other) else {
@@ -221,8 +221,8 @@ mod tests {
                 };
                 assert_eq!(expression.kind, KINDS.kind(expression.name));
                 if bit >= 8 * 8 && bit < 8 * (8 + prefix.name.len()) {
-                    let there = &other[8..8 + prefix.name.len()];
-                    assert_eq!(expression.name, there.as_bstr());
+                    let other_name = &other[8..8 + prefix.name.len()];
+                    assert_eq!(expression.name, other_name.as_bstr());
                 }
             }
         }

@@ -16,12 +16,12 @@ use crate::nft::declare::{Field, Padded, nested_field};
 use crate::nft::name::Bytes;
 
 /// Maximum nesting depth of expressions: the kernel allows two.
-pub(crate) const DEEPEST: usize = 8;
+pub(crate) const MAX_DEPTH: usize = 8;
 
 impl ExpressionRef<'_> {
     /// Whether expressions are nested deeper, from this one on, than in any ruleset: reading is recursive.
     pub(crate) fn is_too_deep(&self) -> bool {
-        self.is_deeper_than(DEEPEST)
+        self.is_deeper_than(MAX_DEPTH)
     }
 
     fn is_deeper_than(&self, depth: usize) -> bool {
@@ -134,7 +134,7 @@ mod serial {
     use serde::ser::Error as _;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    use super::{DEEPEST, Decoded, NestedExpression};
+    use super::{Decoded, MAX_DEPTH, NestedExpression};
     use crate::netlink::Attributes;
     use crate::nft::expr::Expressions;
 
@@ -154,7 +154,7 @@ mod serial {
             }
         }
         let depth = Back(DEPTH.get());
-        if depth.0 > DEEPEST {
+        if depth.0 > MAX_DEPTH {
             return Err(de::Error::custom("expressions are nested too deeply"));
         }
         DEPTH.set(depth.0 + 1);

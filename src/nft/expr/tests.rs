@@ -387,7 +387,7 @@ fn a_list_is_in_the_order_in_which_it_was_filled() {
 }
 
 #[test]
-fn what_is_appended_behind_missing_padding_is_aligned() {
+fn appending_after_missing_padding_stays_aligned() {
     // The name ends the element; its padding is missing, and not counted.
     let mut bytes = written(|writer| {
         writer.nested(NFTA_LIST_ELEM, |writer| {
@@ -436,7 +436,7 @@ fn an_element_without_a_name_ends_the_list() {
 }
 
 #[test]
-fn what_a_list_may_hold_one_day_is_passed_over() {
+fn unknown_list_attributes_are_skipped() {
     let bytes = written(|writer| {
         writer
             .be32(NFTA_LIST_ELEM + 1, 7)
@@ -457,7 +457,7 @@ fn what_a_list_may_hold_one_day_is_passed_over() {
 }
 
 #[test]
-fn of_an_attribute_that_stands_twice_the_last_one_counts() {
+fn the_last_of_duplicate_attributes_wins() {
     let attributes = written(|writer| {
         writer.be64(1, 1).be64(2, 2).be64(1, 3);
     });
@@ -466,7 +466,7 @@ fn of_an_attribute_that_stands_twice_the_last_one_counts() {
 }
 
 #[test]
-fn an_over_long_expression_leaves_the_transaction_as_it_was() {
+fn an_oversized_expression_leaves_the_transaction_unchanged() {
     let mut tx = Transaction::new();
     let rule = |expressions| Rule {
         expressions: Some(expressions),
@@ -496,7 +496,10 @@ fn an_over_long_expression_leaves_the_transaction_as_it_was() {
         for list in [list.clone(), list.clone().into_static()] {
             let error = tx.add(&rule(list)).map(|_| ()).unwrap_err();
             assert_eq!(error.attribute, attribute);
-            assert_eq!(error.misfit, MessageErrorKind::TooLong { length: too_long });
+            assert_eq!(
+                error.error_kind,
+                MessageErrorKind::TooLong { length: too_long }
+            );
             assert_eq!((tx.len(), tx.operations()), (1, &before[..]));
         }
         list.clear();
@@ -539,7 +542,7 @@ fn the_registry_knows_every_name() {
 
 /// Every expression, with any of its attributes, survives an encoding and decoding, in a list and in an attribute.
 #[test]
-fn every_expression_is_read_as_it_was_written() {
+fn every_expression_round_trips() {
     let strategies = Decoded::strategies(DEPTH);
     let names: Vec<_> = strategies.iter().map(|(name, _)| *name).collect();
     assert_eq!(names[..names.len() - 1], *NAMES);
@@ -577,7 +580,7 @@ fn every_expression_is_read_as_it_was_written() {
 
 /// Expressions in a list don't affect each other.
 #[test]
-fn lists_are_read_as_they_were_written() {
+fn expression_lists_round_trip() {
     let expressions = prop::collection::vec(Decoded::arbitrary(1), 0..6);
     run(64, expressions, |typed| {
         let mut list = Expressions::new();
@@ -625,9 +628,9 @@ fn any_attributes_are_read_or_refused() {
                 list.push_decoded(&decoded);
                 let Some(again) = list.iter().next() else {
                     // An invalid name.
-                    let misfit = list.error.as_deref().map(|error| &error.misfit);
+                    let error_kind = list.error.as_deref().map(|error| &error.error_kind);
                     assert!(matches!(
-                        misfit,
+                        error_kind,
                         Some(MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. })
                     ));
                     return;

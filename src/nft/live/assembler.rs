@@ -154,7 +154,7 @@ enum Stage {
 /// 1. When [`needs_generation`](Self::asks) returns true, send a request for the generation (`NFT_MSG_GETGEN`) on the same socket,
 ///    and call [`generation_requested`](Self::asked).
 /// 2. Call [`next`](Self::next) until it returns `None`.
-/// 3. Receive, and pass on the result: a [`datagram`](Self::datagram), a [loss](Self::lose), or an [empty
+/// 3. Receive, and pass on the result: a [`datagram`](Self::datagram), a [loss](Self::record_loss), or an [empty
 ///    queue](Self::drained).
 ///
 /// It keeps the events of one transaction, up to a limit; for a larger one it returns [`Lost`](Cause::TooLarge), with
@@ -248,7 +248,7 @@ impl CommitAssembler {
     }
 
     /// Records a loss: the socket reported it, or a datagram did not fit into its buffer.
-    pub fn lose(&mut self, cause: Cause) {
+    pub fn record_loss(&mut self, cause: Cause) {
         self.forget();
         match &mut self.state {
             State::Complete(reported) => {
@@ -281,7 +281,7 @@ impl CommitAssembler {
             match taken {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => refused = Err(error),
-                Err(malformed) => self.lose(Cause::Malformed(malformed)),
+                Err(malformed) => self.record_loss(Cause::Malformed(malformed)),
             }
         }
         refused
@@ -294,7 +294,7 @@ impl CommitAssembler {
     }
 
     /// Whether an item is ready.
-    pub(super) fn has_next(&self) -> bool {
+    pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
@@ -308,7 +308,7 @@ impl CommitAssembler {
     fn message(&mut self, message: &Message<'_>) -> Result<Result<(), Error>, Malformed> {
         if message.kind < NLMSG_MIN_TYPE {
             if message.kind == NLMSG_OVERRUN {
-                self.lose(Cause::Dropped(Loss::Overrun));
+                self.record_loss(Cause::Dropped(Loss::Overrun));
             }
             let Some(answer) = Acknowledgement::parse(message)? else {
                 return Ok(Ok(()));
@@ -360,7 +360,7 @@ impl CommitAssembler {
     /// Processes an event of a transaction.
     fn event(&mut self, message: &Message<'_>, header: (u32, u16)) {
         if self.events > 0 && self.header != header {
-            self.lose(Cause::EndMissing);
+            self.record_loss(Cause::EndMissing);
             return;
         }
         self.header = header;
@@ -383,13 +383,13 @@ impl CommitAssembler {
             return;
         }
         if generation != reported.next() {
-            self.lose(Cause::Skipped {
+            self.record_loss(Cause::Skipped {
                 reported: generation,
             });
             return;
         }
         if self.events > 0 && self.header.0 != message.port {
-            self.lose(Cause::EndMissing);
+            self.record_loss(Cause::EndMissing);
             return;
         }
         let item = if self.length > self.limit {

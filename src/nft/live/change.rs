@@ -290,7 +290,7 @@ impl<'a> Event<'a> {
     pub fn table(&self) -> Option<&'a BStr> {
         // The table name has the same attribute number in all objects.
         let name = self.message.attributes().ok()?.find(NFTA_TABLE_NAME)?;
-        Name::keep(name)
+        Name::parse_payload(name)
     }
 
     /// Returns the name of the chain, or of the rule's chain.

@@ -18,15 +18,15 @@ use crate::nft::{
 use crate::retry::impl_retry;
 
 /// Maximum number of items per update, so that an update ends even if writers never pause.
-const ITEMS: usize = 1024;
+const MAX_ITEMS: usize = 1024;
 /// Within how many items all tables and chains that were read separately must reach one generation.
-const CATCH_UP_ITEMS: usize = 64 * ITEMS;
+const CATCH_UP_ITEMS: usize = 64 * MAX_ITEMS;
 /// Maximum number of touched chains and sets before everything is compared again.
-const TOUCHED: usize = 4096;
+const MAX_TOUCHED: usize = 4096;
 /// Maximum size in bytes of the keys of touched elements before all elements of their set are compared again.
-const ELEMENTS: usize = 4 << 20;
+const MAX_ELEMENT_KEY_BYTES: usize = 4 << 20;
 /// How long to wait for events of a transaction that is already committed.
-const WAIT: Duration = Duration::from_secs(1);
+const MAX_EVENT_DELAY: Duration = Duration::from_secs(1);
 
 /// A change that a [`Mirror`] applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub enum Update {
 /// ```no_run
 /// # fn main() -> Result<(), chainwright::Error> {
 /// use chainwright::nft::live::Mirror;
-/// use chainwright::nft::{Connection, ElementsOf, Scope, SnapshotOptions};
+/// use chainwright::nft::{Connection, ElementFilter, Scope, SnapshotOptions};
 ///
 /// // Rules add and delete elements all the time, which nobody here asks for.
-/// let options = SnapshotOptions { elements: ElementsOf::all() - ElementsOf::DYNAMIC };
+/// let options = SnapshotOptions { elements: ElementFilter::all() - ElementFilter::DYNAMIC };
 /// let mirror = Mirror::open_with(Connection::open()?, &Scope::all(), options)?;
 /// # Ok(())
 /// # }
@@ -215,7 +215,7 @@ impl Mirror {
         options: impl Into<MirrorOptions>,
     ) -> Result<Self, SnapshotError> {
         let options = options.into();
-        let monitor = options.monitor.open_beside(&connection)?;
+        let monitor = options.monitor.open_in_namespace_of(&connection)?;
         let mut mirror = Self {
             connection,
             monitor,
@@ -320,7 +320,7 @@ impl Mirror {
             let plan = (self.snapshot).plan_touched(desired, options, touched, places)?;
             if let Some(plan) = plan {
                 if plan.is_empty() {
-                    planned.touched = TouchedObjects::with_elements(ELEMENTS);
+                    planned.touched = TouchedObjects::with_elements(MAX_ELEMENT_KEY_BYTES);
                 }
                 self.planned = known;
                 return Ok(plan);
@@ -330,7 +330,7 @@ impl Mirror {
         let plan = (self.connection).plan_from(&self.snapshot, desired, options, foreign)?;
         if is_simple {
             // The plan may still be uncommitted at the next call.
-            let mut touched = TouchedObjects::with_elements(ELEMENTS);
+            let mut touched = TouchedObjects::with_elements(MAX_ELEMENT_KEY_BYTES);
             let mut messages = plan.transaction().messages();
             messages.try_for_each(|message| touched.note(&message))?;
             self.planned = Some(Planned {
@@ -358,7 +358,7 @@ impl Mirror {
         }
         planned.touched.note(&event.message())?;
         let touched = planned.touched.chains.len() + planned.touched.sets.len();
-        if planned.touched.others || touched > TOUCHED {
+        if planned.touched.others || touched > MAX_TOUCHED {
             self.planned = None;
         }
         Ok(())
@@ -373,7 +373,7 @@ impl Mirror {
     pub fn update(&mut self) -> Result<Vec<Update>, SnapshotError> {
         self.repair_if_broken()?;
         self.attempt(|mirror, updates| {
-            while updates.len() < ITEMS
+            while updates.len() < MAX_ITEMS
                 && let Some(item) = mirror.monitor.try_receive()?
             {
                 mirror.take(item, updates)?;
@@ -588,10 +588,10 @@ impl Mirror {
             if self.ahead.is_empty() && self.chains_ahead.is_empty() {
                 return Ok(());
             }
-            let deadline = Instant::now() + WAIT;
+            let deadline = Instant::now() + MAX_EVENT_DELAY;
             match self.monitor.receive_until(deadline)? {
                 Some(item) => self.take(item, updates)?,
-                None => return Err(netlink::Error::Lost(Loss::Absent).into()),
+                None => return Err(netlink::Error::Lost(Loss::MissingReply).into()),
             }
         }
         Err(netlink::Error::Interrupted.into())

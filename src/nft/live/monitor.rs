@@ -69,7 +69,7 @@ impl MonitorOptions {
     /// # Errors
     /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace than the
     /// connection and lacks permission to enter it (`CAP_SYS_ADMIN`).
-    pub fn open_beside(self, connection: &Connection) -> Result<Monitor, Error> {
+    pub fn open_in_namespace_of(self, connection: &Connection) -> Result<Monitor, Error> {
         let socket = connection.socket.try_sibling()?;
         self.open_over(socket, connection.origin)
     }
@@ -91,7 +91,7 @@ impl MonitorOptions {
         };
         // Sending the request already queues the answer.
         while monitor.incoming.assembler.reported().is_none() {
-            monitor.take_in()?;
+            monitor.receive_all()?;
         }
         Ok(monitor)
     }
@@ -156,11 +156,11 @@ impl DatagramReceiver for Incoming {
     fn is_complete(&self) -> bool {
         self.is_empty
             || self.answered
-            || self.assembler.has_next()
+            || self.assembler.has_ready()
             || self.assembler.needs_generation()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(&mut self.buffer)
     }
 
@@ -174,15 +174,15 @@ impl DatagramReceiver for Incoming {
         Ok(())
     }
 
-    fn lose(&mut self, error: Error) -> Result<(), Error> {
+    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
         match error {
-            Error::Lost(Loss::Absent) => {
+            Error::Lost(Loss::MissingReply) => {
                 self.assembler.drained();
                 self.is_empty = true;
             }
-            Error::Lost(loss) => self.assembler.lose(Cause::Dropped(loss)),
+            Error::Lost(loss) => self.assembler.record_loss(Cause::Dropped(loss)),
             Error::Truncated { length, capacity } => {
-                self.assembler.lose(Cause::Cut { length, capacity });
+                self.assembler.record_loss(Cause::Cut { length, capacity });
             }
             error => return Err(error),
         }
@@ -228,7 +228,7 @@ impl Monitor {
             if let Some(item) = self.incoming.assembler.next() {
                 return Ok(Some(item));
             }
-            self.take_in()?;
+            self.receive_all()?;
             let Incoming {
                 assembler,
                 is_empty,
@@ -241,12 +241,12 @@ impl Monitor {
     }
 
     /// Receives until an item is ready or the generation has to be requested; sends a pending request first.
-    fn take_in(&mut self) -> Result<(), Error> {
+    fn receive_all(&mut self) -> Result<(), Error> {
         if self.incoming.assembler.needs_generation() {
             self.request_generation()?;
         }
         (self.incoming.is_empty, self.incoming.answered) = (false, false);
-        self.socket.take_in(&mut self.incoming)
+        self.socket.receive_all(&mut self.incoming)
     }
 
     /// Sends a request for the generation.
@@ -254,7 +254,7 @@ impl Monitor {
         let unanswered = &mut self.incoming.unanswered;
         if *unanswered == MAX_UNANSWERED {
             *unanswered = 0;
-            return Err(Error::Lost(Loss::Absent));
+            return Err(Error::Lost(Loss::MissingReply));
         }
         *unanswered += 1;
         self.request.clear();

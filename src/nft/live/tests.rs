@@ -92,7 +92,7 @@ fn lost(assembler: &mut CommitAssembler) -> Lost {
     }
 }
 
-fn said(change: &Change) -> Vec<String> {
+fn descriptions(change: &Change) -> Vec<String> {
     change.events().map(|event| event.to_string()).collect()
 }
 
@@ -131,7 +131,7 @@ fn transactions_end_with_their_generation() {
     assert_eq!(first.thread_name().unwrap(), "agent");
     assert_eq!(first.events().len(), 3);
     assert_eq!(
-        said(&first),
+        descriptions(&first),
         [
             "add chain ip t c handle 1",
             "add chain ip t c handle 2",
@@ -162,7 +162,10 @@ fn earlier_transactions_are_ignored() {
     take(&mut assembler, &[chain(ONE, 7, 3), end(ONE, 7)].concat());
     assert!(assembler.next().is_none());
     take(&mut assembler, &[chain(ONE, 8, 4), end(ONE, 8)].concat());
-    assert_eq!(said(&change(&mut assembler)), ["add chain ip t c handle 4"]);
+    assert_eq!(
+        descriptions(&change(&mut assembler)),
+        ["add chain ip t c handle 4"]
+    );
 }
 
 #[test]
@@ -186,14 +189,14 @@ fn generations_wrap_around_and_pass_over_zero() {
 }
 
 #[test]
-fn every_loss_is_told_once_and_exactly() {
+fn every_loss_is_reported_exactly_once() {
     let mut whole = [chain(ONE, 8, 1), end(ONE, 8)].concat();
     whole.truncate(60);
     let malformed = |assembler: &mut CommitAssembler| take(assembler, &whole);
     type Case<'c> = (&'static str, &'c dyn Fn(&mut CommitAssembler));
     let cases: &[Case<'_>] = &[
         ("dropped", &|assembler| {
-            assembler.lose(Cause::Dropped(Loss::Overrun));
+            assembler.record_loss(Cause::Dropped(Loss::Overrun));
         }),
         ("overrun", &|assembler| {
             let mut bytes = Vec::new();
@@ -203,7 +206,7 @@ fn every_loss_is_told_once_and_exactly() {
             take(assembler, &bytes);
         }),
         ("cut", &|assembler| {
-            assembler.lose(Cause::Cut {
+            assembler.record_loss(Cause::Cut {
                 length: 9,
                 capacity: 5,
             });
@@ -228,10 +231,10 @@ fn every_loss_is_told_once_and_exactly() {
         }),
         ("malformed", &malformed),
     ];
-    for (name, lose) in cases {
+    for (name, record_loss) in cases {
         println!("{name}");
         let mut assembler = since(7);
-        lose(&mut assembler);
+        record_loss(&mut assembler);
         assert!(assembler.next().is_none());
         // The queued messages may be incomplete.
         take(&mut assembler, &[chain(ONE, 9, 5), end(ONE, 9)].concat());
@@ -241,15 +244,18 @@ fn every_loss_is_told_once_and_exactly() {
         take(&mut assembler, &[chain(ONE, 11, 6), end(ONE, 11)].concat());
         assert!(assembler.next().is_none());
         take(&mut assembler, &[chain(ONE, 12, 7), end(ONE, 12)].concat());
-        assert_eq!(said(&change(&mut assembler)), ["add chain ip t c handle 7"]);
+        assert_eq!(
+            descriptions(&change(&mut assembler)),
+            ["add chain ip t c handle 7"]
+        );
         assert!(assembler.next().is_none());
     }
 }
 
 #[test]
-fn a_lost_answer_is_asked_for_again() {
+fn a_lost_reply_is_requested_again() {
     let mut assembler = since(7);
-    assembler.lose(Cause::Dropped(Loss::Overrun));
+    assembler.record_loss(Cause::Dropped(Loss::Overrun));
     assembler.drained();
     assembler.generation_requested();
     // No answer came.
@@ -257,7 +263,7 @@ fn a_lost_answer_is_asked_for_again() {
     assert!(assembler.needs_generation());
     assembler.generation_requested();
     // Another loss before the answer, which is then ignored.
-    assembler.lose(Cause::Skipped {
+    assembler.record_loss(Cause::Skipped {
         reported: Generation::recorded(1),
     });
     take(&mut assembler, &end(OWN, 8));
@@ -276,9 +282,9 @@ fn a_lost_answer_is_asked_for_again() {
 }
 
 #[test]
-fn a_refused_question_is_an_error() {
+fn a_rejected_request_is_an_error() {
     let mut assembler = since(7);
-    assembler.lose(Cause::Dropped(Loss::Overrun));
+    assembler.record_loss(Cause::Dropped(Loss::Overrun));
     assembler.drained();
     assembler.generation_requested();
     let mut refusal = Vec::new();
@@ -355,7 +361,7 @@ const USED_UP: &str = "
 
 #[cfg(target_endian = "little")]
 #[test]
-fn what_the_kernel_sent() {
+fn decodes_captured_events() {
     use super::{EventFlags, EventObject};
     use crate::nft::captured::hex;
     use crate::nft::expr::{ObjectType, QuotaFlags};
@@ -382,7 +388,7 @@ fn what_the_kernel_sent() {
     take(&mut assembler, &hex(MADE_BY));
     let made = change(&mut assembler);
     assert_eq!(
-        said(&made),
+        descriptions(&made),
         [
             "add table ip t handle 1",
             "add chain ip t c handle 1",
@@ -403,7 +409,7 @@ fn what_the_kernel_sent() {
 
     take(&mut assembler, &hex(RENAMED));
     let renamed = change(&mut assembler);
-    assert_eq!(said(&renamed), ["add chain ip t d handle 1"]);
+    assert_eq!(descriptions(&renamed), ["add chain ip t d handle 1"]);
     let event = renamed.events().next().unwrap();
     assert!(!event.is_deletion() && event.flags().is_empty());
 }
@@ -466,7 +472,7 @@ proptest! {
                 SocketEvent::Drop => {
                     if !congested {
                         congested = true;
-                        assembler.lose(Cause::Dropped(Loss::Overrun));
+                        assembler.record_loss(Cause::Dropped(Loss::Overrun));
                         // The end of the transaction is missing.
                         generation += 1;
                         counts.push(0);

@@ -252,8 +252,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_in_words() {
-        let said = |family, network: &[u8], transport: &[u8]| {
+    fn formats_packets() {
+        let summary = |family, network: &[u8], transport: &[u8]| {
             let words = PacketSummary {
                 family,
                 network,
@@ -265,28 +265,28 @@ mod tests {
             0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
         ];
         assert_eq!(
-            said(Family::IP, &ip, &[0x04, 0, 0, 53, 0, 8, 0, 0]),
+            summary(Family::IP, &ip, &[0x04, 0, 0, 53, 0, 8, 0, 0]),
             "ip saddr 10.0.0.1 daddr 10.0.0.2 ttl 64 length 28 udp sport 1024 dport 53"
         );
         ip[9] = 1;
-        assert!(said(Family::IP, &ip, &[8, 0]).ends_with("length 28 icmp type 8 code 0"));
+        assert!(summary(Family::IP, &ip, &[8, 0]).ends_with("length 28 icmp type 8 code 0"));
         ip[9] = 47;
-        assert!(said(Family::IP, &ip, &[]).ends_with("protocol 47"));
+        assert!(summary(Family::IP, &ip, &[]).ends_with("protocol 47"));
         let mut ip6 = vec![0x60, 0, 0, 0, 0, 8, 58, 255];
         ip6.extend(Ipv6Addr::LOCALHOST.octets());
         ip6.extend(Ipv6Addr::UNSPECIFIED.octets());
         assert_eq!(
-            said(Family::IP6, &ip6, &[128, 0, 0, 0]),
+            summary(Family::IP6, &ip6, &[128, 0, 0, 0]),
             "ip6 saddr ::1 daddr :: hoplimit 255 length 8 icmpv6 type 128 code 0"
         );
-        assert_eq!(said(Family::ARP, &[0, 1], &[]), "arp 0x0001");
+        assert_eq!(summary(Family::ARP, &[0, 1], &[]), "arp 0x0001");
         // Truncated anywhere, or with the wrong family.
         for end in 0..ip6.len() {
-            assert!(said(Family::IP6, &ip6[..end], &[]).starts_with("ip6 0x"));
+            assert!(summary(Family::IP6, &ip6[..end], &[]).starts_with("ip6 0x"));
         }
         for end in 0..ip.len() {
-            assert!(said(Family::IP, &ip[..end], &[]).starts_with("ip 0x"));
+            assert!(summary(Family::IP, &ip[..end], &[]).starts_with("ip 0x"));
         }
-        assert!(said(Family::IP6, &ip, &[]).starts_with("ip6 0x"));
+        assert!(summary(Family::IP6, &ip, &[]).starts_with("ip6 0x"));
     }
 }

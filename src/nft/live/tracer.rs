@@ -124,7 +124,7 @@ impl DatagramReceiver for Incoming {
         self.is_empty || !self.ready.is_empty()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
+    fn space(&mut self) -> Result<&mut [u8], Error> {
         Ok(&mut self.buffer)
     }
 
@@ -133,9 +133,9 @@ impl DatagramReceiver for Incoming {
         Ok(())
     }
 
-    fn lose(&mut self, error: Error) -> Result<(), Error> {
+    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
         match error {
-            Error::Lost(Loss::Absent) => self.is_empty = true,
+            Error::Lost(Loss::MissingReply) => self.is_empty = true,
             Error::Lost(loss) => self.ready.push_back(TracedItem::Lost(loss)),
             error => return Err(error),
         }
@@ -166,7 +166,7 @@ impl Tracer {
     /// [`Error::Receive`], [`Error::Truncated`].
     pub fn try_receive(&mut self) -> Result<Option<TracedItem>, Error> {
         self.incoming.is_empty = false;
-        self.socket.take_in(&mut self.incoming)?;
+        self.socket.receive_all(&mut self.incoming)?;
         Ok(self.incoming.ready.pop_front())
     }
 }

@@ -26,7 +26,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::Snapshot;
-use super::index::{Place, TableIndex, chain_at, each_jump, set_at};
+use super::index::{RulePosition, TableIndex, chain_at, each_jump, set_at};
 use super::pieces::Pieces;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
@@ -62,7 +62,7 @@ pub(in crate::nft) struct Applied {
 struct EndDeletion {
     /// The chain's handle.
     chain: u64,
-    end: Place,
+    end: RulePosition,
     /// A rule that remained: while it exists, events are unambiguous. `None` if none remained: then the first rule that
     /// is added may be the first or the last, until another one follows it.
     witness: Option<u64>,
@@ -123,7 +123,7 @@ impl Snapshot {
         // The table name has the same attribute number in all objects.
         let family = Family(message.nfgenmsg()?.0.family);
         let name = message.attributes()?.find(NFTA_TABLE_NAME);
-        let Some(name) = name.and_then(Name::keep) else {
+        let Some(name) = name.and_then(Name::parse_payload) else {
             return Err(Malformed {
                 what: "an event",
                 offset: 0,
@@ -290,36 +290,36 @@ impl Snapshot {
         let is_appended = message.flags & NLM_F_APPEND != 0;
         let is_created = message.flags & NLM_F_CREATE != 0;
         let deleted = applied.deleted.take();
-        let place = match (rule.position(), deleted) {
-            (Some(before), _) => Some(Place::Behind(before)),
-            _ if index.rules.is_empty() => Some(Place::Last),
+        let rule_position = match (rule.position(), deleted) {
+            (Some(before), _) => Some(RulePosition::After(before)),
+            _ if index.rules.is_empty() => Some(RulePosition::Last),
             // The replacement of the rule that was just deleted.
             (None, Some((chain, number, end_deletions)))
                 if is_appended && !is_created && chain == chain_handle =>
             {
                 applied.end_deletions.truncate(end_deletions);
-                Some(Place::At(number))
+                Some(RulePosition::At(number))
             }
-            _ if is_created && is_appended => Some(Place::Last),
-            _ if is_created => Some(Place::First),
+            _ if is_created && is_appended => Some(RulePosition::Last),
+            _ if is_created => Some(RulePosition::First),
             // Before Linux 5.15 events don't contain the position.
             _ => None,
         };
-        let opposite = match place {
-            Some(Place::First) => Some(Place::Last),
-            Some(Place::Last) if !index.rules.is_empty() => Some(Place::First),
+        let opposite = match rule_position {
+            Some(RulePosition::First) => Some(RulePosition::Last),
+            Some(RulePosition::Last) if !index.rules.is_empty() => Some(RulePosition::First),
             _ => None,
         };
         let is_cut = |end_deletion: &EndDeletion| {
             end_deletion.chain == chain_handle && Some(end_deletion.end) == opposite
         };
-        if place.is_none() || applied.end_deletions.iter().any(is_cut) {
+        if rule_position.is_none() || applied.end_deletions.iter().any(is_cut) {
             let key = (family, table_name.to_owned(), name.to_owned());
             applied.unclear_chains.insert(key);
         }
         self.mark_ambiguous_sizes(&rule, table, applied)?;
-        let place = place.unwrap_or(Place::Last);
-        if let (Place::Behind(before), Some(&first)) = (place, index.rules.first())
+        let rule_position = rule_position.unwrap_or(RulePosition::Last);
+        if let (RulePosition::After(before), Some(&first)) = (rule_position, index.rules.first())
             && RuleRef::parse(&self.arena.message(first)?)?.handle() == before
         {
             // The preceding rule isn't the last one: it is the first.
@@ -341,11 +341,11 @@ impl Snapshot {
         let at = self.keep(message)?;
         let is_placed = self
             .index
-            .place_rule(&self.arena, table, chain, place, at)?;
+            .place_rule(&self.arena, table, chain, rule_position, at)?;
         if is_placed {
             return self.place_pending(table, chain, &rule, applied);
         }
-        if let Place::Behind(before) = place {
+        if let RulePosition::After(before) = rule_position {
             applied.pending_rules.push(PendingRule {
                 table: (family, table_name.to_owned()),
                 chain: name.to_owned(),
@@ -399,9 +399,9 @@ impl Snapshot {
             pending_rules.before == handle && pending_rules.is_in_chain_of(rule)
         }) {
             let next = applied.pending_rules.swap_remove(number);
-            let place = Place::Behind(handle);
+            let rule_position = RulePosition::After(handle);
             self.index
-                .place_rule(&self.arena, table, chain, place, next.at)?;
+                .place_rule(&self.arena, table, chain, rule_position, next.at)?;
             handle = next.handle;
         }
         Ok(())
@@ -441,23 +441,29 @@ impl Snapshot {
         };
         let (next, last) = (handle_at(number)?, index.rules.len().checked_sub(1));
         let before = number.checked_sub(1).map_or(Ok(None), handle_at)?;
-        let beside = |end| if end == Place::First { next } else { before };
+        let adjacent_rule = |end| {
+            if end == RulePosition::First {
+                next
+            } else {
+                before
+            }
+        };
         applied.end_deletions.retain_mut(|end_deletion| {
             if end_deletion.chain == chain_handle && end_deletion.witness == Some(handle) {
-                end_deletion.witness = beside(end_deletion.end);
+                end_deletion.witness = adjacent_rule(end_deletion.end);
                 return end_deletion.witness.is_some();
             }
             true
         });
-        for (end, is_there) in [
-            (Place::First, number == 0),
-            (Place::Last, last.is_none_or(|last| number > last)),
+        for (end, is_at_end) in [
+            (RulePosition::First, number == 0),
+            (RulePosition::Last, last.is_none_or(|last| number > last)),
         ] {
-            if is_there {
+            if is_at_end {
                 applied.end_deletions.push(EndDeletion {
                     chain: chain_handle,
                     end,
-                    witness: beside(end),
+                    witness: adjacent_rule(end),
                 });
             }
         }

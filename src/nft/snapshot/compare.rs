@@ -10,7 +10,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::{Field, Kinds, Known, Note, Padded};
+use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note, Padded};
 use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
 use crate::nft::{
     Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
@@ -20,32 +20,32 @@ use crate::nft::{
 /// How attributes are compared: which are ignored, which contain counters, and which contain stateful expressions.
 #[derive(Clone, Copy)]
 struct Compared {
-    known: &'static [Known],
-    not: Kinds,
-    counts: Kinds,
-    lists: Kinds,
-    ones: Kinds,
+    known: &'static [AttributeNotes],
+    not: AttributeSet,
+    counts: AttributeSet,
+    lists: AttributeSet,
+    ones: AttributeSet,
 }
 
 impl Compared {
-    const fn of(known: &'static [Known]) -> Self {
+    const fn of(known: &'static [AttributeNotes]) -> Self {
         Self {
             known,
-            not: Kinds::not_compared(known),
-            counts: Kinds::noted(known, &[Note::counts]),
-            lists: Kinds::noted(known, &[Note::expressions]),
-            ones: Kinds::noted(known, &[Note::expression]),
+            not: AttributeSet::not_compared(known),
+            counts: AttributeSet::noted(known, &[Note::counts]),
+            lists: AttributeSet::noted(known, &[Note::expressions]),
+            ones: AttributeSet::noted(known, &[Note::expression]),
         }
     }
 }
 
-const TABLE: Compared = Compared::of(Table::KNOWN);
-const CHAIN: Compared = Compared::of(Chain::KNOWN);
-const RULE: Compared = Compared::of(Rule::KNOWN);
-const SET: Compared = Compared::of(Set::KNOWN);
-const ELEMENT: Compared = Compared::of(Element::KNOWN);
-const OBJECT: Compared = Compared::of(StatefulObject::KNOWN);
-const FLOWTABLE: Compared = Compared::of(Flowtable::KNOWN);
+const TABLE: Compared = Compared::of(Table::ATTRIBUTE_NOTES);
+const CHAIN: Compared = Compared::of(Chain::ATTRIBUTE_NOTES);
+const RULE: Compared = Compared::of(Rule::ATTRIBUTE_NOTES);
+const SET: Compared = Compared::of(Set::ATTRIBUTE_NOTES);
+const ELEMENT: Compared = Compared::of(Element::ATTRIBUTE_NOTES);
+const OBJECT: Compared = Compared::of(StatefulObject::ATTRIBUTE_NOTES);
+const FLOWTABLE: Compared = Compared::of(Flowtable::ATTRIBUTE_NOTES);
 
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

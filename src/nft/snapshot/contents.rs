@@ -8,7 +8,7 @@ use super::{Snapshot, SnapshotSet};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Contents {
+pub struct ObjectCounts {
     /// Tables.
     pub tables: usize,
     /// Chains.
@@ -28,8 +28,8 @@ pub struct Contents {
 impl Snapshot {
     /// Counts the objects of each kind. Iterates over all elements.
     #[must_use]
-    pub fn contents(&self) -> Contents {
-        let mut contents = Contents::default();
+    pub fn contents(&self) -> ObjectCounts {
+        let mut contents = ObjectCounts::default();
         for table in self.tables() {
             contents.tables += 1;
             contents.chains += table.chains().len();
@@ -56,7 +56,7 @@ impl SnapshotSet<'_> {
     }
 }
 
-impl fmt::Display for Contents {
+impl fmt::Display for ObjectCounts {
     /// Formats as `3 tables, 5 chains, 1 rule`: the number of tables, and the numbers above 0 of other objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut between = "";
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn zero_counts_are_omitted() {
-        assert_eq!(Contents::default().to_string(), "0 tables");
-        let some = Contents {
+        assert_eq!(ObjectCounts::default().to_string(), "0 tables");
+        let some = ObjectCounts {
             tables: 1,
             rules: 1,
             objects: 2,
-            ..Contents::default()
+            ..ObjectCounts::default()
         };
         assert_eq!(some.to_string(), "1 table, 1 rule, 2 stateful objects");
     }

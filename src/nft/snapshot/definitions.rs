@@ -13,7 +13,7 @@ use super::index::chain_at;
 use super::part::{Part, is_meter};
 use super::read::{Reader, ReplySocket, is_bound};
 use super::within::{ObjectReference, each_name, is_anonymous};
-use super::{ElementsOf, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
+use super::{ElementFilter, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
 use crate::netlink::{Attributes, Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};
 use crate::nft::element::span_of_list;
@@ -29,7 +29,7 @@ impl Connection {
     pub fn definitions(&mut self) -> Result<Snapshot, Error> {
         let read = self.consistent(
             &Scope::all(),
-            ElementsOf::ANONYMOUS,
+            ElementFilter::ANONYMOUS,
             false,
             |reader, scope| {
                 reader.tables(scope)?;
@@ -77,7 +77,7 @@ const fn element_message(is_reset: bool) -> u8 {
 }
 
 /// Returns the next key after this one.
-fn behind(key: &[u8]) -> Option<Vec<u8>> {
+fn successor(key: &[u8]) -> Option<Vec<u8>> {
     let mut next = key.to_vec();
     for byte in next.iter_mut().rev() {
         let (sum, is_over) = byte.overflowing_add(1);
@@ -96,9 +96,9 @@ impl Connection {
     pub fn answered(
         &mut self,
         mut snapshot: Snapshot,
-        asked: &SnapshotQuery<'_>,
+        query: &SnapshotQuery<'_>,
     ) -> Result<Option<Snapshot>, Error> {
-        match asked {
+        match query {
             SnapshotQuery::Objects(object_type, scope) => {
                 let mut reader = Reader::of(self, snapshot);
                 reader.dump(
@@ -124,7 +124,7 @@ impl Connection {
                     |writer| object.write_identity(writer),
                 )?;
                 match reply {
-                    Some(message) => snapshot.take_in(&message)?,
+                    Some(message) => snapshot.insert_message(&message)?,
                     None => return Ok(None),
                 }
             }
@@ -137,7 +137,7 @@ impl Connection {
                     }
                 }
                 let mut open = None;
-                snapshot.elements = ElementsOf::all();
+                snapshot.elements = ElementFilter::all();
                 for element in *elements {
                     let found = match element {
                         ElementQuery::Key(element) => {
@@ -179,7 +179,7 @@ impl Connection {
                         *first = raw;
                     }
                     for (raw, _) in found {
-                        snapshot.take_in(&Message::first(&raw)?)?;
+                        snapshot.insert_message(&Message::first(&raw)?)?;
                     }
                 }
             }
@@ -194,7 +194,7 @@ impl Connection {
         &mut self,
         scope: &Scope<'_>,
         part: Part<'_>,
-        elements: ElementsOf,
+        elements: ElementFilter,
     ) -> Result<Snapshot, Error> {
         let mut reader = Reader::of(self, Snapshot::of(scope.clone().into_owned(), elements));
         match part {
@@ -218,7 +218,7 @@ impl Connection {
         table: &Scope<'_>,
         chain: &BStr,
         handle: u64,
-        elements: ElementsOf,
+        elements: ElementFilter,
     ) -> Result<Option<Snapshot>, Error> {
         let mut reader = Reader::of(self, Snapshot::of(table.clone().into_owned(), elements));
         reader.tables(table)?;
@@ -299,7 +299,7 @@ impl Connection {
             *open = Some(last.map(|(_, key)| key));
         }
         let is_open = matches!(open, Some(Some(key)) if *key == start.1);
-        let Some(next) = behind(&start.1).filter(|_| !is_open) else {
+        let Some(next) = successor(&start.1).filter(|_| !is_open) else {
             return Ok(Some(vec![start]));
         };
         // If one range begins at the end of another, the kernel finds the end only for keys before it.
@@ -327,10 +327,10 @@ impl Snapshot {
     /// Creates an empty snapshot of all tables.
     #[doc(hidden)]
     pub fn empty() -> Self {
-        Self::of(Scope::all(), ElementsOf::ANONYMOUS)
+        Self::of(Scope::all(), ElementFilter::ANONYMOUS)
     }
 
-    fn take_in(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+    fn insert_message(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
         let at = self.arena.put(message.raw)?;
         self.index.insert(&self.arena, at).map(|_| ())
     }
@@ -357,7 +357,7 @@ impl<'s> SnapshotTable<'s> {
         set: &SnapshotSet<'s>,
         elements: &[Message<'_>],
     ) -> Result<Snapshot, Malformed> {
-        let mut excerpt = Snapshot::of(Scope::all(), ElementsOf::all());
+        let mut excerpt = Snapshot::of(Scope::all(), ElementFilter::all());
         let table = self.snapshot.message(self.index().at);
         let set = self.snapshot.message(set.index.at);
         let elements = elements.iter().map(|message| (message, NFT_MSG_NEWSETELEM));
@@ -368,7 +368,7 @@ impl<'s> SnapshotTable<'s> {
             if let Some(place) = raw.get_mut(4..6) {
                 place.copy_from_slice(&message_type(kind).to_ne_bytes());
             }
-            excerpt.take_in(&Message::first(&raw)?)?;
+            excerpt.insert_message(&Message::first(&raw)?)?;
         }
         Ok(excerpt)
     }

@@ -63,7 +63,7 @@ pub struct Change {
 }
 
 /// Formats objects for [`Snapshot::diff_with`], in one line each. An object without a text is shown as bytecode.
-pub trait Words {
+pub trait ObjectFormatter {
     /// Formats a rule.
     fn rule(&self, rule: &RuleRef<'_>) -> Option<String> {
         let _ = rule;
@@ -168,7 +168,7 @@ impl Snapshot {
     /// [`MissingElements`] if one of them [lacks elements](Self::lacks_elements).
     pub fn diff(&self, new: &Self, options: DiffOptions) -> Result<Diff, MissingElements> {
         struct Bytecode;
-        impl Words for Bytecode {}
+        impl ObjectFormatter for Bytecode {}
         self.diff_with(new, options, &Bytecode)
     }
 
@@ -180,7 +180,7 @@ impl Snapshot {
         &self,
         new: &Self,
         options: DiffOptions,
-        words: &dyn Words,
+        words: &dyn ObjectFormatter,
     ) -> Result<Diff, MissingElements> {
         self.ensure_complete("compared")?;
         new.ensure_complete("compared")?;
@@ -289,7 +289,7 @@ impl DiffOptions {
 
 struct Differ<'w> {
     options: DiffOptions,
-    words: &'w dyn Words,
+    words: &'w dyn ObjectFormatter,
     changes: Vec<Change>,
 }
 
@@ -360,11 +360,16 @@ impl Differ<'_> {
             }
         }
         if let (Some(old), Some(new)) = (old, new) {
-            for Moved { place, old, new } in moved(old.chains(), new.chains()) {
+            for Moved {
+                hook_point,
+                old,
+                new,
+            } in moved(old.chains(), new.chains())
+            {
                 self.changes.push(Change {
                     fate: ChangeType::Changed,
                     kind: "order",
-                    path: format!("{path} {place}"),
+                    path: format!("{path} {hook_point}"),
                     old: Some(old),
                     new: Some(new),
                 });
@@ -457,12 +462,12 @@ impl Differ<'_> {
         let (old, new) = (&old_side.rules, &new_side.rules);
         let words = self.words;
         let text = |side: &Side<'_>, rule: &RuleRef<'_>| {
-            let whole = |table| words.rule_with_contents(table, rule);
-            if let Some(whole) = side.table.as_ref().and_then(whole) {
-                return whole;
+            let with_contents = |table| words.rule_with_contents(table, rule);
+            if let Some(with_contents) = side.table.as_ref().and_then(with_contents) {
+                return with_contents;
             }
-            let said = words.rule(rule);
-            let mut text = said.unwrap_or_else(|| Displayed::Rule(*rule).to_string());
+            let formatted = words.rule(rule);
+            let mut text = formatted.unwrap_or_else(|| Displayed::Rule(*rule).to_string());
             side.append_parts(rule, words, &mut text);
             text
         };
@@ -530,7 +535,7 @@ impl Side<'_> {
     }
 
     /// Appends the contents of the anonymous sets and bound chains of a rule, each in braces.
-    fn append_parts(&self, rule: &RuleRef<'_>, words: &dyn Words, text: &mut String) {
+    fn append_parts(&self, rule: &RuleRef<'_>, words: &dyn ObjectFormatter, text: &mut String) {
         let Some(parts) = self.within.map(|within| within.parts(rule)) else {
             return;
         };

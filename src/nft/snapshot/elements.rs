@@ -28,13 +28,13 @@ use super::index::SetIndex;
 use super::request::{HoldingExpressions, copy_with_expressions, without_padding};
 use super::{Snapshot, SnapshotSet};
 use crate::netlink::{Attribute, Attributes, MessageError, MessageWriter};
-use crate::nft::declare::{Field, Kinds, Note};
+use crate::nft::declare::{AttributeSet, Field, Note};
 use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
 use crate::nft::{Element, ElementRef, Elements, Family, SetRef};
 
 /// The attributes of an element that contain expressions.
-const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Element::KNOWN);
+const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Element::ATTRIBUTE_NOTES);
 
 /// Flags of an interval set with timeouts.
 const PASSING_RANGES: u32 = NFT_SET_INTERVAL | NFT_SET_TIMEOUT;
@@ -57,7 +57,7 @@ impl<'s> Bound<'s> {
     }
 
     /// Returns the position in the tree.
-    pub(super) const fn place(&self) -> (Option<&'s [u8]>, bool) {
+    pub(super) const fn sort_key(&self) -> (Option<&'s [u8]>, bool) {
         (self.key, self.is_start)
     }
 }
@@ -125,8 +125,8 @@ impl Snapshot {
                     tx,
                     NFT_MSG_NEWSETELEM,
                     at,
-                    Elements::KNOWN,
-                    Kinds::NONE,
+                    Elements::ATTRIBUTE_NOTES,
+                    AttributeSet::NONE,
                     |_| {},
                 )?;
             }
@@ -197,7 +197,7 @@ impl Snapshot {
         }
         // One interval may begin at the end of another: ends sort before starts. (They are listed in descending order,
         // which the sort handles in linear time.)
-        bounds.sort_by_key(|bound| bound.place());
+        bounds.sort_by_key(|bound| bound.sort_key());
         let mut lone_ends = Vec::new();
         if flags & PASSING_RANGES == PASSING_RANGES {
             let mut behind_start = false;
@@ -234,9 +234,9 @@ impl<'s> SnapshotSet<'s> {
     /// catch-all element. `None` if it is unknown.
     pub(super) fn counted(&self) -> Option<usize> {
         let set = self.set();
-        let told = set.count()?;
+        let kernel_count = set.count()?;
         if !self.index.recounted {
-            return Some(told as usize);
+            return Some(kernel_count as usize);
         }
         // The reported count is as old as the set's message.
         let pieces = self.index.pieces.as_ref();
@@ -276,7 +276,7 @@ pub(super) fn delete_all<'s>(
     set: Target<'_>,
     elements: impl Iterator<Item = Attribute<'s>>,
 ) -> Result<(), MessageError> {
-    const IDENTITY: Kinds = Kinds::noted(Element::KNOWN, &[Note::identity]);
+    const IDENTITY: AttributeSet = AttributeSet::noted(Element::ATTRIBUTE_NOTES, &[Note::identity]);
     in_chunks(
         tx,
         NFT_MSG_DELSETELEM,
@@ -303,16 +303,16 @@ fn in_chunks<'s>(
 ) -> Result<(), MessageError> {
     let mut elements = elements.peekable();
     while elements.peek().is_some() {
-        let mut room = CHUNK;
+        let mut space = CHUNK;
         tx.operation(message, flags, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
                 // At least one element, however long it is.
                 let mut first = true;
                 let mut next = |element: &Attribute<'_>| {
-                    let fits = first || element.raw.len() <= room;
+                    let fits = first || element.raw.len() <= space;
                     first = false;
-                    room = room.saturating_sub(element.raw.len());
+                    space = space.saturating_sub(element.raw.len());
                     fits
                 };
                 while let Some(element) = elements.next_if(&mut next) {
@@ -327,7 +327,7 @@ fn in_chunks<'s>(
 /// Writes the attributes of an element: expressions in the form that the kernel accepts, and the end of an interval
 /// without attributes that some kernels list but none accepts: a timeout of 0 (Linux 6.18), set statements (5.10).
 fn write_element(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
-    let attributes = &without_padding(attributes, Element::KNOWN);
+    let attributes = &without_padding(attributes, Element::ATTRIBUTE_NOTES);
     let attributes = Attributes::new(attributes);
     let flags: Option<u32> = attributes
         .clone()

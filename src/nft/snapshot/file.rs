@@ -41,7 +41,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::linkat;
 use sha2::{Digest, Sha256};
 
-use super::outside::LONGEST;
+use super::outside::MAX_MESSAGE_LENGTH;
 use super::{MissingElements, Snapshot};
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
@@ -640,19 +640,19 @@ impl Reading<'_> {
         }
         self.exact(&mut length)?;
         let whole = u32::from_ne_bytes(length);
-        if !(20..=LONGEST).contains(&whole) {
+        if !(20..=MAX_MESSAGE_LENGTH).contains(&whole) {
             return Err(fail("invalid length"));
         }
         let padded = (whole as usize).next_multiple_of(4);
         if self.left < (padded - length.len()) as u64 {
             return Err(fail("it is longer than the rest of the file"));
         }
-        let room = snapshot
+        let space = snapshot
             .arena
-            .room(padded)
+            .space(padded)
             .map_err(|full| source(full.into()))?;
-        room[..4].copy_from_slice(&length);
-        self.exact(&mut room[4..])?;
+        space[..4].copy_from_slice(&length);
+        self.exact(&mut space[4..])?;
         let at = snapshot.arena.take(padded);
         snapshot.admit(at).map_err(source)
     }

@@ -17,7 +17,7 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
-use super::left_out::ElementsOf;
+use super::left_out::ElementFilter;
 use super::pieces::Pieces;
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attributes, Malformed, Message};
@@ -30,7 +30,7 @@ use crate::nft::{
 
 mod edit;
 
-pub(super) use edit::Place;
+pub(super) use edit::RulePosition;
 
 /// A table and its members.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ pub(super) struct Index {
 }
 
 /// Up to this number of tables a linear search is used.
-const FEW: usize = 16;
+const MAX_LINEAR_SEARCH: usize = 16;
 
 /// The position of the last rule: the next one usually belongs to the same chain.
 #[derive(Debug, Clone, Default)]
@@ -182,7 +182,7 @@ struct Last {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inserted {
     /// The message is indexed.
-    Placed,
+    Added,
     /// The parent doesn't exist.
     ParentMissing,
     /// The message isn't an object of a ruleset.
@@ -249,7 +249,7 @@ impl Index {
             table_at(arena, self.tables[number].at)
                 .is_ok_and(|table| table.family() == family && table.name() == name)
         };
-        if count <= FEW {
+        if count <= MAX_LINEAR_SEARCH {
             return (0..count).find(|&number| is(number));
         }
         self.find(arena, Kind::Table(family), name, count, is)
@@ -292,7 +292,7 @@ impl Index {
                     uses: 0,
                     highest: None,
                 });
-                Ok(Inserted::Placed)
+                Ok(Inserted::Added)
             }
             NFT_MSG_NEWSET => {
                 let set = SetRef::parse(&message)?;
@@ -308,7 +308,7 @@ impl Index {
                     pieces: None,
                     recounted: false,
                 });
-                Ok(Inserted::Placed)
+                Ok(Inserted::Added)
             }
             NFT_MSG_NEWSETELEM => self.insert_elements(arena, at, &message),
             NFT_MSG_NEWOBJ => {
@@ -317,7 +317,7 @@ impl Index {
                     return Ok(Inserted::ParentMissing);
                 };
                 self.tables[table].objects.push(at);
-                Ok(Inserted::Placed)
+                Ok(Inserted::Added)
             }
             NFT_MSG_NEWFLOWTABLE => {
                 let flowtable = FlowtableRef::parse(&message)?;
@@ -325,7 +325,7 @@ impl Index {
                     return Ok(Inserted::ParentMissing);
                 };
                 self.tables[table].flowtables.push(at);
-                Ok(Inserted::Placed)
+                Ok(Inserted::Added)
             }
             _ => Ok(Inserted::Unrelated),
         }
@@ -354,7 +354,7 @@ impl Index {
             rules: Vec::new(),
             broken: false,
         });
-        Ok(Inserted::Placed)
+        Ok(Inserted::Added)
     }
 
     fn insert_rule(
@@ -392,7 +392,7 @@ impl Index {
         index.broken |= rule.position().unwrap_or(0) != self.last.handle;
         self.last.handle = rule.handle();
         self.tables[table].uses += 1 + u64::from(jumps(&rule)?);
-        Ok(Inserted::Placed)
+        Ok(Inserted::Added)
     }
 
     /// Sets the chain of the next rules, to avoid a look-up.
@@ -411,7 +411,7 @@ impl Index {
             true => self.last.chain + 1,
             false => 0,
         };
-        for (number, chain) in chains.iter().enumerate().skip(next).take(FEW) {
+        for (number, chain) in chains.iter().enumerate().skip(next).take(MAX_LINEAR_SEARCH) {
             if chain_at(arena, chain.at).is_ok_and(|chain| chain.name() == name) {
                 return Some(number);
             }
@@ -496,7 +496,7 @@ impl Index {
         }
         index.elements.push(at);
         self.tables[table].uses += jumps;
-        Ok(Inserted::Placed)
+        Ok(Inserted::Added)
     }
 
     /// Whether the numbers of a table's objects (`NFTA_TABLE_USE`) and of a set's elements (`NFTA_SET_COUNT`, Linux
@@ -504,7 +504,7 @@ impl Index {
     ///
     /// The kernel also counts uncommitted changes of other processes: a difference doesn't prove that something is
     /// missing. Elements that were left out are not counted.
-    pub(super) fn adds_up(&self, arena: &Arena, read: ElementsOf) -> Result<bool, Malformed> {
+    pub(super) fn adds_up(&self, arena: &Arena, read: ElementFilter) -> Result<bool, Malformed> {
         for table in &self.tables {
             let mut members = table.chains.len() + table.objects.len() + table.flowtables.len();
             // The kernel lists them in the order of creation.
@@ -530,7 +530,7 @@ impl Index {
                 members += usize::from(!flags.contains(SetFlags::ANONYMOUS));
                 // The kernel counts the bounds of ranges, timed-out elements, and elements added by rules.
                 let inexact = SetFlags::INTERVAL | SetFlags::TIMEOUT | SetFlags::EVAL;
-                if flags.intersects(inexact) || !read.contains(ElementsOf::of(&set)) {
+                if flags.intersects(inexact) || !read.contains(ElementFilter::of(&set)) {
                     continue;
                 }
                 let mut elements = 0;
@@ -664,13 +664,13 @@ impl Index {
         &self,
         arena: &Arena,
         table: usize,
-        read: ElementsOf,
+        read: ElementFilter,
     ) -> Result<bool, Malformed> {
         if read.is_all() {
             return Ok(false);
         }
         for index in self.tables[table].sets.iter().filter(|set| set.verdicts) {
-            if !read.contains(ElementsOf::of(&set_at(arena, index.at)?)) {
+            if !read.contains(ElementFilter::of(&set_at(arena, index.at)?)) {
                 return Ok(true);
             }
         }

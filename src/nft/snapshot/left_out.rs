@@ -10,12 +10,12 @@ bitflags! {
     /// The sets whose elements are read. Each set has one of these kinds.
     ///
     /// ```
-    /// use chainwright::nft::ElementsOf;
-    /// let declared = ElementsOf::all() - ElementsOf::DYNAMIC;
-    /// assert!(declared.contains(ElementsOf::ANONYMOUS | ElementsOf::NAMED));
+    /// use chainwright::nft::ElementFilter;
+    /// let declared = ElementFilter::all() - ElementFilter::DYNAMIC;
+    /// assert!(declared.contains(ElementFilter::ANONYMOUS | ElementFilter::NAMED));
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct ElementsOf: u8 {
+    pub struct ElementFilter: u8 {
         /// Anonymous sets, which belong to a rule ([`SetFlags::ANONYMOUS`]).
         const ANONYMOUS = 1;
         /// Named sets to which rules add elements ([`SetFlags::EVAL`], `flags dynamic` in `nft`).
@@ -25,14 +25,14 @@ bitflags! {
     }
 }
 
-impl Default for ElementsOf {
+impl Default for ElementFilter {
     /// Returns all kinds.
     fn default() -> Self {
         Self::all()
     }
 }
 
-impl ElementsOf {
+impl ElementFilter {
     /// Returns the kind of a set.
     #[must_use]
     pub fn of(set: &SetRef<'_>) -> Self {
@@ -56,7 +56,7 @@ pub struct SnapshotOptions {
     ///
     /// Without the elements of verdict maps the jumps to a chain cannot be counted: then the snapshot cannot detect
     /// that the kernel ended a dump at a rule that is too large for a reply (32 KiB).
-    pub elements: ElementsOf,
+    pub elements: ElementFilter,
 }
 
 /// An operation needs elements that were left out when the snapshot was read ([`SnapshotOptions`]): it would lose them.
@@ -88,7 +88,7 @@ pub enum WriteError {
 impl Snapshot {
     /// Returns the sets whose elements it contains, as requested when it was read.
     #[must_use]
-    pub const fn elements(&self) -> ElementsOf {
+    pub const fn elements(&self) -> ElementFilter {
         self.elements
     }
 
@@ -107,7 +107,7 @@ impl Snapshot {
 
     /// Whether the elements of a set were left out.
     pub(super) fn leaves_out(&self, set: &SetRef<'_>) -> bool {
-        !self.elements.is_all() && !self.elements.contains(ElementsOf::of(set))
+        !self.elements.is_all() && !self.elements.contains(ElementFilter::of(set))
     }
 }
 

@@ -40,6 +40,7 @@ mod contents;
 mod definitions;
 #[cfg(feature = "diff")]
 mod diff;
+mod element_positions;
 mod elements;
 #[cfg(feature = "backup")]
 mod file;
@@ -54,7 +55,6 @@ mod outside;
 mod pairs;
 mod part;
 mod pieces;
-mod places;
 mod plan;
 mod read;
 mod reconcile;
@@ -74,14 +74,14 @@ pub(super) use reconcile::scope_of;
 
 #[doc(hidden)]
 pub use compare::is_same_rule;
-pub use contents::Contents;
+pub use contents::ObjectCounts;
 #[doc(hidden)]
 pub use definitions::{ElementQuery, SnapshotQuery};
 #[cfg(feature = "diff")]
-pub use diff::{Change, ChangeType, Diff, DiffOptions, Words};
+pub use diff::{Change, ChangeType, Diff, DiffOptions, ObjectFormatter};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
-pub use left_out::{ElementsOf, MissingElements, SnapshotOptions, WriteError};
+pub use left_out::{ElementFilter, MissingElements, SnapshotOptions, WriteError};
 #[doc(hidden)]
 pub use needed::Needed;
 pub use part::{Part, PartialSnapshot};
@@ -119,7 +119,7 @@ pub struct Snapshot {
     /// What it covers: everything, a family or a table.
     scope: Scope<'static>,
     /// The sets whose elements it contains.
-    elements: ElementsOf,
+    elements: ElementFilter,
     /// Whether the boot in which it was taken is unknown.
     #[cfg(feature = "serde")]
     of_any_boot: bool,

@@ -16,7 +16,7 @@ impl Snapshot {
     ///
     /// Takes time and memory in proportion to the part.
     #[must_use]
-    pub fn narrowed(&self, filter: &Scope<'_>) -> Option<Self> {
+    pub fn filtered(&self, filter: &Scope<'_>) -> Option<Self> {
         let scope = both(&self.scope, filter)?;
         let mut part = Self {
             generation: self.generation,

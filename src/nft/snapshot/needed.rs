@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{NFT_MSG_GETSETELEM, NFTA_LIST_ELEM, NFTA_SET_EL
 
 use super::index::set_at;
 use super::read::{Reader, ReplySocket};
-use super::{ElementsOf, Snapshot, SnapshotError};
+use super::{ElementFilter, Snapshot, SnapshotError};
 use crate::netlink::Error;
 use crate::nft::connection::Connection;
 use crate::nft::watch::MemberKey;
@@ -69,7 +69,7 @@ impl Connection {
     /// As [`snapshot`](Self::snapshot).
     #[doc(hidden)]
     pub fn needed(&mut self, needed: &Needed) -> Result<Snapshot, SnapshotError> {
-        self.consistent(&Scope::all(), ElementsOf::all(), false, |reader, _| {
+        self.consistent(&Scope::all(), ElementFilter::all(), false, |reader, _| {
             reader.needed(needed)
         })
     }

@@ -19,7 +19,7 @@ use crate::nft::{ChainRef, Device, Family, Hook, hook_name};
 
 /// A list of hook functions that the kernel runs in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct HookPoint {
     family: Family,
     hook: u32,
     device: BString,
@@ -32,7 +32,7 @@ struct Place {
 const ANY_DEVICE: &str = "*";
 
 /// Returns the lists of a chain; none for a regular chain.
-fn places(chain: &ChainRef<'_>) -> Vec<Place> {
+fn hook_points(chain: &ChainRef<'_>) -> Vec<HookPoint> {
     let Some(hook) = chain.hook() else {
         return Vec::new();
     };
@@ -40,7 +40,7 @@ fn places(chain: &ChainRef<'_>) -> Vec<Place> {
         return Vec::new();
     };
     let is_nat = chain.chain_type().is_some_and(|kind| kind == "nat");
-    let place = |family, hook, device: &BStr| Place {
+    let hook_point = |family, hook, device: &BStr| HookPoint {
         family,
         hook,
         device: device.to_owned(),
@@ -52,11 +52,11 @@ fn places(chain: &ChainRef<'_>) -> Vec<Place> {
         (Family::INET, Hook::INET_INGRESS) => Hook::INGRESS,
         (Family::INET, _) => {
             return [Family::IP, Family::IP6]
-                .map(|family| place(family, number, none))
+                .map(|family| hook_point(family, number, none))
                 .to_vec();
         }
         (Family::NETDEV, number) => number,
-        (family, number) => return vec![place(family, number, none)],
+        (family, number) => return vec![hook_point(family, number, none)],
     };
     let mut devices: Vec<BString> = hook
         .device
@@ -71,10 +71,10 @@ fn places(chain: &ChainRef<'_>) -> Vec<Place> {
     }
     devices.sort();
     devices.dedup();
-    let places = devices
+    let hook_points = devices
         .iter()
-        .map(|device| place(Family::NETDEV, ingress, device.as_ref()));
-    places.collect()
+        .map(|device| hook_point(Family::NETDEV, ingress, device.as_ref()));
+    hook_points.collect()
 }
 
 /// Iterates over a table's base chains, as listed.
@@ -88,7 +88,7 @@ pub(super) fn base_chains<'s>(
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// The last chain created in each list.
-    made: HashMap<Place, String>,
+    made: HashMap<HookPoint, String>,
 }
 
 /// Why a chain is recreated.
@@ -96,13 +96,17 @@ pub(super) struct Order {
 pub(super) struct Reason {
     /// The chain that it has to precede.
     before: String,
-    place: String,
+    hook_point: String,
 }
 
 /// `must be called before chain ip t a (hook output, priority -100)`
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "must be called before {} ({})", self.before, self.place)
+        write!(
+            f,
+            "must be called before {} ({})",
+            self.before, self.hook_point
+        )
     }
 }
 
@@ -138,39 +142,43 @@ impl Order {
         there: impl Fn(&BStr) -> Option<usize>,
     ) -> Vec<(&'s BStr, Reason)> {
         // The remaining chain with the highest position in the current listing.
-        let mut last: HashMap<Place, (usize, String)> = HashMap::new();
-        let mut anew = Vec::new();
+        let mut last: HashMap<HookPoint, (usize, String)> = HashMap::new();
+        let mut recreated = Vec::new();
         for chain in desired {
             let chain = chain.chain();
-            let places = places(&chain);
+            let hook_points = hook_points(&chain);
             let now = there(chain.name());
             let reason = now.and_then(|now| {
-                let before = places.iter().find_map(|place| {
-                    let overtaken = last.get(place).filter(|(last, _)| *last > now);
+                let before = hook_points.iter().find_map(|hook_point| {
+                    let overtaken = last.get(hook_point).filter(|(last, _)| *last > now);
                     let overtaken = overtaken.map(|(_, name)| name);
-                    self.made.get(place).or(overtaken)
+                    self.made.get(hook_point).or(overtaken)
                 })?;
                 Some(Reason {
                     before: before.clone(),
-                    place: describe_hook(&chain),
+                    hook_point: describe_hook(&chain),
                 })
             });
             match (now, &reason) {
                 (Some(now), None) => {
-                    for place in places {
-                        let last = last.entry(place).or_insert_with(|| (now, named(&chain)));
+                    for hook_point in hook_points {
+                        let last = last
+                            .entry(hook_point)
+                            .or_insert_with(|| (now, named(&chain)));
                         if now >= last.0 {
                             *last = (now, named(&chain));
                         }
                     }
                 }
-                _ => self
-                    .made
-                    .extend(places.into_iter().map(|place| (place, named(&chain)))),
+                _ => self.made.extend(
+                    hook_points
+                        .into_iter()
+                        .map(|hook_point| (hook_point, named(&chain))),
+                ),
             }
-            anew.extend(reason.map(|reason| (chain.name(), reason)));
+            recreated.extend(reason.map(|reason| (chain.name(), reason)));
         }
-        anew
+        recreated
     }
 }
 
@@ -179,7 +187,7 @@ impl Order {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Moved {
     /// `hook output, priority -100`
-    pub(super) place: String,
+    pub(super) hook_point: String,
     pub(super) old: String,
     pub(super) new: String,
 }
@@ -190,15 +198,15 @@ pub(super) fn moved<'s>(
     old: impl Iterator<Item = SnapshotChain<'s>>,
     new: impl Iterator<Item = SnapshotChain<'s>>,
 ) -> Vec<Moved> {
-    type Lists<'s> = (Vec<Place>, HashMap<Place, Vec<ChainRef<'s>>>);
+    type Lists<'s> = (Vec<HookPoint>, HashMap<HookPoint, Vec<ChainRef<'s>>>);
     fn lists<'s>(chains: impl Iterator<Item = SnapshotChain<'s>>) -> Lists<'s> {
-        let (mut order, mut lists) = (Vec::new(), HashMap::<Place, Vec<_>>::new());
+        let (mut order, mut lists) = (Vec::new(), HashMap::<HookPoint, Vec<_>>::new());
         for chain in base_chains(chains) {
             let chain = chain.chain();
-            for place in places(&chain) {
-                let list = lists.entry(place.clone()).or_default();
+            for hook_point in hook_points(&chain) {
+                let list = lists.entry(hook_point.clone()).or_default();
                 if list.is_empty() {
-                    order.push(place);
+                    order.push(hook_point);
                 }
                 list.insert(0, chain);
             }
@@ -207,8 +215,8 @@ pub(super) fn moved<'s>(
     }
     let ((order, old), (_, new)) = (lists(old), lists(new));
     let mut moved: Vec<Moved> = Vec::new();
-    for place in order {
-        let (Some(before), Some(after)) = (old.get(&place), new.get(&place)) else {
+    for hook_point in order {
+        let (Some(before), Some(after)) = (old.get(&hook_point), new.get(&hook_point)) else {
             continue;
         };
         let names = |list: &[ChainRef<'s>], other: &[ChainRef<'s>]| -> Vec<String> {
@@ -219,7 +227,7 @@ pub(super) fn moved<'s>(
         let (was, is) = (names(before, after), names(after, before));
         if was != is {
             let change = Moved {
-                place: describe_hook(&before[0]),
+                hook_point: describe_hook(&before[0]),
                 old: was.join(", "),
                 new: is.join(", "),
             };

@@ -11,14 +11,16 @@ use super::Snapshot;
 use super::index::Inserted;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
-use crate::nft::expr::{DEEPEST, Dynset, Expression as _, ExpressionIter, Inner, NestedExpression};
+use crate::nft::expr::{
+    Dynset, Expression as _, ExpressionIter, Inner, MAX_DEPTH, NestedExpression,
+};
 use crate::nft::{ElementsRef, RuleRef, SetRef};
 
 /// Maximum size of a message in a snapshot; the kernel's have at most 32 KiB.
-pub(super) const LONGEST: u32 = 1 << 20;
+pub(super) const MAX_MESSAGE_LENGTH: u32 = 1 << 20;
 
 /// Maximum number of attributes; the kernel's messages have at most 20.
-const MOST_ATTRIBUTES: usize = 64;
+const MAX_ATTRIBUTES: usize = 64;
 
 impl Snapshot {
     /// Validates and indexes the message at this position of the arena.
@@ -29,14 +31,14 @@ impl Snapshot {
             reason,
         };
         let message = self.arena.message(at)?;
-        if message.attributes()?.nth(MOST_ATTRIBUTES).is_some() {
+        if message.attributes()?.nth(MAX_ATTRIBUTES).is_some() {
             return Err(refused("it has more attributes than any object"));
         }
         if is_nested_too_deep(&message) {
             return Err(refused("expressions are nested too deeply"));
         }
         match self.index.insert(&self.arena, at)? {
-            Inserted::Placed => Ok(()),
+            Inserted::Added => Ok(()),
             Inserted::ParentMissing => Err(refused("its parent does not come before it")),
             Inserted::Unrelated => Err(refused("it is not an object of a ruleset")),
         }
@@ -52,8 +54,9 @@ impl Snapshot {
 /// Whether expressions of an object are nested too deeply.
 fn is_nested_too_deep(message: &Message<'_>) -> bool {
     let raw = BStr::new(message.raw);
-    let holders = [Dynset::NAME, Inner::NAME].map(|name| raw.find_iter(name).take(DEEPEST).count());
-    if holders.iter().sum::<usize>() < DEEPEST {
+    let holders =
+        [Dynset::NAME, Inner::NAME].map(|name| raw.find_iter(name).take(MAX_DEPTH).count());
+    if holders.iter().sum::<usize>() < MAX_DEPTH {
         return false; // the usual case
     }
     let list = |list: Option<ExpressionIter<'_>>| {

@@ -32,7 +32,7 @@ use chainwright_sys::nf_tables::{
 use super::index::{Inserted, chain_at, set_at, table_at};
 use super::read::{MissingRules, Reader, ReplySocket, uses};
 use super::within::{DEPTH, ObjectReference, each_name};
-use super::{ElementsOf, Snapshot, SnapshotError, SnapshotOptions, SnapshotTable};
+use super::{ElementFilter, Snapshot, SnapshotError, SnapshotOptions, SnapshotTable};
 use crate::netlink::{Error, MessageWriter};
 use crate::nft::connection::Connection;
 use crate::nft::expr::ObjectType;
@@ -253,7 +253,7 @@ impl Connection {
         scope: Scope<'_>,
         admits: impl Fn(&BStr) -> bool,
     ) -> Result<PartialSnapshot, SnapshotError> {
-        let elements = ElementsOf::ANONYMOUS;
+        let elements = ElementFilter::ANONYMOUS;
         self.partial(&scope, elements, false, |reader, scope| {
             reader.tables(scope)?;
             reader.chains(scope, &|chain| admits(chain.name()))?;
@@ -287,7 +287,7 @@ impl Connection {
         scope: Scope<'_>,
         admits: impl Fn(&SetRef<'_>) -> bool,
     ) -> Result<PartialSnapshot, SnapshotError> {
-        self.partial(&scope, ElementsOf::all(), false, |reader, scope| {
+        self.partial(&scope, ElementFilter::all(), false, |reader, scope| {
             reader.tables(scope)?;
             reader.sets(scope, &admits)?;
             reader.elements(|_| true)
@@ -325,7 +325,7 @@ impl Connection {
         }
         let mut elements = options.elements;
         if parts.iter().all(|part| matches!(part, Part::Chain(_))) {
-            elements &= ElementsOf::ANONYMOUS;
+            elements &= ElementFilter::ANONYMOUS;
         }
         let alone = matches!(parts, [part] if part.is_one());
         self.partial(&scope, elements, alone, |reader, scope| {
@@ -338,7 +338,7 @@ impl Connection {
     fn partial(
         &mut self,
         scope: &Scope<'_>,
-        elements: ElementsOf,
+        elements: ElementFilter,
         alone: bool,
         read: impl Fn(&mut Reader<'_>, &Scope<'_>) -> Result<(), Error>,
     ) -> Result<PartialSnapshot, SnapshotError> {
@@ -360,7 +360,7 @@ impl Connection {
     pub(super) fn consistent(
         &mut self,
         scope: &Scope<'_>,
-        elements: ElementsOf,
+        elements: ElementFilter,
         alone: bool,
         read: impl Fn(&mut Reader<'_>, &Scope<'_>) -> Result<(), Error>,
     ) -> Result<Snapshot, SnapshotError> {
@@ -428,16 +428,21 @@ impl Reader<'_> {
                     for table in 0..self.snapshot.index.tables.len() {
                         let (family, of) = self.table_name(table)?;
                         let object = StatefulObject::named(family, of, object_type, name);
-                        self.look("look up an object", NFT_MSG_GETOBJ, family, |writer| {
-                            object.write_identity(writer);
-                        })?;
+                        self.insert_if_exists(
+                            "look up an object",
+                            NFT_MSG_GETOBJ,
+                            family,
+                            |writer| {
+                                object.write_identity(writer);
+                            },
+                        )?;
                     }
                 }
                 Part::Flowtable(name) if !parts.contains(&Part::Flowtables) => {
                     for table in 0..self.snapshot.index.tables.len() {
                         let (family, of) = self.table_name(table)?;
                         let request = "look up a flowtable";
-                        self.look(request, NFT_MSG_GETFLOWTABLE, family, |writer| {
+                        self.insert_if_exists(request, NFT_MSG_GETFLOWTABLE, family, |writer| {
                             writer
                                 .string(NFTA_FLOWTABLE_TABLE, &of)
                                 .string(NFTA_FLOWTABLE_NAME, name);
@@ -515,7 +520,7 @@ impl Reader<'_> {
         if let Some(known) = find(self) {
             return Ok(Some(known));
         }
-        self.look("look up a table", NFT_MSG_GETTABLE, family, |writer| {
+        self.insert_if_exists("look up a table", NFT_MSG_GETTABLE, family, |writer| {
             writer.string(NFTA_TABLE_NAME, name);
         })?;
         Ok(find(self))
@@ -535,7 +540,7 @@ impl Reader<'_> {
             return Ok(Some(known));
         }
         let (family, of) = self.table_name(table)?;
-        self.look("look up a chain", NFT_MSG_GETCHAIN, family, |writer| {
+        self.insert_if_exists("look up a chain", NFT_MSG_GETCHAIN, family, |writer| {
             writer
                 .string(NFTA_CHAIN_TABLE, &of)
                 .string(NFTA_CHAIN_NAME, name);
@@ -551,7 +556,7 @@ impl Reader<'_> {
             return Ok(Some(known));
         }
         let (family, of) = self.table_name(table)?;
-        self.look("look up a set", NFT_MSG_GETSET, family, |writer| {
+        self.insert_if_exists("look up a set", NFT_MSG_GETSET, family, |writer| {
             writer
                 .string(NFTA_SET_TABLE, &of)
                 .string(NFTA_SET_NAME, name);
@@ -581,7 +586,7 @@ impl Reader<'_> {
     }
 
     /// Looks up an object; returns whether it exists. Its absence is valid if the generation is the same at the end.
-    pub(super) fn look(
+    pub(super) fn insert_if_exists(
         &mut self,
         request: &'static str,
         message: u8,
@@ -592,7 +597,7 @@ impl Reader<'_> {
             return Ok(false);
         };
         let Snapshot { index, arena, .. } = &mut self.snapshot;
-        Ok(index.insert(arena, at)? == Inserted::Placed)
+        Ok(index.insert(arena, at)? == Inserted::Added)
     }
 
     /// Reads the rules of chains, and what belongs to them or what they name: the chains that are bound to them, the

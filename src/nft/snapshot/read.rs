@@ -47,7 +47,7 @@ use chainwright_sys::nf_tables::{
 use nix::unistd::{SysconfVar, sysconf};
 
 use super::index::{Inserted, chain_at, set_at, table_at};
-use super::{ElementsOf, Snapshot, SnapshotError, SnapshotOptions};
+use super::{ElementFilter, Snapshot, SnapshotError, SnapshotOptions};
 use crate::Retry;
 use crate::arena::{Arena, Position};
 use crate::netlink::{
@@ -77,9 +77,9 @@ static SHORT_BUFFER: LazyLock<usize> = LazyLock::new(|| match sysconf(SysconfVar
     _ => 8192,
 });
 /// Maximum use count of a short chain.
-const SHORT: u32 = 8;
+const SHORT_CHAIN_USES: u32 = 8;
 /// Minimum number of short chains for a second socket.
-const MANY: usize = 64;
+const MIN_SHORT_CHAINS: usize = 64;
 
 /// Approximate cost of a dump of rules in the kernel, beyond sending them, in nanoseconds. Only the ratio matters.
 /// Measured on Linux 6.18 with the rules of kube-proxy; with 10,000 of its chains the two ways cost the same.
@@ -207,9 +207,9 @@ impl Connection {
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
     /// # chainwright_testing::Sandbox::new()?.run(|| {
-    /// use chainwright::nft::{Connection, ElementsOf, Scope, SnapshotOptions};
+    /// use chainwright::nft::{Connection, ElementFilter, Scope, SnapshotOptions};
     /// let mut nft = Connection::open()?;
-    /// let options = SnapshotOptions { elements: ElementsOf::all() - ElementsOf::DYNAMIC };
+    /// let options = SnapshotOptions { elements: ElementFilter::all() - ElementFilter::DYNAMIC };
     /// let snapshot = nft.snapshot_with(Scope::all(), options)?;
     /// for table in snapshot.tables() {
     ///     for set in table.sets() {
@@ -240,7 +240,7 @@ impl Connection {
         scope: &Scope<'_>,
         retry: Retry,
     ) -> Result<Snapshot, SnapshotError> {
-        self.snapshot_in(Arena::default(), scope, ElementsOf::all(), retry)
+        self.snapshot_in(Arena::default(), scope, ElementFilter::all(), retry)
     }
 
     /// As [`snapshot`](Self::snapshot), into existing memory.
@@ -248,7 +248,7 @@ impl Connection {
         &mut self,
         mut arena: Arena,
         scope: &Scope<'_>,
-        elements: ElementsOf,
+        elements: ElementFilter,
         retry: Retry,
     ) -> Result<Snapshot, SnapshotError> {
         let mut attempts = retry.begin();
@@ -298,7 +298,7 @@ impl Connection {
     /// The errors of a request.
     pub fn snapshot_once(&mut self, scope: Scope<'_>) -> Result<Snapshot, Error> {
         let read = self.read(
-            Snapshot::of(scope.into_owned(), ElementsOf::all()),
+            Snapshot::of(scope.into_owned(), ElementFilter::all()),
             true,
             None,
         );
@@ -338,16 +338,16 @@ impl Connection {
         };
         let now = reader.connection.generation()?;
         let quiet = now == generation && !reader.moved;
-        let mut whole = (reader.consistent && quiet).then_some(now);
+        let mut consistent_generation = (reader.consistent && quiet).then_some(now);
         let touched = |watch: &mut Watch| match now == generation {
             true => Ok(TouchedObjects::default()),
             false => watch.touches(std::slice::from_ref(scope), now),
         };
         if let Some(watch) = watch
-            && whole.is_none()
+            && consistent_generation.is_none()
             && let Ok(touched) = touched(watch)
         {
-            whole = match touched.is_empty() && reader.consistent {
+            consistent_generation = match touched.is_empty() && reader.consistent {
                 true => Some(now),
                 false => {
                     missing = None;
@@ -357,7 +357,7 @@ impl Connection {
         }
         let mut snapshot = reader.snapshot;
         snapshot.close();
-        snapshot.generation = whole;
+        snapshot.generation = consistent_generation;
         Ok(Read {
             snapshot,
             missing,
@@ -622,7 +622,7 @@ impl Reader<'_> {
         let at = self.snapshot.index.tables[table].sets[set].at;
         let (family, attributes) = self.object(at)?;
         let find = |kind| Attributes::new(&attributes).find(kind).unwrap_or_default();
-        let name = |kind| Name::keep(find(kind)).unwrap_or_default();
+        let name = |kind| Name::parse_payload(find(kind)).unwrap_or_default();
         let content = |writer: &mut MessageWriter<'_>| {
             writer
                 .string(NFTA_SET_ELEM_LIST_TABLE, name(NFTA_SET_TABLE))
@@ -711,7 +711,7 @@ impl Reader<'_> {
                 let count = uses(&chain_at(&self.snapshot.arena, chain.at)?);
                 rules += u64::from(count);
                 by_chain += cost::of_dump(count.into());
-                short += usize::from(count <= SHORT);
+                short += usize::from(count <= SHORT_CHAIN_USES);
             }
             let plan = match by_chain < cost::of_dump(rules) {
                 true => Plan::ByChain,
@@ -719,7 +719,11 @@ impl Reader<'_> {
             };
             // A reply that was too short is detectable only if all jumps are known.
             let lacks_jumps = index.lacks_jumps(arena, number, self.snapshot.elements)?;
-            if plan == Plan::ByChain && short >= MANY && self.short.is_none() && !lacks_jumps {
+            if plan == Plan::ByChain
+                && short >= MIN_SHORT_CHAINS
+                && self.short.is_none()
+                && !lacks_jumps
+            {
                 self.short = self.connection.socket.sibling();
             }
             plans.push((plan, rules));
@@ -746,7 +750,7 @@ impl Reader<'_> {
         let count = uses(&view);
         snapshot.index.expect_rules(&view, table, chain);
         let reply_socket = reply_socket.unwrap_or(match short {
-            Some(_) if count <= SHORT => ReplySocket::Short,
+            Some(_) if count <= SHORT_CHAIN_USES => ReplySocket::Short,
             _ => ReplySocket::Long,
         });
         let sequence = connection.build(*rules_request, NLM_F_DUMP, view.family(), |writer| {
@@ -865,7 +869,7 @@ impl Reader<'_> {
             moved: self.watched.then_some(&mut self.moved),
             failed: None,
         };
-        let taken = socket.take_in(&mut objects);
+        let taken = socket.receive_all(&mut objects);
         let (dump, failed) = (objects.dump, objects.failed);
         if !dump.ended() {
             match reply_socket {
@@ -905,9 +909,9 @@ impl<A: Fn(&Message<'_>) -> bool> DatagramReceiver for Objects<'_, A> {
         self.dump.ended()
     }
 
-    fn room(&mut self) -> Result<&mut [u8], Error> {
-        let room = self.snapshot.arena.room(self.length);
-        Ok(room.map_err(Malformed::from)?)
+    fn space(&mut self) -> Result<&mut [u8], Error> {
+        let space = self.snapshot.arena.space(self.length);
+        Ok(space.map_err(Malformed::from)?)
     }
 
     fn take(&mut self, received: usize) -> Result<(), Error> {
@@ -946,14 +950,14 @@ impl<A: Fn(&Message<'_>) -> bool> DatagramReceiver for Objects<'_, A> {
                 see_change(&mut self.moved, self.consistent);
             }
             match snapshot.index.insert(&snapshot.arena, at) {
-                Ok(Inserted::Placed) => kept = offset,
+                Ok(Inserted::Added) => kept = offset,
                 Ok(Inserted::ParentMissing) => *self.consistent = false,
                 Ok(Inserted::Unrelated) => {}
                 Err(malformed) => self.failed = Some(malformed.into()),
             }
         }
         // Discards the messages after the last object, usually the end of the dump.
-        snapshot.arena.return_room(start.plus(kept));
+        snapshot.arena.return_space(start.plus(kept));
         Ok(())
     }
 }
@@ -983,7 +987,7 @@ fn scope_admits(scope: &Scope<'_>, message: &Message<'_>, kind: u16) -> bool {
     scope.table.is_none()
         || message.nfgenmsg().is_ok_and(|(header, attributes)| {
             let name = Attributes::new(attributes).find(kind);
-            name.and_then(Name::keep)
+            name.and_then(Name::parse_payload)
                 .is_some_and(|name| scope.admits(Family(header.family), name))
         })
 }

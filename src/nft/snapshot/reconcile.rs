@@ -157,12 +157,12 @@ pub(super) fn is_outdated(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {
             let operation = failure.operation.as_ref();
-            let said = match operation.filter(|done| done.kind == "element") {
+            let expected_errno = match operation.filter(|done| done.kind == "element") {
                 Some(done) if done.verb == "delete" => libc::ENOENT,
                 Some(_) => libc::EEXIST,
                 None => return false,
             };
-            failure.errno.number() == said
+            failure.errno.number() == expected_errno
         })
 }
 

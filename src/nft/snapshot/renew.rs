@@ -7,7 +7,7 @@ use super::elements::CHUNK;
 use super::index::{ChainIndex, SetIndex, TableIndex, table_at};
 use super::read::Reader;
 use super::within::is_bound;
-use super::{ElementsOf, Snapshot, pieces};
+use super::{ElementFilter, Snapshot, pieces};
 use crate::arena::{Arena, Position};
 use crate::netlink::{Error, Malformed, Message};
 use crate::nft::connection::Connection;
@@ -15,7 +15,7 @@ use crate::nft::watch::MemberKey;
 use crate::nft::{Generation, Scope};
 
 /// Fewer unused bytes than this are not reclaimed.
-const WORTHWHILE: usize = 1 << 20;
+const MIN_RECLAIMED_BYTES: usize = 1 << 20;
 
 /// How often a chain is read separately: if it keeps changing, its table is read, as often as [`Retry`](crate::Retry)
 /// allows.
@@ -23,7 +23,7 @@ const ATTEMPTS: usize = 64;
 
 impl Snapshot {
     /// Creates an empty snapshot of this scope.
-    pub(in crate::nft) fn of(scope: Scope<'static>, elements: ElementsOf) -> Self {
+    pub(in crate::nft) fn of(scope: Scope<'static>, elements: ElementFilter) -> Self {
         Self {
             scope,
             elements,
@@ -134,7 +134,7 @@ impl Snapshot {
     /// Reclaims the memory of unused messages, if it is a third of the total.
     #[doc(hidden)]
     pub fn compact(&mut self) -> Result<(), Malformed> {
-        if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
+        if self.dead < MIN_RECLAIMED_BYTES || self.dead < self.arena.len() / 3 {
             return Ok(());
         }
         let mut arena = Arena::default();

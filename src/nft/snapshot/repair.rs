@@ -25,9 +25,9 @@ use crate::nft::watch::{MemberKey, TouchedObjects, Watch};
 /// How often touched objects are read again. If writers change these tables without a pause, it takes some hundred
 /// rounds until they leave a gap. All rounds are one attempt of [`Retry`](crate::Retry): after them everything is read
 /// again.
-const ROUNDS: usize = 512;
+const MAX_ROUNDS: usize = 512;
 /// How often an unchanged mismatch of counts is checked before it counts as an error.
-const MISMATCHES: usize = 16;
+const MAX_MISMATCH_CHECKS: usize = 16;
 
 impl Reader<'_> {
     /// Reads the touched objects again until nothing changes; returns the consistent generation, if there is one.
@@ -40,7 +40,7 @@ impl Reader<'_> {
     ) -> Result<Option<Generation>, Error> {
         touched.chains.append(&mut self.inconsistent_chains()?);
         let mut mismatches = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             if touched.others {
                 return Ok(None);
             }
@@ -73,7 +73,7 @@ impl Reader<'_> {
             // The counts include uncommitted transactions of other processes.
             if !self.consistent || !self.is_whole()? {
                 mismatches += 1;
-                match mismatches < MISMATCHES {
+                match mismatches < MAX_MISMATCH_CHECKS {
                     true => continue,
                     false => return Ok(None),
                 }

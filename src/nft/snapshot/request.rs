@@ -14,13 +14,16 @@ use chainwright_sys::nf_tables::{
 };
 
 use crate::netlink::{Attribute, Attributes, MessageWriter};
-use crate::nft::declare::{Field, Kinds, Known, Note, Padded};
+use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note, Padded};
 use crate::nft::expr::{Expressions, NestedExpression, Quota};
 use crate::nft::{Set, StatefulObject};
 use bstr::BStr;
 
 /// Returns the attributes of a group without padding.
-pub(super) fn without_padding<'b>(attributes: &'b [u8], known: &'static [Known]) -> Cow<'b, [u8]> {
+pub(super) fn without_padding<'b>(
+    attributes: &'b [u8],
+    known: &'static [AttributeNotes],
+) -> Cow<'b, [u8]> {
     match Padded::Group(known).without_padding(attributes) {
         Some(stripped) => Cow::Owned(stripped),
         None => Cow::Borrowed(attributes),
@@ -28,7 +31,11 @@ pub(super) fn without_padding<'b>(attributes: &'b [u8], known: &'static [Known])
 }
 
 /// Appends all attributes but some, unchanged.
-pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: Kinds) {
+pub(super) fn copy_attributes(
+    writer: &mut MessageWriter<'_>,
+    attributes: &[u8],
+    without: AttributeSet,
+) {
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
         if !without.contains(attribute.kind) {
             writer.encoded(attribute.raw);
@@ -38,13 +45,13 @@ pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8],
 
 /// Appends the attributes of a stateful object.
 pub(super) fn copy_object(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
-    let attributes = &without_padding(attributes, StatefulObject::KNOWN);
+    let attributes = &without_padding(attributes, StatefulObject::ATTRIBUTE_NOTES);
     let object_type = Attributes::new(attributes).find(NFTA_OBJ_TYPE);
     let object_type: Option<u32> = object_type.and_then(Field::decode);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
-        const GIVEN: Kinds = Kinds::given(StatefulObject::KNOWN);
+        const KERNEL_SET: AttributeSet = AttributeSet::kernel_set(StatefulObject::ATTRIBUTE_NOTES);
         match (attribute.kind, object_type) {
-            (kind, _) if GIVEN.contains(kind) => {}
+            (kind, _) if KERNEL_SET.contains(kind) => {}
             (NFTA_OBJ_DATA, Some(NFT_OBJECT_QUOTA)) => match Quota::decode(attribute.payload) {
                 Some(listed) => listed.into_request().encode(writer, NFTA_OBJ_DATA),
                 None => _ = writer.encoded(attribute.raw),
@@ -84,12 +91,12 @@ pub(super) fn copy_set(
     id: u32,
     name: Option<&BStr>,
 ) {
-    let attributes = &without_padding(attributes, Set::KNOWN);
+    let attributes = &without_padding(attributes, Set::ATTRIBUTE_NOTES);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
-        const GIVEN: Kinds = Kinds::given(Set::KNOWN);
-        const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Set::KNOWN);
+        const KERNEL_SET: AttributeSet = AttributeSet::kernel_set(Set::ATTRIBUTE_NOTES);
+        const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Set::ATTRIBUTE_NOTES);
         match (attribute.kind, name) {
-            (kind, _) if GIVEN.contains(kind) => {}
+            (kind, _) if KERNEL_SET.contains(kind) => {}
             (NFTA_SET_NAME, Some(name)) => _ = writer.string(NFTA_SET_NAME, name),
             _ => copy_with_expressions(writer, &attribute, EXPRESSIONS),
         }
@@ -108,15 +115,15 @@ pub(super) fn request_of_list(payload: &[u8]) -> Option<Expressions<'static>> {
 /// The attributes that contain expressions.
 #[derive(Clone, Copy)]
 pub(super) struct HoldingExpressions {
-    one: Kinds,
-    list: Kinds,
+    one: AttributeSet,
+    list: AttributeSet,
 }
 
 impl HoldingExpressions {
-    pub(super) const fn of(known: &[Known]) -> Self {
+    pub(super) const fn of(known: &[AttributeNotes]) -> Self {
         Self {
-            one: Kinds::noted(known, &[Note::expression]),
-            list: Kinds::noted(known, &[Note::expressions]),
+            one: AttributeSet::noted(known, &[Note::expression]),
+            list: AttributeSet::noted(known, &[Note::expressions]),
         }
     }
 }

@@ -23,14 +23,14 @@ use super::index::{TableIndex, chain_at, table_at};
 use super::plan::{PlanOptions, wanted_flags};
 use super::reconcile::{has_other_owner, is_outdated, retry_commit};
 use super::request::{copy_attributes, copy_object, copy_set, without_padding};
-use super::write::{BatchIds, Place, write_rule};
+use super::write::{BatchIds, InsertPosition, write_rule};
 use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
 use crate::arena::Position;
 use crate::netlink::{MessageError, MessageWriter};
 use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
-use crate::nft::declare::{Field, Kinds, Known};
+use crate::nft::declare::{AttributeNotes, AttributeSet, Field};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table};
 
@@ -53,7 +53,7 @@ pub struct Restored {
 
 /// The last IDs of sets and chains used in a transaction.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct LastIds {
     pub(super) set_id: u32,
     pub(super) chain_id: u32,
 }
@@ -242,7 +242,7 @@ impl Snapshot {
         for table in tables() {
             self.write_table(tx, table.at, restored)?;
         }
-        let mut ids = Ids::default();
+        let mut ids = LastIds::default();
         for table in tables() {
             self.write_contents(tx, table, &mut ids)?;
         }
@@ -254,7 +254,7 @@ impl Snapshot {
         &self,
         tx: &mut Transaction,
         table: &TableIndex,
-        ids: &mut Ids,
+        ids: &mut LastIds,
         restored: &mut Restored,
     ) -> Result<(), MessageError> {
         self.write_table(tx, table.at, restored)?;
@@ -265,7 +265,7 @@ impl Snapshot {
         &self,
         tx: &mut Transaction,
         table: &TableIndex,
-        Ids { set_id, chain_id }: &mut Ids,
+        LastIds { set_id, chain_id }: &mut LastIds,
     ) -> Result<(), MessageError> {
         for &object in &table.objects {
             let (family, attributes) = self.parts(object);
@@ -274,13 +274,13 @@ impl Snapshot {
             })?;
         }
         for &flowtable in &table.flowtables {
-            const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
+            const KERNEL_SET: AttributeSet = AttributeSet::kernel_set(Flowtable::ATTRIBUTE_NOTES);
             self.copy(
                 tx,
                 NFT_MSG_NEWFLOWTABLE,
                 flowtable,
-                Flowtable::KNOWN,
-                GIVEN,
+                Flowtable::ATTRIBUTE_NOTES,
+                KERNEL_SET,
                 |_| {},
             )?;
         }
@@ -308,7 +308,7 @@ impl Snapshot {
             for chain in chains.filter(|chain| self.is_bound(chain.at) == first) {
                 for &rule in &chain.rules {
                     let rule = RuleRef::parse(&self.message(rule)).expect(READ);
-                    write_rule(tx, &rule, &numbers, Place::End)?;
+                    write_rule(tx, &rule, &numbers, InsertPosition::End)?;
                 }
             }
         }
@@ -358,17 +358,24 @@ impl Snapshot {
         at: Position,
         bound: &HashMap<&BStr, u32>,
     ) -> Result<(), MessageError> {
-        let mut without = const { Kinds::given(Chain::KNOWN) };
+        let mut without = const { AttributeSet::kernel_set(Chain::ATTRIBUTE_NOTES) };
         let chain = chain_at(&self.arena, at).ok();
         let id = chain.and_then(|chain| bound.get(chain.name()).copied());
         if id.is_some() {
             without = without.and(NFTA_CHAIN_NAME);
         }
-        self.copy(tx, NFT_MSG_NEWCHAIN, at, Chain::KNOWN, without, |writer| {
-            if let Some(id) = id {
-                writer.be32(NFTA_CHAIN_ID, id);
-            }
-        })
+        self.copy(
+            tx,
+            NFT_MSG_NEWCHAIN,
+            at,
+            Chain::ATTRIBUTE_NOTES,
+            without,
+            |writer| {
+                if let Some(id) = id {
+                    writer.be32(NFTA_CHAIN_ID, id);
+                }
+            },
+        )
     }
 
     /// Appends an operation with the attributes of the message at a position.
@@ -377,8 +384,8 @@ impl Snapshot {
         tx: &mut Transaction,
         message: u8,
         at: Position,
-        known: &'static [Known],
-        without: Kinds,
+        known: &'static [AttributeNotes],
+        without: AttributeSet,
         more: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<(), MessageError> {
         let (family, attributes) = self.parts(at);
@@ -405,7 +412,7 @@ impl Snapshot {
         restored: &mut Restored,
     ) -> Result<(), MessageError> {
         let (family, attributes) = self.parts(at);
-        let mut without = const { Kinds::given(Table::KNOWN) };
+        let mut without = const { AttributeSet::kernel_set(Table::ATTRIBUTE_NOTES) };
         let mut flags = None;
         if let Ok(table) = table_at(&self.arena, at)
             && table

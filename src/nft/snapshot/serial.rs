@@ -20,7 +20,7 @@ use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::elements::CHUNK;
-use super::outside::LONGEST;
+use super::outside::MAX_MESSAGE_LENGTH;
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::arena::Full;
 use crate::netlink::{Malformed, MessageError, MessageWriter, NfGenMsg};
@@ -151,7 +151,7 @@ enum Refused {
     Malformed(#[from] Malformed),
     #[error(transparent)]
     MessageError(#[from] MessageError),
-    #[error("an object would take {0} bytes (at most {LONGEST})")]
+    #[error("an object would take {0} bytes (at most {MAX_MESSAGE_LENGTH})")]
     Large(usize),
     #[error("{0} is not in the table, chain or set that it names")]
     Misplaced(String),
@@ -199,7 +199,7 @@ impl SnapshotForm {
 }
 
 /// Fails unless an object is in its place.
-fn placed(is_there: bool, what: &dyn fmt::Debug) -> Result<(), Refused> {
+fn check_parent(is_there: bool, what: &dyn fmt::Debug) -> Result<(), Refused> {
     match is_there {
         true => Ok(()),
         false => Err(Refused::Misplaced(format!("{what:?}"))),
@@ -212,18 +212,18 @@ impl TableForm {
         let (family, name) = (self.table.family, &self.table.name);
         snapshot.put(NFT_MSG_NEWTABLE, family, |w| self.table.write_attributes(w))?;
         for ChainForm { chain, .. } in &self.chains {
-            placed((chain.family, &chain.table) == (family, name), &chain.name)?;
+            check_parent((chain.family, &chain.table) == (family, name), &chain.name)?;
             snapshot.put(NFT_MSG_NEWCHAIN, family, |w| chain.write_attributes(w))?;
         }
         for object in &self.objects {
-            placed(
+            check_parent(
                 (object.family, &object.table) == (family, name),
                 &object.name,
             )?;
             snapshot.put(NFT_MSG_NEWOBJ, family, |w| object.write_attributes(w))?;
         }
         for flowtable in &self.flowtables {
-            placed(
+            check_parent(
                 (flowtable.family, &flowtable.table) == (family, name),
                 &flowtable.name,
             )?;
@@ -232,7 +232,7 @@ impl TableForm {
             })?;
         }
         for SetForm { set, elements } in &self.sets {
-            placed((set.family, &set.table) == (family, name), &set.name)?;
+            check_parent((set.family, &set.table) == (family, name), &set.name)?;
             snapshot.put(NFT_MSG_NEWSET, family, |w| set.write_attributes(w))?;
             snapshot.put_elements(set, elements)?;
         }
@@ -240,7 +240,7 @@ impl TableForm {
             let mut before = None;
             for rule in rules {
                 let is_there = (rule.family, &rule.table, &rule.chain);
-                placed(is_there == (family, name, &chain.name), &rule.handle)?;
+                check_parent(is_there == (family, name, &chain.name), &rule.handle)?;
                 snapshot.put(NFT_MSG_NEWRULE, family, |w| {
                     rule.write_attributes(w);
                     // The position, as in a listing: the handle of the preceding rule.
@@ -272,10 +272,10 @@ impl Snapshot {
         let mut writer = MessageWriter::nfnetlink(&mut bytes, kind, 0, 0, header);
         content(&mut writer);
         writer.finish()?;
-        if bytes.len() > LONGEST as usize {
+        if bytes.len() > MAX_MESSAGE_LENGTH as usize {
             return Err(Refused::Large(bytes.len()));
         }
-        self.arena.room(bytes.len())?.copy_from_slice(&bytes);
+        self.arena.space(bytes.len())?.copy_from_slice(&bytes);
         let at = self.arena.take(bytes.len());
         Ok(self.admit(at)?)
     }

@@ -12,7 +12,7 @@ use chainwright_sys::nf_tables::{
 
 use super::request::{copy_attributes, request_of_list};
 use crate::netlink::MessageError;
-use crate::nft::declare::{Field, Kinds};
+use crate::nft::declare::{AttributeSet, Field};
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Compat, Rule, RuleRef};
@@ -29,7 +29,7 @@ pub(super) struct BatchIds<'s> {
 
 /// The position of a rule in its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum InsertPosition {
     /// At the end.
     End,
     /// Before the rule with this handle.
@@ -41,12 +41,12 @@ pub(super) fn write_rule(
     tx: &mut Transaction,
     rule: &RuleRef<'_>,
     numbers: &BatchIds<'_>,
-    place: Place,
+    position: InsertPosition,
 ) -> Result<(), MessageError> {
     let compat = Compat::of(rule);
     let listed = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
     let mut rewritten = listed.and_then(request_of_list);
-    let mut without = const { Kinds::given(Rule::KNOWN) };
+    let mut without = const { AttributeSet::kernel_set(Rule::ATTRIBUTE_NOTES) };
     let chain_id = numbers.chains.get(rule.chain()).copied();
     if chain_id.is_some() {
         without = without.and(NFTA_RULE_CHAIN);
@@ -57,9 +57,9 @@ pub(super) fn write_rule(
     if rewritten.is_some() {
         without = without.and(NFTA_RULE_EXPRESSIONS);
     }
-    let flags = match place {
-        Place::Before(_) => NLM_F_CREATE,
-        Place::End => NLM_F_CREATE | NLM_F_APPEND,
+    let flags = match position {
+        InsertPosition::Before(_) => NLM_F_CREATE,
+        InsertPosition::End => NLM_F_CREATE | NLM_F_APPEND,
     };
     tx.operation(NFT_MSG_NEWRULE, flags, rule.family(), |writer| {
         copy_attributes(writer, rule.attributes().rest(), without);
@@ -69,7 +69,7 @@ pub(super) fn write_rule(
         if let Some(id) = chain_id {
             writer.be32(NFTA_RULE_CHAIN_ID, id);
         }
-        if let Place::Before(handle) = place {
+        if let InsertPosition::Before(handle) = position {
             writer.be64(NFTA_RULE_POSITION, handle);
         }
         if let Some(compat) = compat {

@@ -26,7 +26,7 @@ pub struct HostMilliseconds(pub u32);
 
 impl<'a> Field<'a> for HostMilliseconds {
     plain_field!();
-    fn keep(payload: &'a [u8]) -> Option<Self> {
+    fn parse_payload(payload: &'a [u8]) -> Option<Self> {
         let number = payload.first_chunk().copied().map(u32::from_ne_bytes);
         number.map(Self)
     }

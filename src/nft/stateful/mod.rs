@@ -98,9 +98,9 @@ macro_rules! registry {
             /// Returns the notes of the attributes in the data of an object of this type.
             pub(super) const fn known(
                 object_type: ObjectType,
-            ) -> &'static [super::declare::Known] {
+            ) -> &'static [super::declare::AttributeNotes] {
                 match object_type {
-                    $(ObjectType::$TYPE => <$($Type)+>::KNOWN,)*
+                    $(ObjectType::$TYPE => <$($Type)+>::ATTRIBUTE_NOTES,)*
                     _ => &[],
                 }
             }
@@ -201,7 +201,7 @@ object! {
         /// Handle, assigned by the kernel.
         NFTA_OBJ_HANDLE => handle: u64 [required, handle],
         /// Number of rules and elements that refer to it, set by the kernel.
-        NFTA_OBJ_USE => references: u32 [given],
+        NFTA_OBJ_USE => references: u32 [kernel_set],
         /// The data of the object.
         NFTA_OBJ_DATA => data: ObjectData<'a> [typed],
         /// Data stored by user space, opaque to the kernel: see [`userdata`](crate::nft::userdata).
@@ -213,8 +213,8 @@ object! {
 commented!(StatefulObject as StatefulObjectRef, OBJECT_COMMENT);
 
 impl<'a> Typed<'a, StatefulObjectRef<'a>> for ObjectData<'a> {
-    fn of(view: &StatefulObjectRef<'a>, kept: &'a [u8]) -> Self {
-        Self::read(view.object_type, kept)
+    fn of(view: &StatefulObjectRef<'a>, parsed: &'a [u8]) -> Self {
+        Self::read(view.object_type, parsed)
     }
 }
 

@@ -230,7 +230,7 @@ impl Transaction {
         if ATTRIBUTE + length > usize::from(u16::MAX) {
             return Err(MessageError {
                 attribute: NFTA_SET_ELEM_LIST_ELEMENTS,
-                misfit: MessageErrorKind::TooLong { length },
+                error_kind: MessageErrorKind::TooLong { length },
                 operation: Some(name_of_operation(kind.0, kind.1)),
             });
         }

@@ -8,8 +8,8 @@ use chainwright_sys::xt_addrtype::{
     XT_ADDRTYPE_LIMIT_IFACE_OUT, xt_addrtype_info, xt_addrtype_info_v1,
 };
 
-use crate::xt::Compared;
-use crate::xt::fit;
+use crate::xt::Negatable;
+use crate::xt::pack;
 use crate::xt::value::any_start_of;
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
@@ -62,9 +62,9 @@ pub enum AddrtypeInterface {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Addrtype {
     /// Allowed types of the source address.
-    pub source: Option<Compared<AddressTypes>>,
+    pub source: Option<Negatable<AddressTypes>>,
     /// Allowed types of the destination address.
-    pub destination: Option<Compared<AddressTypes>>,
+    pub destination: Option<Negatable<AddressTypes>>,
     /// The interface for the lookup; `None` for all interfaces.
     pub interface: Option<AddrtypeInterface>,
 }
@@ -73,7 +73,7 @@ impl Addrtype {
     /// `--dst-type LOCAL`: matches packets to this host.
     pub const LOCAL_DESTINATION: Self = Self {
         source: None,
-        destination: Some(Compared::is(AddressTypes::LOCAL)),
+        destination: Some(Negatable::is(AddressTypes::LOCAL)),
         interface: None,
     };
 }
@@ -125,7 +125,7 @@ impl Extension for Addrtype {
             let with = AddressTypes::from_bits(bits)?;
             let invert = info.flags & flag != 0;
             // Without a type the kernel compares nothing, negated or not.
-            Some((!with.is_empty()).then_some(Compared {
+            Some((!with.is_empty()).then_some(Negatable {
                 value: with,
                 invert,
             }))
@@ -140,13 +140,13 @@ impl Extension for Addrtype {
     }
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        let none = Compared::is(AddressTypes::empty());
+        let none = Negatable::is(AddressTypes::empty());
         let source = self.source.unwrap_or(none);
         let destination = self.destination.unwrap_or(none);
         let inverted = |invert, flag| if invert { flag } else { 0 };
         Ok(write_struct(&xt_addrtype_info_v1 {
-            source: fit::flags("src-type", source.value)?,
-            dest: fit::flags("dst-type", destination.value)?,
+            source: pack::flags("src-type", source.value)?,
+            dest: pack::flags("dst-type", destination.value)?,
             flags: inverted(source.invert, XT_ADDRTYPE_INVERT_SOURCE)
                 | inverted(destination.invert, XT_ADDRTYPE_INVERT_DEST)
                 | match self.interface {
@@ -173,7 +173,7 @@ impl Extension for Addrtype {
                 ));
             }
             let invert = one.invert;
-            Ok(Some(Compared {
+            Ok(Some(Negatable {
                 value: with,
                 invert,
             }))
@@ -257,7 +257,7 @@ mod tests {
         let info = [6, 0, 0, 0, 5, 0, 0, 0];
         let types = AddressTypes::UNICAST | AddressTypes::LOCAL;
         let addrtype = Addrtype {
-            source: Some(Compared::is_not(types)),
+            source: Some(Negatable::is_not(types)),
             destination: None,
             interface: Some(AddrtypeInterface::In),
         };

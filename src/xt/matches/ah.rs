@@ -7,8 +7,8 @@ use chainwright_sys::ip6t_ah::{IP6T_AH_INV_LEN, IP6T_AH_INV_MASK, IP6T_AH_INV_SP
 use chainwright_sys::ipt_ah::{IPT_AH_INV_SPI, ipt_ah};
 
 use super::spi::SpiRange;
-use crate::xt::Compared;
-use crate::xt::fit;
+use crate::xt::Negatable;
+use crate::xt::pack;
 use crate::xt::value::number;
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
@@ -23,7 +23,7 @@ pub struct Ah {
     /// Security parameter indices.
     pub spis: SpiRange,
     /// Length of the header in bytes, from 1; 0 is not compared. Only for IPv6.
-    pub length: Option<Compared<u32>>,
+    pub length: Option<Negatable<u32>>,
     /// Whether the reserved field must be 0. Only for IPv6.
     pub reserved: bool,
 }
@@ -63,7 +63,7 @@ impl Extension for Ah {
                 Some(Self {
                     spis: SpiRange::read(info.spis, inverted, IP6T_AH_INV_SPI)?,
                     // The kernel ignores the negation if there is no length.
-                    length: (info.hdrlen != 0).then_some(Compared {
+                    length: (info.hdrlen != 0).then_some(Negatable {
                         value: info.hdrlen,
                         invert: info.invflags & IP6T_AH_INV_LEN != 0,
                     }),
@@ -77,8 +77,8 @@ impl Extension for Ah {
         Ok(match family {
             Family::Ipv4 => {
                 let why = "only the IPv6 header has it";
-                fit::require(self.length.is_none(), "ahlen", why)?;
-                fit::require(!self.reserved, "ahres", why)?;
+                pack::require(self.length.is_none(), "ahlen", why)?;
+                pack::require(!self.reserved, "ahres", why)?;
                 write_struct(&ipt_ah {
                     spis: self.spis.ends(),
                     invflags: self.spis.flags(IPT_AH_INV_SPI),
@@ -86,7 +86,7 @@ impl Extension for Ah {
                 })
             }
             Family::Ipv6 => {
-                let length = self.length.unwrap_or(Compared::is(0));
+                let length = self.length.unwrap_or(Negatable::is(0));
                 write_struct(&ip6t_ah {
                     spis: self.spis.ends(),
                     hdrlen: length.value,
@@ -112,7 +112,7 @@ impl Extension for Ah {
                 }
                 "ahlen" => {
                     let (with, invert) = (one.parse(number)?, one.invert);
-                    ah.length = (with != 0).then_some(Compared {
+                    ah.length = (with != 0).then_some(Negatable {
                         value: with,
                         invert,
                     });
@@ -169,7 +169,7 @@ mod tests {
         };
         let of_ipv6 = Ah {
             spis,
-            length: Some(Compared::is_not(24)),
+            length: Some(Negatable::is_not(24)),
             reserved: true,
         };
         for (family, ah, info, text) in [

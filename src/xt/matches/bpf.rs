@@ -12,7 +12,7 @@ use chainwright_sys::xt_bpf::{
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, OptionError, OptionGroup, OptionSpec, Text,
@@ -155,7 +155,7 @@ impl Extension for Bpf {
             Self::Bytecode(program) => {
                 info.mode = XT_BPF_MODE_BYTECODE;
                 let mut into = [sock_filter::new_zeroed(); XT_BPF_MAX_NUM_INSTR];
-                let program = fit::at_most("bytecode", program, into.len(), "instructions")?;
+                let program = pack::at_most("bytecode", program, into.len(), "instructions")?;
                 for (one, into) in program.iter().zip(&mut into) {
                     (into.code, into.jt, into.jf, into.k) = (one.code, one.jt, one.jf, one.k);
                     info.bpf_program_num_elem += 1;
@@ -164,7 +164,7 @@ impl Extension for Bpf {
             }
             Self::Pinned(path) => {
                 info.mode = XT_BPF_MODE_PATH_PINNED;
-                info.path = fit::text("object-pinned", path)?;
+                info.path = pack::text("object-pinned", path)?;
             }
         }
         Ok(write_struct(&info))

@@ -9,10 +9,10 @@ use chainwright_sys::xt_cgroup::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
-    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -24,9 +24,9 @@ const MAX_LENGTH: usize = XT_CGROUP_PATH_MAX - 1;
 pub enum Cgroup {
     /// Path from the root of the unified hierarchy (cgroup v2), at most 511 bytes; also matches
     /// groups below it. It must exist when the rule is added.
-    Path(Compared<BString>),
+    Path(Negatable<BString>),
     /// Class (`net_cls.classid` of cgroup v1).
-    Class(Compared<u32>),
+    Class(Negatable<u32>),
 }
 
 /// Decodes the fields of revisions 1 and 2.
@@ -35,12 +35,12 @@ fn read(flags: [u8; 4], path: &[u8], class: u32) -> Option<Cgroup> {
     match (has_path, has_class) {
         (true, false) => {
             let path = line(path).filter(|path| path.len() <= MAX_LENGTH)?;
-            Some(Cgroup::Path(Compared {
+            Some(Cgroup::Path(Negatable {
                 value: path.to_owned(),
                 invert: invert_path,
             }))
         }
-        (false, true) => Some(Cgroup::Class(Compared {
+        (false, true) => Some(Cgroup::Class(Negatable {
             value: class,
             invert: invert_class,
         })),
@@ -61,7 +61,7 @@ impl Extension for Cgroup {
         match revision {
             0 => {
                 let info: xt_cgroup_info_v0 = read_struct(info)?;
-                Some(Self::Class(Compared {
+                Some(Self::Class(Negatable {
                     value: info.id,
                     invert: info.invert != 0,
                 }))
@@ -87,7 +87,7 @@ impl Extension for Cgroup {
             Self::Path(path) => {
                 info.has_path = 1;
                 info.invert_path = path.invert.into();
-                info.path = fit::text("path", &path.value)?;
+                info.path = pack::text("path", &path.value)?;
             }
             Self::Class(class) => {
                 info.has_classid = 1;
@@ -103,9 +103,9 @@ impl Extension for Cgroup {
         Ok(match one.option {
             "path" => {
                 let path = one.parse(|value| string(value, 0..=MAX_LENGTH))?;
-                Self::Path(Compared::given(one, path.to_owned()))
+                Self::Path(Negatable::given(one, path.to_owned()))
             }
-            _ => Self::Class(Compared::given(one, one.parse(number)?)),
+            _ => Self::Class(Negatable::given(one, one.parse(number)?)),
         })
     }
 
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn round_trips_data_of_iptables() {
-        let class = Cgroup::Class(Compared {
+        let class = Cgroup::Class(Negatable {
             value: 0x10001,
             invert: true,
         });
-        let path = Cgroup::Path(Compared {
+        let path = Cgroup::Path(Negatable {
             value: "/".into(),
             invert: false,
         });
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn older_revisions() {
-        let class = Some(Cgroup::Class(Compared {
+        let class = Some(Cgroup::Class(Negatable {
             value: 7,
             invert: true,
         }));

@@ -63,7 +63,7 @@ impl Extension for Comment {
     }
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let comment = GivenOption::need(given, "comment")?;
+        let comment = GivenOption::find_required(given, "comment")?;
         let text = context.truncate_value(comment, LENGTH - 1)?;
         Self::new(text).ok_or_else(|| comment.error("it contains a NUL byte"))
     }

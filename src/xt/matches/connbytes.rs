@@ -70,7 +70,7 @@ const DIRECTIONS: [(&str, (u8, ConnbytesDirection)); 3] = [
 ];
 
 /// Looks up the word and number of a value.
-fn said<T: Copy + PartialEq>(table: &[(&'static str, (u8, T))], meaning: T) -> (&'static str, u8) {
+fn option_parts<T: Copy + PartialEq>(table: &[(&'static str, (u8, T))], meaning: T) -> (&'static str, u8) {
     let found = table.iter().find(|(_, (_, known))| *known == meaning);
     found.map_or(("", 0), |(word, (number, _))| (*word, *number))
 }
@@ -83,7 +83,7 @@ fn value_of<T: Copy>(table: &[(&str, (u8, T))], number: u8) -> Option<T> {
 
 impl Connbytes {
     /// Returns whether the range is negated, and its bounds.
-    fn said(&self) -> (bool, u64, u64) {
+    fn option_parts(&self) -> (bool, u64, u64) {
         let ends = (self.from.min(self.to), self.from.max(self.to));
         (self.from > self.to, ends.0, ends.1)
     }
@@ -120,19 +120,19 @@ impl Extension for Connbytes {
         let info = xt_connbytes_info {
             from: self.from,
             to: self.to,
-            what: said(&MODES, self.mode).1,
-            direction: said(&DIRECTIONS, self.direction).1,
+            what: option_parts(&MODES, self.mode).1,
+            direction: option_parts(&DIRECTIONS, self.direction).1,
             __pad: [0; 6],
         };
         Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let need = |option| GivenOption::need(given, option);
+        let find_required = |option| GivenOption::find_required(given, option);
         let (amount, mode, direction) = (
-            need("connbytes")?,
-            need("connbytes-mode")?,
-            need("connbytes-dir")?,
+            find_required("connbytes")?,
+            find_required("connbytes-mode")?,
+            find_required("connbytes-dir")?,
         );
         let (mut from, mut to) = amount.parse(bounds)?;
         if amount.invert {
@@ -152,19 +152,19 @@ impl Extension for Connbytes {
     }
 
     fn print(&self, text: &mut Text) {
-        let (invert, least, most) = self.said();
+        let (invert, least, most) = self.option_parts();
         text.option(invert, "connbytes").push(" ").number(least);
         if most != u64::MAX {
             text.push(":").number(most);
         }
         text.push(" --connbytes-mode ")
-            .push(said(&MODES, self.mode).0);
+            .push(option_parts(&MODES, self.mode).0);
         text.push(" --connbytes-dir ")
-            .push(said(&DIRECTIONS, self.direction).0);
+            .push(option_parts(&DIRECTIONS, self.direction).0);
     }
 
     fn list(&self, text: &mut Text, _: ListStyle) {
-        let (invert, least, most) = self.said();
+        let (invert, least, most) = self.option_parts();
         text.push(if invert {
             " ! connbytes "
         } else {
@@ -175,9 +175,9 @@ impl Extension for Connbytes {
             text.push(":").number(most);
         }
         text.push(" connbytes mode ")
-            .push(said(&MODES, self.mode).0);
+            .push(option_parts(&MODES, self.mode).0);
         text.push(" connbytes direction ")
-            .push(said(&DIRECTIONS, self.direction).0);
+            .push(option_parts(&DIRECTIONS, self.direction).0);
     }
 }
 

@@ -63,7 +63,7 @@ impl Extension for Connlabel {
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let find = |option| GivenOption::find(given, option);
-        let label = GivenOption::need(given, "label")?;
+        let label = GivenOption::find_required(given, "label")?;
         Ok(Self {
             label: label.parse(|value| parse_label(value, context.names.labels()))?,
             set: find("set").is_some(),

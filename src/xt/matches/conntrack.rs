@@ -21,8 +21,8 @@ use tuples::{TUPLES, host};
 use zerocopy::FromZeros;
 
 use super::ports::PortRange;
-use crate::xt::Compared;
-use crate::xt::fit;
+use crate::xt::Negatable;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, any_start_of, ends_of, number, word_of};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionSpec, Text,
@@ -90,19 +90,19 @@ pub struct ConntrackExpiry {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Conntrack {
     /// Allowed states: `--ctstate`.
-    pub state: Option<Compared<ConntrackState>>,
+    pub state: Option<Negatable<ConntrackState>>,
     /// Whether it was written as `-m state --state`. Only has an effect if nothing but states
     /// without NAT is compared.
     pub alias: bool,
     /// Layer 4 protocol (`IPPROTO_*`): `--ctproto`.
-    pub protocol: Option<Compared<u8>>,
+    pub protocol: Option<Negatable<u8>>,
     /// Addresses and ports.
     pub tuples: Option<Box<ConntrackTuples>>,
     /// Status bits, one of which must be set; no bits for a connection without any of them:
     /// `--ctstatus`.
-    pub status: Option<Compared<ConntrackStatus>>,
+    pub status: Option<Negatable<ConntrackStatus>>,
     /// Time until the connection expires: `--ctexpire`.
-    pub expiry: Option<Compared<ConntrackExpiry>>,
+    pub expiry: Option<Negatable<ConntrackExpiry>>,
     /// The packet's direction: `--ctdir`.
     pub direction: Option<ConntrackDirection>,
 }
@@ -112,7 +112,7 @@ impl Conntrack {
     #[must_use]
     pub fn states(states: ConntrackState) -> Self {
         Self {
-            state: Some(Compared::is(states)),
+            state: Some(Negatable::is(states)),
             ..Self::default()
         }
     }
@@ -121,7 +121,7 @@ impl Conntrack {
     #[must_use]
     pub fn not_states(states: ConntrackState) -> Self {
         Self {
-            state: Some(Compared::is_not(states)),
+            state: Some(Negatable::is_not(states)),
             ..Self::default()
         }
     }
@@ -129,7 +129,7 @@ impl Conntrack {
     /// Whether to print it as `-m state`.
     fn is_alias(&self) -> bool {
         let translated = ConntrackState::SNAT | ConntrackState::DNAT;
-        let untranslated = |state: Compared<_>| !translated.intersects(state.value);
+        let untranslated = |state: Negatable<_>| !translated.intersects(state.value);
         self.alias
             && self.state.is_some_and(untranslated)
             && self.protocol.is_none()
@@ -250,7 +250,7 @@ impl Extension for Conntrack {
         };
         if let Some(state) = self.state {
             set(XT_CONNTRACK_STATE, state.invert);
-            info.state_mask = fit::flags("ctstate", state.value)?;
+            info.state_mask = pack::flags("ctstate", state.value)?;
         }
         if let Some(protocol) = self.protocol {
             set(XT_CONNTRACK_PROTO, protocol.invert);
@@ -258,7 +258,7 @@ impl Extension for Conntrack {
         }
         if let Some(status) = self.status {
             set(XT_CONNTRACK_STATUS, status.invert);
-            info.status_mask = fit::flags("ctstatus", status.value)?;
+            info.status_mask = pack::flags("ctstatus", status.value)?;
         }
         if let Some(expiry) = self.expiry {
             set(XT_CONNTRACK_EXPIRES, expiry.invert);
@@ -286,7 +286,7 @@ impl Extension for Conntrack {
             let invert = one.invert;
             let host = || {
                 let with = one.parse(|value| host(value, context.family))?;
-                Ok(Some(Compared {
+                Ok(Some(Negatable {
                     value: with,
                     invert,
                 }))
@@ -295,7 +295,7 @@ impl Extension for Conntrack {
             match one.option {
                 "ctproto" => {
                     let with = one.parse(|value| protocol(value, context.names))?;
-                    conntrack.protocol = Some(Compared {
+                    conntrack.protocol = Some(Negatable {
                         value: with,
                         invert,
                     });
@@ -314,7 +314,7 @@ impl Extension for Conntrack {
                         any_start_of(value, &names)
                     })?;
                     let with = ConntrackStatus::from_bits_truncate(bits);
-                    conntrack.status = Some(Compared {
+                    conntrack.status = Some(Negatable {
                         value: with,
                         invert,
                     });
@@ -323,7 +323,7 @@ impl Extension for Conntrack {
                     let (min, max) =
                         one.parse(|value| ends_of(value, 0..=u32::MAX, number::<u32>))?;
                     let with = ConntrackExpiry { min, max };
-                    conntrack.expiry = Some(Compared {
+                    conntrack.expiry = Some(Negatable {
                         value: with,
                         invert,
                     });
@@ -344,7 +344,7 @@ impl Extension for Conntrack {
                         any_start_of(value, &names[..known])
                     })?;
                     let with = ConntrackState::from_bits_truncate(bits);
-                    conntrack.state = Some(Compared {
+                    conntrack.state = Some(Negatable {
                         value: with,
                         invert,
                     });
@@ -398,7 +398,7 @@ impl Extension for Conntrack {
                 text.push(" NONE");
             }
         }
-        if let Some(Compared {
+        if let Some(Negatable {
             value: with,
             invert,
         }) = self.expiry
@@ -430,7 +430,7 @@ fn from_revision_3(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntr
     let state = if has(XT_CONNTRACK_STATE) {
         let with = ConntrackState::from_bits(info.state_mask).filter(|bits| !bits.is_empty())?;
         let invert = inverted(XT_CONNTRACK_STATE);
-        Some(Compared {
+        Some(Negatable {
             value: with,
             invert,
         })
@@ -440,7 +440,7 @@ fn from_revision_3(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntr
     let protocol = if has(XT_CONNTRACK_PROTO) {
         let with = u8::try_from(info.l4proto).ok()?;
         let invert = inverted(XT_CONNTRACK_PROTO);
-        Some(Compared {
+        Some(Negatable {
             value: with,
             invert,
         })
@@ -450,7 +450,7 @@ fn from_revision_3(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntr
     let status = if has(XT_CONNTRACK_STATUS) {
         let with = ConntrackStatus::from_bits(info.status_mask)?;
         let invert = inverted(XT_CONNTRACK_STATUS);
-        Some(Compared {
+        Some(Negatable {
             value: with,
             invert,
         })
@@ -463,7 +463,7 @@ fn from_revision_3(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntr
         protocol,
         tuples: has(TUPLES).then(|| Box::new(ConntrackTuples::read(family, info))),
         status,
-        expiry: has(XT_CONNTRACK_EXPIRES).then_some(Compared {
+        expiry: has(XT_CONNTRACK_EXPIRES).then_some(Negatable {
             value: ConntrackExpiry {
                 min: info.expires_min,
                 max: info.expires_max,

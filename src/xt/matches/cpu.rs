@@ -45,7 +45,7 @@ impl Extension for Cpu {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let cpu = GivenOption::need(given, "cpu")?;
+        let cpu = GivenOption::find_required(given, "cpu")?;
         Ok(Self {
             cpu: cpu.parse(number)?,
             invert: cpu.invert,

@@ -9,8 +9,8 @@ use chainwright_sys::xt_dccp::{
 use zerocopy::FromZeros;
 
 use super::ports::{self, PortRange};
-use crate::xt::Compared;
-use crate::xt::fit;
+use crate::xt::Negatable;
+use crate::xt::pack;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
@@ -56,9 +56,9 @@ pub struct Dccp {
     /// Destination ports.
     pub destination: Option<PortRange>,
     /// Allowed packet types.
-    pub types: Option<Compared<DccpTypes>>,
+    pub types: Option<Negatable<DccpTypes>>,
     /// Number of an option that must be present.
-    pub option: Option<Compared<u8>>,
+    pub option: Option<Negatable<u8>>,
 }
 
 impl Extension for Dccp {
@@ -92,14 +92,14 @@ impl Extension for Dccp {
                 with |= DccpTypes::INVALID; // some versions of iptables only set one of its bits
             }
             let invert = inverted(XT_DCCP_TYPE);
-            Some(Compared {
+            Some(Negatable {
                 value: with,
                 invert,
             })
         } else {
             None
         };
-        let option = Compared {
+        let option = Negatable {
             value: info.option,
             invert: inverted(XT_DCCP_OPTION),
         };
@@ -132,7 +132,7 @@ impl Extension for Dccp {
         }
         if let Some(types) = self.types {
             set(XT_DCCP_TYPE, types.invert);
-            info.typemask = fit::flags("dccp-types", types.value)?;
+            info.typemask = pack::flags("dccp-types", types.value)?;
         }
         if let Some(option) = self.option {
             set(XT_DCCP_OPTION, option.invert);
@@ -151,7 +151,7 @@ impl Extension for Dccp {
                 "dport" => dccp.destination = Some(PortRange::parse_any(context, one)?),
                 "dccp-option" => {
                     let with = one.parse(|value| number_within(value, 1..=u8::MAX))?;
-                    dccp.option = Some(Compared {
+                    dccp.option = Some(Negatable {
                         value: with,
                         invert,
                     });
@@ -160,7 +160,7 @@ impl Extension for Dccp {
                     let names = TYPES.map(|(name, bit)| (name, bit.bits()));
                     let with = one.parse(|value| any_word_of(value, &names))?;
                     let with = DccpTypes::from_bits_truncate(with);
-                    dccp.types = Some(Compared {
+                    dccp.types = Some(Negatable {
                         value: with,
                         invert,
                     });
@@ -223,8 +223,8 @@ mod tests {
         let dccp = Dccp {
             source: Some(PortRange::new(5, 9)),
             destination: None,
-            types: Some(Compared::is_not(DccpTypes::DATA | DccpTypes::SYNC)),
-            option: Some(Compared::is(7)),
+            types: Some(Negatable::is_not(DccpTypes::DATA | DccpTypes::SYNC)),
+            option: Some(Negatable::is(7)),
         };
         assert_eq!(Dccp::read(Family::Ipv4, 0, &info), Some(dccp));
         assert_eq!(dccp.write(Family::Ipv4).unwrap(), info);

@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup,
+    Negatable, Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -30,9 +30,9 @@ pub struct DeviceGroup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Devgroup {
     /// Group of the incoming interface.
-    pub source: Option<Compared<DeviceGroup>>,
+    pub source: Option<Negatable<DeviceGroup>>,
     /// Group of the outgoing interface.
-    pub destination: Option<Compared<DeviceGroup>>,
+    pub destination: Option<Negatable<DeviceGroup>>,
 }
 
 /// Parses a number, a number and a mask, or a name from `/etc/iproute2/group`.
@@ -61,7 +61,7 @@ impl Extension for Devgroup {
             return None;
         }
         let group = |bit, inverts, value, mask| {
-            (info.flags & bit != 0).then_some(Compared {
+            (info.flags & bit != 0).then_some(Negatable {
                 value: DeviceGroup { value, mask },
                 invert: info.flags & inverts != 0,
             })
@@ -84,12 +84,12 @@ impl Extension for Devgroup {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_devgroup_info::new_zeroed();
-        if let Some(Compared { value, invert }) = self.source {
+        if let Some(Negatable { value, invert }) = self.source {
             info.flags |= XT_DEVGROUP_MATCH_SRC;
             info.flags |= if invert { XT_DEVGROUP_INVERT_SRC } else { 0 };
             (info.src_group, info.src_mask) = (value.value, value.mask);
         }
-        if let Some(Compared { value, invert }) = self.destination {
+        if let Some(Negatable { value, invert }) = self.destination {
             info.flags |= XT_DEVGROUP_MATCH_DST;
             info.flags |= if invert { XT_DEVGROUP_INVERT_DST } else { 0 };
             (info.dst_group, info.dst_mask) = (value.value, value.mask);
@@ -100,7 +100,7 @@ impl Extension for Devgroup {
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut devgroup = Self::default();
         for one in given {
-            let compared = Some(Compared::given(
+            let compared = Some(Negatable::given(
                 one,
                 one.parse(|value| group(value, context.names))?,
             ));
@@ -114,7 +114,7 @@ impl Extension for Devgroup {
 
     fn print(&self, text: &mut Text) {
         for (name, group) in [("src-group", self.source), ("dst-group", self.destination)] {
-            let Some(Compared { value, invert }) = group else {
+            let Some(Negatable { value, invert }) = group else {
                 continue;
             };
             text.option(invert, name);
@@ -145,14 +145,14 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn round_trips_data_of_iptables() {
         let devgroup = Devgroup {
-            source: Some(Compared {
+            source: Some(Negatable {
                 value: DeviceGroup {
                     value: 1,
                     mask: 0xff,
                 },
                 invert: true,
             }),
-            destination: Some(Compared {
+            destination: Some(Negatable {
                 value: DeviceGroup {
                     value: 0x10000,
                     mask: u32::MAX,

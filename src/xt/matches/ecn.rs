@@ -9,7 +9,7 @@ use chainwright_sys::xt_ecn::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::Compared;
+use crate::xt::Negatable;
 use crate::xt::value::number_within;
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
@@ -29,7 +29,7 @@ pub struct Ecn {
     /// Required state of TCP's CWR bit.
     pub cwr: Option<bool>,
     /// The congestion field of the IP header, 0 to 3.
-    pub field: Option<Compared<u8>>,
+    pub field: Option<Negatable<u8>>,
 }
 
 impl Extension for Ecn {
@@ -61,7 +61,7 @@ impl Extension for Ecn {
         Some(Self {
             ece: bit(XT_ECN_OP_MATCH_ECE),
             cwr: bit(XT_ECN_OP_MATCH_CWR),
-            field: compared(XT_ECN_OP_MATCH_IP).then_some(Compared {
+            field: compared(XT_ECN_OP_MATCH_IP).then_some(Negatable {
                 value: info.ip_ect,
                 invert: negated(XT_ECN_OP_MATCH_IP),
             }),
@@ -87,7 +87,7 @@ impl Extension for Ecn {
         for one in given {
             if one.option == "ecn-ip-ect" {
                 let value = one.parse(|value| number_within(value, 0..=XT_ECN_IP_MASK))?;
-                ecn.field = Some(Compared {
+                ecn.field = Some(Negatable {
                     value,
                     invert: one.invert,
                 });
@@ -143,7 +143,7 @@ mod tests {
         let ecn = Ecn {
             ece: None,
             cwr: Some(false),
-            field: Some(Compared {
+            field: Some(Negatable {
                 value: 2,
                 invert: true,
             }),
@@ -157,8 +157,8 @@ mod tests {
             Match::Ecn(ecn).to_string(),
             "-m ecn ! --ecn-tcp-cwr ! --ecn-ip-ect 2"
         );
-        for strange in [[0, 0, 0, 0], [0x23, 0, 0, 0], [1, 0, 4, 0]] {
-            assert_eq!(Ecn::read(Family::Ipv4, 0, &strange), None);
+        for invalid in [[0, 0, 0, 0], [0x23, 0, 0, 0], [1, 0, 4, 0]] {
+            assert_eq!(Ecn::read(Family::Ipv4, 0, &invalid), None);
         }
         assert_eq!(Ecn::read(Family::Ipv4, 0, &info[..3]), None);
         assert_eq!(Ecn::read(Family::Ipv4, 1, &info), None);

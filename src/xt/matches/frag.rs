@@ -9,7 +9,7 @@ use chainwright_sys::ip6t_frag::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::Compared;
+use crate::xt::Negatable;
 use crate::xt::{
     Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
@@ -21,9 +21,9 @@ use crate::xt::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Frag {
     /// First and last id.
-    pub ids: Option<Compared<(u32, u32)>>,
+    pub ids: Option<Negatable<(u32, u32)>>,
     /// Length of the header, in bytes; the kernel ignores it.
-    pub length: Option<Compared<u32>>,
+    pub length: Option<Negatable<u32>>,
     /// Whether the reserved fields must be zero.
     pub reserved: bool,
     /// Whether it must be the first fragment.
@@ -64,8 +64,8 @@ impl Extension for Frag {
             return None;
         }
         Some(Self {
-            ids: Compared::from_range(info.ids.into(), info.invflags & IP6T_FRAG_INV_IDS != 0),
-            length: has(IP6T_FRAG_LEN).then_some(Compared {
+            ids: Negatable::from_range(info.ids.into(), info.invflags & IP6T_FRAG_INV_IDS != 0),
+            length: has(IP6T_FRAG_LEN).then_some(Negatable {
                 value: info.hdrlen,
                 invert: info.invflags & IP6T_FRAG_INV_LEN != 0,
             }),
@@ -103,8 +103,8 @@ impl Extension for Frag {
         let mut frag = Self::default();
         for one in given {
             match one.option {
-                "fragid" => frag.ids = Compared::parse_range(one)?,
-                "fraglen" => frag.length = Some(Compared::parse(one)?),
+                "fragid" => frag.ids = Negatable::parse_range(one)?,
+                "fraglen" => frag.length = Some(Negatable::parse(one)?),
                 "fragres" => frag.reserved = true,
                 "fragfirst" => frag.first = true,
                 "fragmore" => frag.more = Some(true),
@@ -147,7 +147,7 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn round_trips_data_of_iptables() {
         let frag = Frag {
-            ids: Some(Compared {
+            ids: Some(Negatable {
                 value: (4, 7),
                 invert: true,
             }),
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(Frag::read(Family::Ipv6, 0, &CAPTURED[..15]), None);
         assert_eq!(Frag::read(Family::Ipv6, 1, &CAPTURED), None);
         for (at, byte) in [(12, 0x40), (12, 0x30), (13, 4)] {
-            let mut strange = CAPTURED;
-            strange[at] = byte;
-            assert_eq!(Frag::read(Family::Ipv6, 0, &strange), None);
+            let mut invalid = CAPTURED;
+            invalid[at] = byte;
+            assert_eq!(Frag::read(Family::Ipv6, 0, &invalid), None);
         }
     }
 

@@ -12,7 +12,7 @@ use chainwright_sys::xt_hashlimit::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, Name, OptionError, OptionGroup,
@@ -238,14 +238,14 @@ impl Extension for Hashlimit {
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_hashlimit_mtinfo3::new_zeroed();
-        info.name = fit::text("hashlimit-name", self.name.as_bytes())?;
+        info.name = pack::text("hashlimit-name", self.name.as_bytes())?;
         let cfg = &mut info.cfg;
         let bytes;
         (bytes, cfg.avg, cfg.burst) = match self.rate {
             HashlimitRate::Packets { period, burst } => (false, period, burst),
             HashlimitRate::Bytes { cost, burst } => (true, cost.into(), burst),
         };
-        cfg.mode = fit::flags("hashlimit-mode", self.keys)?;
+        cfg.mode = pack::flags("hashlimit-mode", self.keys)?;
         for (set, flag) in [
             (self.above, XT_HASHLIMIT_INVERT),
             (bytes, XT_HASHLIMIT_BYTES),
@@ -266,7 +266,7 @@ impl Extension for Hashlimit {
         let find = |option| GivenOption::find(given, option);
         let limit = Self::GROUPS[0].find(given)?;
         let above = limit.invert != (limit.option == "hashlimit-above");
-        let name = GivenOption::need(given, "hashlimit-name")?;
+        let name = GivenOption::find_required(given, "hashlimit-name")?;
         let table: HashlimitName = name.parse(Name::parse)?;
         if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
             return Err(name.error("a table name must be a valid name of a file in /proc"));

@@ -5,7 +5,7 @@
 use bstr::BString;
 use chainwright_sys::xt_helper::xt_helper_info;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{line, string};
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
@@ -44,14 +44,14 @@ impl Extension for Helper {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_helper_info {
             invert: self.invert.into(),
-            name: fit::text("helper", &self.name)?,
+            name: pack::text("helper", &self.name)?,
             __pad: [0; 2],
         };
         Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let helper = GivenOption::need(given, "helper")?;
+        let helper = GivenOption::find_required(given, "helper")?;
         Ok(Self {
             name: helper.parse(|value| string(value, 0..=MAX_LENGTH))?.to_owned(),
             invert: helper.invert,

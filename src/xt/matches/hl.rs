@@ -33,7 +33,7 @@ mod tests {
     use crate::xt::{Extension, Family};
 
     #[test]
-    fn is_as_ttl_is_for_ipv6_only() {
+    fn works_like_ttl_and_is_ipv6_only() {
         // `-m hl --hl-gt 0x3` by ip6tables-legacy 1.8.9 (`strace -xx`).
         let info = [3, 3, 0, 0, 0, 0, 0, 0];
         let hl = Hl(Hops::Greater(3));

@@ -5,7 +5,7 @@
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::ip_tables::{IPT_ICMP_INV, ipt_icmp};
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, number, starts};
 use crate::xt::{
     Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
@@ -102,7 +102,7 @@ impl Extension for Icmp {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let why = "type 255 means every type";
-        fit::require(self.kind != Some(ANY), "icmp-type", why)?;
+        pack::require(self.kind != Some(ANY), "icmp-type", why)?;
         Ok(write_struct(&ipt_icmp {
             r#type: self.kind.unwrap_or(ANY),
             code: IcmpCodes::write(self.code),
@@ -112,7 +112,7 @@ impl Extension for Icmp {
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(1, "icmp")?;
-        let one = GivenOption::need(given, "icmp-type")?;
+        let one = GivenOption::find_required(given, "icmp-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;
         Ok(Self {
             kind: (kind != ANY).then_some(kind),

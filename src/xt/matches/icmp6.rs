@@ -60,7 +60,7 @@ impl Extension for Icmp6 {
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(58, "ipv6-icmp")?;
-        let one = GivenOption::need(given, "icmpv6-type")?;
+        let one = GivenOption::find_required(given, "icmpv6-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;
         Ok(Self {
             kind,

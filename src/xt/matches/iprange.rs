@@ -12,10 +12,10 @@ use chainwright_sys::xt_iprange::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
-    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -25,9 +25,9 @@ use crate::xt::{
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Iprange {
     /// First and last source address.
-    pub source: Option<Compared<RangeInclusive<IpAddr>>>,
+    pub source: Option<Negatable<RangeInclusive<IpAddr>>>,
     /// First and last destination address.
-    pub destination: Option<Compared<RangeInclusive<IpAddr>>>,
+    pub destination: Option<Negatable<RangeInclusive<IpAddr>>>,
 }
 
 /// Parses `a` or `a-b`, in any order, as iptables does. An IPv4 address may omit its last
@@ -65,7 +65,7 @@ impl Extension for Iprange {
             return None;
         }
         let range = |bit, inverts, first: nf_inet_addr, last: nf_inet_addr| {
-            (info.flags & bit != 0).then(|| Compared {
+            (info.flags & bit != 0).then(|| Negatable {
                 value: from_octets(family, &first.all)..=from_octets(family, &last.all),
                 invert: info.flags & inverts != 0,
             })
@@ -79,13 +79,13 @@ impl Extension for Iprange {
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_iprange_mtinfo::new_zeroed();
         if let Some(source) = &self.source {
-            info.src_min.all = fit::address("src-range", family, *source.value.start())?;
-            info.src_max.all = fit::address("src-range", family, *source.value.end())?;
+            info.src_min.all = pack::address("src-range", family, *source.value.start())?;
+            info.src_max.all = pack::address("src-range", family, *source.value.end())?;
             info.flags |= IPRANGE_SRC | if source.invert { IPRANGE_SRC_INV } else { 0 };
         }
         if let Some(destination) = &self.destination {
-            info.dst_min.all = fit::address("dst-range", family, *destination.value.start())?;
-            info.dst_max.all = fit::address("dst-range", family, *destination.value.end())?;
+            info.dst_min.all = pack::address("dst-range", family, *destination.value.start())?;
+            info.dst_max.all = pack::address("dst-range", family, *destination.value.end())?;
             info.flags |= IPRANGE_DST
                 | if destination.invert {
                     IPRANGE_DST_INV
@@ -100,7 +100,7 @@ impl Extension for Iprange {
         let mut iprange = Self::default();
         for one in given {
             let value = one.parse(|value| range(value, context.family))?;
-            let compared = Some(Compared::given(one, value));
+            let compared = Some(Negatable::given(one, value));
             match one.option {
                 "src-range" => iprange.source = compared,
                 _ => iprange.destination = compared,
@@ -114,7 +114,7 @@ impl Extension for Iprange {
             ("src-range", &self.source),
             ("dst-range", &self.destination),
         ] {
-            if let Some(Compared { value, invert }) = range {
+            if let Some(Negatable { value, invert }) = range {
                 text.option(*invert, name).push(" ").display(value.start());
                 text.push("-").display(value.end());
             }
@@ -126,7 +126,7 @@ impl Extension for Iprange {
             (" source", &self.source),
             (" destination", &self.destination),
         ] {
-            if let Some(Compared { value, invert }) = range {
+            if let Some(Negatable { value, invert }) = range {
                 text.push(name)
                     .push(" IP range ")
                     .push(if *invert { "! " } else { "" });
@@ -163,11 +163,11 @@ mod tests {
                 Family::Ipv4,
                 four,
                 Iprange {
-                    source: Some(Compared {
+                    source: Some(Negatable {
                         value: ip("1.2.3.4")..=ip("1.2.3.9"),
                         invert: true,
                     }),
-                    destination: Some(Compared {
+                    destination: Some(Negatable {
                         value: ip("10.0.0.1")..=ip("10.0.0.1"),
                         invert: false,
                     }),
@@ -179,7 +179,7 @@ mod tests {
                 six,
                 Iprange {
                     source: None,
-                    destination: Some(Compared {
+                    destination: Some(Negatable {
                         value: ip("fd00::1")..=ip("fd00::ff"),
                         invert: true,
                     }),

@@ -9,7 +9,7 @@ use chainwright_sys::ip6t_ipv6header::{
     MASK_ROUTING, ip6t_ipv6header_info,
 };
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::Parsed;
 use crate::xt::{
     Context, Extension, Families, Family, GivenOption, Names, OptionError, OptionSpec, Text, read_struct,
@@ -84,7 +84,7 @@ impl Extension for Ipv6header {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let all_or_none = |set| if set { 0xff } else { 0 };
         let info = ip6t_ipv6header_info {
-            matchflags: fit::flags("header", self.headers)?,
+            matchflags: pack::flags("header", self.headers)?,
             invflags: all_or_none(self.invert),
             modeflag: all_or_none(self.soft),
         };
@@ -92,7 +92,7 @@ impl Extension for Ipv6header {
     }
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let header = GivenOption::need(given, "header")?;
+        let header = GivenOption::find_required(given, "header")?;
         Ok(Self {
             headers: header.parse(|value| headers(value, context.names))?,
             invert: header.invert,

@@ -11,10 +11,10 @@ use chainwright_sys::xt_ipvs::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{from_octets, host_and_mask, one_of, port};
 use crate::xt::{
-    Compared, Context, Extension, Family, GivenOption, Mask, OptionError, OptionSpec, Text, read_struct,
+    Negatable, Context, Extension, Family, GivenOption, Mask, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -40,17 +40,17 @@ const METHODS: [(&str, u8, IpvsMethod); 3] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct IpvsConnection {
     /// Protocol of the virtual service.
-    pub protocol: Option<Compared<u8>>,
+    pub protocol: Option<Negatable<u8>>,
     /// Virtual address and mask; an address with bits outside the mask never matches.
-    pub address: Option<Compared<(IpAddr, Mask)>>,
+    pub address: Option<Negatable<(IpAddr, Mask)>>,
     /// Virtual port.
-    pub port: Option<Compared<u16>>,
+    pub port: Option<Negatable<u16>>,
     /// Whether the packet is a reply.
     pub reply: Option<bool>,
     /// Forwarding method.
-    pub method: Option<Compared<IpvsMethod>>,
+    pub method: Option<Negatable<IpvsMethod>>,
     /// Virtual port of the controlling connection.
-    pub control_port: Option<Compared<u16>>,
+    pub control_port: Option<Negatable<u16>>,
 }
 
 /// `-m ipvs`: compares the packet's state in IPVS, the kernel's load balancer.
@@ -76,8 +76,8 @@ impl Extension for Ipvs {
     ];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        fn term<T>(info: &xt_ipvs_mtinfo, bit: u8, value: T) -> Option<Compared<T>> {
-            (info.bitmask & bit != 0).then_some(Compared {
+        fn term<T>(info: &xt_ipvs_mtinfo, bit: u8, value: T) -> Option<Negatable<T>> {
+            (info.bitmask & bit != 0).then_some(Negatable {
                 value,
                 invert: info.invert & bit != 0,
             })
@@ -140,11 +140,11 @@ impl Extension for Ipvs {
             flag(XT_IPVS_VPORTCTL, port.invert);
         }
         info.l4proto = connection.protocol.map_or(0, |protocol| protocol.value);
-        if let Some(Compared { value, .. }) = connection.address {
-            info.vaddr.all = fit::address("vaddr", family, value.0)?;
+        if let Some(Negatable { value, .. }) = connection.address {
+            info.vaddr.all = pack::address("vaddr", family, value.0)?;
             info.vmask.all = value.1.write("vaddr", family)?;
         }
-        let number = |port: Option<Compared<u16>>| port.map_or(0, |port| port.value).to_be_bytes();
+        let number = |port: Option<Negatable<u16>>| port.map_or(0, |port| port.value).to_be_bytes();
         info.vport = number(connection.port);
         info.vportctl = number(connection.control_port);
         if let Some(method) = connection.method {
@@ -166,15 +166,15 @@ impl Extension for Ipvs {
                             format!("`{value}` is not a protocol number or name")
                         })
                     })?;
-                    connection.protocol = Some(Compared::given(one, protocol));
+                    connection.protocol = Some(Negatable::given(one, protocol));
                 }
                 "vaddr" => {
                     let address = one.parse(|value| host_and_mask(value, context.family))?;
-                    connection.address = Some(Compared::given(one, address));
+                    connection.address = Some(Negatable::given(one, address));
                 }
                 "vport" => {
                     let port = one.parse(|value| port(value, None, context.names))?;
-                    connection.port = Some(Compared::given(one, port));
+                    connection.port = Some(Negatable::given(one, port));
                 }
                 "vdir" => {
                     let names = [("ORIGINAL", false), ("REPLY", true)];
@@ -186,11 +186,11 @@ impl Extension for Ipvs {
                     let names = METHODS.map(|(name, _, method)| (name, method));
                     let method =
                         one.parse(|value| one_of(value.to_ascii_uppercase().as_bstr(), &names))?;
-                    connection.method = Some(Compared::given(one, method));
+                    connection.method = Some(Negatable::given(one, method));
                 }
                 _ => {
                     let port = one.parse(|value| port(value, None, context.names))?;
-                    connection.control_port = Some(Compared::given(one, port));
+                    connection.control_port = Some(Negatable::given(one, port));
                 }
             }
         }
@@ -225,7 +225,7 @@ impl Extension for Ipvs {
             let text = text.option(protocol.invert, "vproto").push(" ");
             text.number(protocol.value);
         }
-        if let Some(Compared { value, invert }) = connection.address {
+        if let Some(Negatable { value, invert }) = connection.address {
             text.option(invert, "vaddr").push(" ").display(value.0);
             value.1.print(text);
         }

@@ -69,7 +69,7 @@ impl Extension for Length {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let length = GivenOption::need(given, "length")?;
+        let length = GivenOption::find_required(given, "length")?;
         let (min, max) = length.parse(bounds)?;
         Ok(Self {
             min,

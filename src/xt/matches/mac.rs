@@ -45,7 +45,7 @@ impl Extension for Mac {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let source = GivenOption::need(given, "mac-source")?;
+        let source = GivenOption::find_required(given, "mac-source")?;
         Ok(Self {
             source: source.parse(mac)?,
             invert: source.invert,

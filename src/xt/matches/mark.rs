@@ -52,7 +52,7 @@ impl Extension for Mark {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let mark = GivenOption::need(given, "mark")?;
+        let mark = GivenOption::find_required(given, "mark")?;
         let (value, mask) = mark.parse(masked)?;
         Ok(Self {
             value,

@@ -187,7 +187,7 @@ impl Extension for Multiport {
 }
 
 fn list(value: &BStr, protocol: u8, names: &Names) -> Parsed<Vec<RangeInclusive<u16>>> {
-    let (mut ports, mut room) = (Vec::new(), XT_MULTI_PORTS);
+    let (mut ports, mut free_slots) = (Vec::new(), XT_MULTI_PORTS);
     for one in value.split_str(",") {
         let read = |text: &[u8]| port(text.as_bstr(), Some(protocol), names);
         let range = match one.split_once_str(":") {
@@ -205,7 +205,7 @@ fn list(value: &BStr, protocol: u8, names: &Names) -> Parsed<Vec<RangeInclusive<
             }
         };
         let takes = if range.start() == range.end() { 1 } else { 2 };
-        room = room.checked_sub(takes).ok_or_else(|| {
+        free_slots = free_slots.checked_sub(takes).ok_or_else(|| {
             format!("a list has at most {XT_MULTI_PORTS} ports; a range counts as two")
         })?;
         ports.push(range);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_written_than_there_is_room_for() {
+    fn too_many_ports_are_rejected() {
         let many = Multiport {
             side: MultiportSide::Either,
             ports: vec![1..=2; 9],

@@ -9,7 +9,7 @@ use chainwright_sys::nfnetlink_acct::NFACCT_NAME_MAX;
 use chainwright_sys::xt_nfacct::{xt_nfacct_match_info, xt_nfacct_match_info_v1};
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{line, string};
 use crate::xt::{
     Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
@@ -43,12 +43,12 @@ impl Extension for Nfacct {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_nfacct_match_info_v1::new_zeroed();
-        info.name = fit::text("nfacct-name", &self.name)?;
+        info.name = pack::text("nfacct-name", &self.name)?;
         Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let name = GivenOption::need(given, "nfacct-name")?;
+        let name = GivenOption::find_required(given, "nfacct-name")?;
         let name = name.parse(|value| string(value, 1..=MAX_LENGTH))?.to_owned();
         Ok(Self { name })
     }

@@ -9,8 +9,8 @@ use chainwright_sys::ip6t_opts::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::Compared;
-use crate::xt::fit;
+use crate::xt::Negatable;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{GivenOption, OptionError, Text, read_struct, write_struct};
 
@@ -33,7 +33,7 @@ pub struct HeaderOption {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct HeaderOptions {
     /// Length of the header, in bytes.
-    pub length: Option<Compared<u32>>,
+    pub length: Option<Negatable<u32>>,
     /// Options at the start of the header, in this order: at most 16. Empty to allow any.
     pub options: Vec<HeaderOption>,
 }
@@ -58,7 +58,7 @@ impl HeaderOptions {
         };
         let options = info.opts.get(..usize::from(info.optsnr))?;
         Some(Self {
-            length: (info.flags & IP6T_OPTS_LEN != 0).then_some(Compared {
+            length: (info.flags & IP6T_OPTS_LEN != 0).then_some(Negatable {
                 value: info.hdrlen,
                 invert: info.invflags & IP6T_OPTS_INV_LEN != 0,
             }),
@@ -73,7 +73,7 @@ impl HeaderOptions {
             info.flags |= IP6T_OPTS_LEN;
             info.invflags = if length.invert { IP6T_OPTS_INV_LEN } else { 0 };
         }
-        let options = fit::at_most(option, &self.options, info.opts.len(), "options")?;
+        let options = pack::at_most(option, &self.options, info.opts.len(), "options")?;
         for (packed, option) in info.opts.iter_mut().zip(options) {
             *packed = u16::from_be_bytes([option.kind, option.length.unwrap_or(ANY_LENGTH)]);
             info.optsnr += 1;
@@ -87,7 +87,7 @@ impl HeaderOptions {
         let mut header = Self::default();
         for one in given {
             if one.option.ends_with("-len") {
-                header.length = Some(Compared::parse(one)?);
+                header.length = Some(Negatable::parse(one)?);
             } else {
                 header.options = one.parse(options)?;
             }
@@ -189,9 +189,9 @@ mod tests {
         assert_eq!(padding.options[0], first);
         assert_eq!(HeaderOptions::read(&info[..39]), None);
         for (at, byte) in [(4, 7), (4, 1), (5, 2), (38, 0), (38, 17)] {
-            let mut strange = info;
-            strange[at] = byte;
-            assert_eq!(HeaderOptions::read(&strange), None, "{at}");
+            let mut invalid = info;
+            invalid[at] = byte;
+            assert_eq!(HeaderOptions::read(&invalid), None, "{at}");
         }
     }
 }

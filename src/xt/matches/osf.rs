@@ -11,7 +11,7 @@ use chainwright_sys::xt_osf::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, line, number_within, string};
 use crate::xt::{
     Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text,
@@ -128,7 +128,7 @@ impl Extension for Osf {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_osf_info::new_zeroed();
-        info.genre = fit::text("genre", &self.genre)?;
+        info.genre = pack::text("genre", &self.genre)?;
         info.len = self.genre.len() as u32;
         if let Some(ttl) = &self.ttl {
             info.flags |= NF_OSF_TTL;

@@ -11,10 +11,10 @@ use chainwright_sys::xt_owner::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -29,9 +29,9 @@ pub struct Owner {
     /// Whether there is a socket.
     pub socket_exists: Option<bool>,
     /// Range of user ids for the socket's owner.
-    pub uid: Option<Compared<RangeInclusive<u32>>>,
+    pub uid: Option<Negatable<RangeInclusive<u32>>>,
     /// Range of group ids for the socket's group.
-    pub gid: Option<Compared<RangeInclusive<u32>>>,
+    pub gid: Option<Negatable<RangeInclusive<u32>>>,
     /// Whether to compare the supplementary groups of the socket's creator, too; only with
     /// `gid`.
     pub suppl_groups: bool,
@@ -88,7 +88,7 @@ impl Extension for Owner {
         }
         let ids = |bit, min, max| match has(bit) {
             false => Some(None),
-            true => (min <= max && max <= LAST).then_some(Some(Compared {
+            true => (min <= max && max <= LAST).then_some(Some(Negatable {
                 value: min..=max,
                 invert: inverts(bit),
             })),
@@ -103,7 +103,7 @@ impl Extension for Owner {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let why = "it requires --gid-owner";
-        fit::require(
+        pack::require(
             self.gid.is_some() || !self.suppl_groups,
             "suppl-groups",
             why,
@@ -140,11 +140,11 @@ impl Extension for Owner {
             match one.option {
                 "uid-owner" => {
                     let uid = one.parse(|value| ids(value, context.names.user(value), "user"))?;
-                    owner.uid = Some(Compared::given(one, uid));
+                    owner.uid = Some(Negatable::given(one, uid));
                 }
                 "gid-owner" => {
                     let gid = one.parse(|value| ids(value, context.names.group(value), "group"))?;
-                    owner.gid = Some(Compared::given(one, gid));
+                    owner.gid = Some(Negatable::given(one, gid));
                 }
                 "socket-exists" => owner.socket_exists = Some(!one.invert),
                 _ => owner.suppl_groups = true,
@@ -158,7 +158,7 @@ impl Extension for Owner {
             text.option(!exists, "socket-exists");
         }
         for (name, ids) in [("uid-owner", &self.uid), ("gid-owner", &self.gid)] {
-            let Some(Compared { value, invert }) = ids else {
+            let Some(Negatable { value, invert }) = ids else {
                 continue;
             };
             text.option(*invert, name).push(" ").number(*value.start());
@@ -183,7 +183,7 @@ impl Extension for Owner {
             (" owner UID", &self.uid, true),
             (" owner GID", &self.gid, false),
         ] {
-            let Some(Compared { value, invert }) = ids else {
+            let Some(Negatable { value, invert }) = ids else {
                 continue;
             };
             text.push(if *invert { " !" } else { "" })
@@ -223,11 +223,11 @@ mod tests {
     fn round_trips_data_of_iptables() {
         let owner = Owner {
             socket_exists: Some(true),
-            uid: Some(Compared {
+            uid: Some(Negatable {
                 value: 16..=32,
                 invert: true,
             }),
-            gid: Some(Compared {
+            gid: Some(Negatable {
                 value: 5..=5,
                 invert: false,
             }),

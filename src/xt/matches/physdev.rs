@@ -11,15 +11,15 @@ use chainwright_sys::xt_physdev::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, string, until_nul};
 use crate::xt::{
-    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
 /// Size of an interface's name, including its closing NUL (`IFNAMSIZ`).
-const ROOM: usize = 16;
+const NAME_SIZE: usize = 16;
 
 /// `-m physdev`: compares the packet's incoming and outgoing bridge ports.
 ///
@@ -29,11 +29,11 @@ pub struct Physdev {
     /// Whether the packet enters through a bridge port.
     pub is_in: Option<bool>,
     /// The incoming port: 1 to 15 bytes; a trailing `+` matches every name with that prefix.
-    pub port_in: Option<Compared<BString>>,
+    pub port_in: Option<Negatable<BString>>,
     /// Whether the packet leaves through a bridge port.
     pub is_out: Option<bool>,
     /// The outgoing port, in the same form as `port_in`.
-    pub port_out: Option<Compared<BString>>,
+    pub port_out: Option<Negatable<BString>>,
     /// Whether it is bridged, not routed.
     pub is_bridged: Option<bool>,
 }
@@ -46,9 +46,9 @@ fn counting(name: &[u8]) -> usize {
     }
 }
 
-fn read_name(name: &[u8; ROOM], mask: &[u8; ROOM]) -> Option<BString> {
+fn read_name(name: &[u8; NAME_SIZE], mask: &[u8; NAME_SIZE]) -> Option<BString> {
     let name = until_nul(name).filter(|name| is_name(name))?;
-    let (ones, zeros) = mask.split_at(counting(name).min(ROOM));
+    let (ones, zeros) = mask.split_at(counting(name).min(NAME_SIZE));
     (ones.iter().all(|byte| *byte == 0xff) && zeros.iter().all(|byte| *byte == 0))
         .then(|| name.to_owned())
 }
@@ -56,11 +56,11 @@ fn read_name(name: &[u8; ROOM], mask: &[u8; ROOM]) -> Option<BString> {
 fn write_name(
     option: &'static str,
     name: &BString,
-) -> Result<([u8; ROOM], [u8; ROOM]), OptionError> {
-    let bytes = fit::text(option, name)?;
-    fit::require(is_name(name), option, "not a valid interface name")?;
-    let mut mask = [0; ROOM];
-    mask[..counting(name).min(ROOM)].fill(0xff);
+) -> Result<([u8; NAME_SIZE], [u8; NAME_SIZE]), OptionError> {
+    let bytes = pack::text(option, name)?;
+    pack::require(is_name(name), option, "not a valid interface name")?;
+    let mut mask = [0; NAME_SIZE];
+    mask[..counting(name).min(NAME_SIZE)].fill(0xff);
     Ok((bytes, mask))
 }
 
@@ -71,7 +71,7 @@ fn is_name(name: &[u8]) -> bool {
 }
 
 fn port(value: &BStr) -> Parsed<BString> {
-    let name = string(value, 1..=ROOM - 1)?;
+    let name = string(value, 1..=NAME_SIZE - 1)?;
     if !is_name(name) {
         return Err("an interface name cannot contain `/` or spaces".to_owned());
     }
@@ -103,7 +103,7 @@ impl Extension for Physdev {
             false => Some(None),
             true => read_name(name, mask).map(|value| {
                 let invert = info.invert & bit != 0;
-                Some(Compared { value, invert })
+                Some(Negatable { value, invert })
             }),
         };
         Some(Self {
@@ -123,7 +123,7 @@ impl Extension for Physdev {
         if let Some(port) = &self.port_out {
             (info.physoutdev, info.out_mask) = write_name("physdev-out", &port.value)?;
         }
-        let invert = |port: &Option<Compared<BString>>| port.as_ref().map(|port| !port.invert);
+        let invert = |port: &Option<Negatable<BString>>| port.as_ref().map(|port| !port.invert);
         for (bit, is) in [
             (XT_PHYSDEV_OP_IN, invert(&self.port_in)),
             (XT_PHYSDEV_OP_OUT, invert(&self.port_out)),
@@ -143,8 +143,8 @@ impl Extension for Physdev {
         let mut physdev = Self::default();
         for one in given {
             match one.option {
-                "physdev-in" => physdev.port_in = Some(Compared::given(one, one.parse(port)?)),
-                "physdev-out" => physdev.port_out = Some(Compared::given(one, one.parse(port)?)),
+                "physdev-in" => physdev.port_in = Some(Negatable::given(one, one.parse(port)?)),
+                "physdev-out" => physdev.port_out = Some(Negatable::given(one, one.parse(port)?)),
                 "physdev-is-in" => physdev.is_in = Some(!one.invert),
                 "physdev-is-out" => physdev.is_out = Some(!one.invert),
                 _ => physdev.is_bridged = Some(!one.invert),
@@ -165,7 +165,7 @@ impl Extension for Physdev {
                 text.option(!is, name);
             }
         };
-        let port = |text: &mut Text, port: &Option<Compared<BString>>, name| {
+        let port = |text: &mut Text, port: &Option<Negatable<BString>>, name| {
             if let Some(port) = port {
                 text.option(port.invert, name).name(&port.value);
             }
@@ -205,12 +205,12 @@ mod tests {
     fn round_trips_data_of_iptables() {
         let physdev = Physdev {
             is_in: Some(true),
-            port_in: Some(Compared {
+            port_in: Some(Negatable {
                 value: "eth+".into(),
                 invert: true,
             }),
             is_out: None,
-            port_out: Some(Compared {
+            port_out: Some(Negatable {
                 value: "br0".into(),
                 invert: false,
             }),

@@ -84,7 +84,7 @@ impl Extension for Pkttype {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let kind = GivenOption::need(given, "pkt-type")?;
+        let kind = GivenOption::find_required(given, "pkt-type")?;
         Ok(Self {
             kind: kind.parse(|value| one_of(value.to_ascii_lowercase().as_bstr(), &NAMES))?,
             invert: kind.invert,

@@ -12,10 +12,10 @@ use chainwright_sys::xt_policy::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Compared, Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Names, OptionError,
+    Negatable, Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Names, OptionError,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -50,19 +50,19 @@ pub struct PolicyAddress {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct PolicyElement {
     /// Request id of the policy.
-    pub reqid: Option<Compared<u32>>,
+    pub reqid: Option<Negatable<u32>>,
     /// Security parameter index as a number in host byte order, which iptables also writes and
     /// prints. But the kernel compares the data with the packet's index in network byte order, so
     /// that packets on a little-endian host match the number with its bytes swapped.
-    pub spi: Option<Compared<u32>>,
+    pub spi: Option<Negatable<u32>>,
     /// Protocol: 50 (ESP), 51 (AH) or 108 (IPComp).
-    pub protocol: Option<Compared<u8>>,
+    pub protocol: Option<Negatable<u8>>,
     /// Mode.
-    pub mode: Option<Compared<PolicyMode>>,
+    pub mode: Option<Negatable<PolicyMode>>,
     /// Destination of the tunnel.
-    pub tunnel_destination: Option<Compared<PolicyAddress>>,
+    pub tunnel_destination: Option<Negatable<PolicyAddress>>,
     /// Source of the tunnel.
-    pub tunnel_source: Option<Compared<PolicyAddress>>,
+    pub tunnel_source: Option<Negatable<PolicyAddress>>,
 }
 
 /// Required transformations of a packet.
@@ -105,8 +105,8 @@ const REQID: u8 = bit(5);
 
 impl PolicyElement {
     fn read(family: Family, info: &xt_policy_elem) -> Option<Self> {
-        fn term<T>(info: &xt_policy_elem, bit: u8, value: T) -> Option<Compared<T>> {
-            (info.r#match & bit != 0).then_some(Compared {
+        fn term<T>(info: &xt_policy_elem, bit: u8, value: T) -> Option<Negatable<T>> {
+            (info.r#match & bit != 0).then_some(Negatable {
                 value,
                 invert: info.invert & bit != 0,
             })
@@ -167,12 +167,12 @@ impl PolicyElement {
             Some(PolicyMode::Tunnel) => XT_POLICY_MODE_TUNNEL,
             Some(PolicyMode::Transport) | None => XT_POLICY_MODE_TRANSPORT,
         };
-        if let Some(Compared { value, .. }) = self.tunnel_destination {
-            info.daddr.a6 = fit::address("tunnel-dst", family, value.address)?;
+        if let Some(Negatable { value, .. }) = self.tunnel_destination {
+            info.daddr.a6 = pack::address("tunnel-dst", family, value.address)?;
             info.dmask.a6 = value.mask.write("tunnel-dst", family)?;
         }
-        if let Some(Compared { value, .. }) = self.tunnel_source {
-            info.saddr.a6 = fit::address("tunnel-src", family, value.address)?;
+        if let Some(Negatable { value, .. }) = self.tunnel_source {
+            info.saddr.a6 = pack::address("tunnel-src", family, value.address)?;
             info.smask.a6 = value.mask.write("tunnel-src", family)?;
         }
         Ok(())
@@ -181,7 +181,7 @@ impl PolicyElement {
     /// Parses one of its options.
     fn add(&mut self, context: &Context<'_>, one: &GivenOption<'_>) -> Result<(), OptionError> {
         fn set<T>(
-            term: &mut Option<Compared<T>>,
+            term: &mut Option<Negatable<T>>,
             one: &GivenOption<'_>,
             read: impl FnOnce(&BStr) -> Parsed<T>,
         ) -> Result<(), OptionError> {
@@ -189,7 +189,7 @@ impl PolicyElement {
             if term.is_some() {
                 return Err(OptionError::of(one.option, again));
             }
-            *term = Some(Compared::given(one, one.parse(read)?));
+            *term = Some(Negatable::given(one, one.parse(read)?));
             Ok(())
         }
         let end = |value: &BStr| {
@@ -246,7 +246,7 @@ impl PolicyElement {
             ("tunnel-dst", self.tunnel_destination),
             ("tunnel-src", self.tunnel_source),
         ] {
-            if let Some(Compared { value, invert }) = end {
+            if let Some(Negatable { value, invert }) = end {
                 text.option(invert, name).push(" ").display(value.address);
                 value.mask.print(text);
             }
@@ -328,7 +328,7 @@ impl Extension for Policy {
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_policy_info::new_zeroed();
-        let elements = fit::at_most("next", self.elements(), info.pol.len(), "elements")?;
+        let elements = pack::at_most("next", self.elements(), info.pol.len(), "elements")?;
         for (element, into) in elements.iter().zip(&mut info.pol) {
             element.write(family, into)?;
             info.len += 1;
@@ -436,8 +436,8 @@ mod tests {
         info
     }
 
-    fn term<T>(value: T) -> Option<Compared<T>> {
-        Some(Compared {
+    fn term<T>(value: T) -> Option<Negatable<T>> {
+        Some(Negatable {
             value,
             invert: false,
         })
@@ -447,7 +447,7 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn round_trips_data_of_iptables() {
         let tunnel = PolicyElement {
-            reqid: Some(Compared {
+            reqid: Some(Negatable {
                 value: 7,
                 invert: true,
             }),

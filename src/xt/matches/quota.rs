@@ -46,7 +46,7 @@ impl Extension for Quota {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let quota = GivenOption::need(given, "quota")?;
+        let quota = GivenOption::find_required(given, "quota")?;
         Ok(Self {
             bytes: quota.parse(number)?,
             invert: quota.invert,

@@ -11,7 +11,7 @@ use chainwright_sys::xt_rateest::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
     Context, Extension, Family, GivenOption, Name, OptionError, OptionGroup, OptionSpec, Text,
@@ -152,9 +152,9 @@ impl Extension for Rateest {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_rateest_match_info::new_zeroed();
-        info.name1 = fit::text("rateest1", self.first.as_bytes())?;
+        info.name1 = pack::text("rateest1", self.first.as_bytes())?;
         if let Some(second) = &self.second {
-            info.name2 = fit::text("rateest2", second.as_bytes())?;
+            info.name2 = pack::text("rateest2", second.as_bytes())?;
         }
         let operator = OPERATORS.into_iter().find(|(.., o)| *o == self.operator);
         info.mode = operator.map_or(0, |(_, mode, _)| mode);
@@ -175,7 +175,7 @@ impl Extension for Rateest {
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let find = |option| GivenOption::find(given, option);
-        let first = GivenOption::need(given, "rateest1")?;
+        let first = GivenOption::find_required(given, "rateest1")?;
         let how = Self::GROUPS[0].find(given)?;
         let operator = match how.option {
             "rateest-lt" => RateestOperator::Less,

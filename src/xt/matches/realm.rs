@@ -49,7 +49,7 @@ impl Extension for Realm {
     }
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let realm = GivenOption::need(given, "realm")?;
+        let realm = GivenOption::find_required(given, "realm")?;
         let (value, mask) = realm.parse(|value| context.names.realms().masked(value))?;
         Ok(Self {
             value,

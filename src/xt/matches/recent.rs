@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_short_name_is_the_rest_of_the_default() {
+    fn a_short_name_is_padded_with_the_rest_of_the_default() {
         // As iptables-legacy 1.8.9 wrote `--name one`.
         let one = Recent::new(Family::Ipv4, RecentAction::Set, Name::new("one").unwrap());
         assert_eq!(one.write(Family::Ipv4).unwrap()[10..20], *b"one\0ULT\0\0\0");

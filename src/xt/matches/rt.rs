@@ -12,8 +12,8 @@ use chainwright_sys::ip6t_rt::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::Compared;
-use crate::xt::fit;
+use crate::xt::Negatable;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
     Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
@@ -26,11 +26,11 @@ use crate::xt::{
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Rt {
     /// Type of the header.
-    pub kind: Option<Compared<u32>>,
+    pub kind: Option<Negatable<u32>>,
     /// Minimum and maximum of the remaining segments.
-    pub segments_left: Option<Compared<(u32, u32)>>,
+    pub segments_left: Option<Negatable<(u32, u32)>>,
     /// Length of the header, in bytes.
-    pub length: Option<Compared<u32>>,
+    pub length: Option<Negatable<u32>>,
     /// Whether the reserved field must be zero. Only with type 0.
     pub reserved: bool,
     /// Addresses that the header must contain in this order: at most 16. Empty to allow any. Only
@@ -71,7 +71,7 @@ impl Extension for Rt {
         let has = |flag| info.flags & flag != 0;
         let negated = |flag| info.invflags & flag != 0;
         let compared = |flag, value, inverted| {
-            has(flag).then_some(Compared {
+            has(flag).then_some(Negatable {
                 value,
                 invert: negated(inverted),
             })
@@ -82,16 +82,16 @@ impl Extension for Rt {
         let addresses = info.addrs.get(..usize::from(info.addrnr))?;
         let value = Self {
             kind: compared(IP6T_RT_TYP, info.rt_type, IP6T_RT_INV_TYP),
-            segments_left: Compared::from_range(info.segsleft.into(), negated(IP6T_RT_INV_SGS)),
+            segments_left: Negatable::from_range(info.segsleft.into(), negated(IP6T_RT_INV_SGS)),
             length: compared(IP6T_RT_LEN, info.hdrlen, IP6T_RT_INV_LEN),
             reserved: has(IP6T_RT_RES),
             addresses: addresses.iter().copied().map(Ipv6Addr::from).collect(),
             not_strict: has(IP6T_RT_FST_NSTRICT),
         };
-        let says_0 = value.reserved || has(IP6T_RT_FST);
+        let claims_type_0 = value.reserved || has(IP6T_RT_FST);
         let expressible = has(IP6T_RT_FST) != value.addresses.is_empty()
             && (has(IP6T_RT_FST) || !value.not_strict)
-            && (value.is_type_0() || !says_0);
+            && (value.is_type_0() || !claims_type_0);
         expressible.then_some(value)
     }
 
@@ -121,7 +121,7 @@ impl Extension for Rt {
             .segments_left
             .map_or([0, u32::MAX], |segments| segments.value.into());
         info.hdrlen = self.length.map_or(0, |length| length.value);
-        let addresses = fit::at_most("rt-0-addrs", &self.addresses, info.addrs.len(), "addresses")?;
+        let addresses = pack::at_most("rt-0-addrs", &self.addresses, info.addrs.len(), "addresses")?;
         for (place, address) in info.addrs.iter_mut().zip(addresses) {
             *place = address.octets();
             info.addrnr += 1;
@@ -134,9 +134,9 @@ impl Extension for Rt {
         let mut rt = Self::default();
         for one in given {
             match one.option {
-                "rt-type" => rt.kind = Some(Compared::parse(one)?),
-                "rt-segsleft" => rt.segments_left = Compared::parse_range(one)?,
-                "rt-len" => rt.length = Some(Compared::parse(one)?),
+                "rt-type" => rt.kind = Some(Negatable::parse(one)?),
+                "rt-segsleft" => rt.segments_left = Negatable::parse_range(one)?,
+                "rt-len" => rt.length = Some(Negatable::parse(one)?),
                 "rt-0-res" => rt.reserved = true,
                 "rt-0-addrs" => rt.addresses = one.parse(addresses)?,
                 _ => rt.not_strict = true,
@@ -239,9 +239,9 @@ mod tests {
             (276, 17),
             (276, 0),
         ] {
-            let mut strange = captured();
-            strange[at] = byte;
-            assert_eq!(Rt::read(Family::Ipv6, 0, &strange), None, "{at}");
+            let mut invalid = captured();
+            invalid[at] = byte;
+            assert_eq!(Rt::read(Family::Ipv6, 0, &invalid), None, "{at}");
         }
     }
 

@@ -11,7 +11,7 @@ use chainwright_sys::xt_sctp::{
 use zerocopy::FromZeros;
 
 use super::ports::{self, PortRange};
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, word_of};
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
@@ -289,8 +289,8 @@ impl SctpChunks {
             .iter()
             .filter(|one| one.mask | one.flags != 0)
             .collect();
-        let room = info.flag_info.len();
-        fit::at_most("chunk-types", &with_flags, room, "types with flags")?;
+        let max_flags = info.flag_info.len();
+        pack::at_most("chunk-types", &with_flags, max_flags, "types with flags")?;
         for (place, one) in info.flag_info.iter_mut().zip(with_flags) {
             *place = xt_sctp_flag_info {
                 chunktype: one.kind,

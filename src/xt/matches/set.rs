@@ -320,7 +320,7 @@ impl Extension for Set {
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let find = |option| GivenOption::find(given, option);
-        let matched = GivenOption::need(given, "match-set")?;
+        let matched = GivenOption::find_required(given, "match-set")?;
         let (set, directions) = parse_set(matched)?;
         Ok(Self {
             set,

@@ -14,7 +14,7 @@ use chainwright_sys::ip6t_srh::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, address, number, prefix_length, prefix_mask};
 use crate::xt::{
     Context, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
@@ -249,8 +249,8 @@ impl Extension for Srh {
         info.nsid_msk = mask("srh-nsid", self.next)?;
         info.lsid_addr = self.last.0.octets();
         info.lsid_msk = mask("srh-lsid", self.last)?;
-        info.mt_flags = fit::flags("srh", self.compared)?;
-        info.mt_invflags = fit::flags("srh", self.negated)?;
+        info.mt_flags = pack::flags("srh", self.compared)?;
+        info.mt_invflags = pack::flags("srh", self.negated)?;
         Ok(write_struct(&info))
     }
 
@@ -356,9 +356,9 @@ mod tests {
         assert_eq!(Srh::read(Family::Ipv6, 2, &captured()), None);
         // An unknown comparison; a mask with a gap.
         for (at, byte) in [(105, 0x40), (57, 0)] {
-            let mut strange = captured();
-            strange[at] = byte;
-            assert_eq!(Srh::read(Family::Ipv6, 1, &strange), None);
+            let mut invalid = captured();
+            invalid[at] = byte;
+            assert_eq!(Srh::read(Family::Ipv6, 1, &invalid), None);
         }
     }
 

@@ -105,7 +105,7 @@ impl Extension for Statistic {
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let find = |option| GivenOption::find(given, option);
-        let mode = GivenOption::need(given, "mode")?;
+        let mode = GivenOption::find_required(given, "mode")?;
         let nth = mode.parse(|v| one_of(v, &[("random", false), ("nth", true)]))?;
         let (probability, every, packet) = (find("probability"), find("every"), find("packet"));
         match (nth, probability, every, packet) {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_as_c_prints_them() {
+    fn fractions_are_printed_like_c() {
         // From C's printf("%.11f"): halves go to the even digit.
         for (number, printed) in [
             (0, " 0.00000000000"),

@@ -10,7 +10,7 @@ use chainwright_sys::xt_string::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::targets::quoted;
 use crate::xt::value::{Parsed, field, number, until_nul};
 use crate::xt::{
@@ -19,7 +19,7 @@ use crate::xt::{
 };
 
 /// Maximum length of an algorithm's name, in bytes.
-const LONGEST_ALGORITHM: usize = XT_STRING_MAX_ALGO_NAME_SIZE - 1;
+const MAX_ALGORITHM_LENGTH: usize = XT_STRING_MAX_ALGO_NAME_SIZE - 1;
 
 /// `-m string`: searches for bytes in the packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,27 +56,27 @@ fn plain(value: &BStr) -> Parsed<BString> {
 fn hexadecimal(value: &BStr) -> Parsed<BString> {
     let mut pattern = BString::default();
     let mut rest: &[u8] = value;
-    while let [first, behind @ ..] = rest {
-        rest = behind;
+    while let [first, remaining @ ..] = rest {
+        rest = remaining;
         match *first {
             b'\\' => {
-                let [byte, behind @ ..] = rest else {
+                let [byte, remaining @ ..] = rest else {
                     return Err("the `\\` at the end must be followed by a byte".to_owned());
                 };
                 pattern.push(*byte);
-                rest = behind;
+                rest = remaining;
             }
             b'|' => {
-                let Some((block, behind)) = rest.split_once_str("|") else {
+                let Some((block, remaining)) = rest.split_once_str("|") else {
                     return Err("unclosed `|`".to_owned());
                 };
                 digits(block, &mut pattern)?;
-                if matches!(behind.first(), Some(b'|' | b'\\')) {
+                if matches!(remaining.first(), Some(b'|' | b'\\')) {
                     return Err(
                         "a closing `|` cannot be followed by `|` or `\\`".to_owned()
                     );
                 }
-                rest = behind;
+                rest = remaining;
             }
             byte => pattern.push(byte),
         }
@@ -96,13 +96,13 @@ fn digits(block: &[u8], pattern: &mut BString) -> Parsed<()> {
     if rest.is_empty() {
         return Err(wrong());
     }
-    while let [high, low, behind @ ..] = rest {
+    while let [high, low, remaining @ ..] = rest {
         let digit = |byte: u8| char::from(byte).to_digit(16);
         let (Some(high), Some(low)) = (digit(*high), digit(*low)) else {
             return Err(wrong());
         };
         pattern.push((high << 4 | low) as u8);
-        rest = behind.strip_prefix(b" ").unwrap_or(behind);
+        rest = remaining.strip_prefix(b" ").unwrap_or(remaining);
     }
     if rest.is_empty() {
         Ok(())
@@ -120,7 +120,7 @@ fn algorithm(value: &BStr) -> Parsed<BString> {
 }
 
 fn is_algorithm(name: &[u8]) -> bool {
-    (1..=LONGEST_ALGORITHM).contains(&name.len())
+    (1..=MAX_ALGORITHM_LENGTH).contains(&name.len())
         && name
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
@@ -166,8 +166,8 @@ impl Extension for String {
         let mut info = xt_string_info::new_zeroed();
         info.from_offset = self.from;
         info.to_offset = self.to;
-        info.algo = fit::text("algo", &self.algorithm)?;
-        let pattern = fit::at_most("string", &self.pattern, info.pattern.len(), "bytes")?;
+        info.algo = pack::text("algo", &self.algorithm)?;
+        let pattern = pack::at_most("string", &self.pattern, info.pattern.len(), "bytes")?;
         info.pattern = field(pattern);
         info.patlen = pattern.len() as u8;
         if self.invert {

@@ -9,7 +9,7 @@ use chainwright_sys::xt_tcpudp::{
 };
 
 use super::ports::{self, PortRange};
-use crate::xt::Compared;
+use crate::xt::Negatable;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
@@ -70,7 +70,7 @@ pub struct Tcp {
     /// Flags.
     pub flags: TcpFlagsTest,
     /// Kind of a TCP option that must be present, from 1; 0 is not compared.
-    pub option: Option<Compared<u8>>,
+    pub option: Option<Negatable<u8>>,
 }
 
 impl Extension for Tcp {
@@ -107,7 +107,7 @@ impl Extension for Tcp {
                 invert: inverted(XT_TCP_INV_FLAGS),
             },
             // The kernel ignores the negation if there is no option.
-            option: (info.option != 0).then_some(Compared {
+            option: (info.option != 0).then_some(Negatable {
                 value: info.option,
                 invert: inverted(XT_TCP_INV_OPTION),
             }),
@@ -122,7 +122,7 @@ impl Extension for Tcp {
 
     fn write_to(&self, _: Family, info: &mut Vec<u8>) -> Result<(), OptionError> {
         let inverted = |invert, flag| if invert { flag } else { 0 };
-        let option = self.option.unwrap_or(Compared::is(0));
+        let option = self.option.unwrap_or(Negatable::is(0));
         let tcp = xt_tcp {
             spts: self.source.ends(),
             dpts: self.destination.ends(),
@@ -147,7 +147,7 @@ impl Extension for Tcp {
                 "dport" => tcp.destination = PortRange::parse(context, one, 6)?,
                 "tcp-option" => {
                     let with = one.parse(|value| number_within(value, 1..=u8::MAX))?;
-                    tcp.option = Some(Compared {
+                    tcp.option = Some(Negatable {
                         value: with,
                         invert: one.invert,
                     });
@@ -272,7 +272,7 @@ mod tests {
                 invert: true,
                 ..TcpFlagsTest::SYN
             },
-            option: Some(Compared::is(5)),
+            option: Some(Negatable::is(5)),
         };
         assert_eq!(Tcp::read(Family::Ipv4, 0, &CAPTURED), Some(tcp));
         assert_eq!(

@@ -52,7 +52,7 @@ impl Extension for Tcpmss {
     }
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let mss = GivenOption::need(given, "mss")?;
+        let mss = GivenOption::find_required(given, "mss")?;
         if context.protocol_among(&[TCP]).is_none() {
             return Err(OptionError::of_all(
                 "only TCP has segments: the rule needs -p tcp",

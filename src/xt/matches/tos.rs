@@ -82,7 +82,7 @@ impl Extension for Tos {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let tos = GivenOption::need(given, "tos")?;
+        let tos = GivenOption::find_required(given, "tos")?;
         let (value, mask) = tos.parse(masked_octet)?;
         Ok(Self {
             value,

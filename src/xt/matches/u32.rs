@@ -11,7 +11,7 @@ use chainwright_sys::xt_u32::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
@@ -240,17 +240,17 @@ impl Extension for U32 {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_u32::new_zeroed();
-        let room = "comparisons joined by &&";
-        let tests = fit::at_most("u32", &self.tests, info.tests.len(), room)?;
+        let list_description = "comparisons joined by &&";
+        let tests = pack::at_most("u32", &self.tests, info.tests.len(), list_description)?;
         for (test, into) in tests.iter().zip(&mut info.tests) {
             into.location[0].number = test.start;
             into.nnums = 1;
-            let steps = fit::at_most("u32", &test.steps, into.location.len() - 1, "steps")?;
+            let steps = pack::at_most("u32", &test.steps, into.location.len() - 1, "steps")?;
             for (step, into_step) in steps.iter().zip(&mut into.location[1..]) {
                 (into_step.nextop, into_step.number, _) = step.encoded();
                 into.nnums += 1;
             }
-            let ranges = fit::at_most("u32", &test.ranges, into.value.len(), "ranges")?;
+            let ranges = pack::at_most("u32", &test.ranges, into.value.len(), "ranges")?;
             for (range, into_range) in ranges.iter().zip(&mut into.value) {
                 (into_range.min, into_range.max) = (*range.start(), *range.end());
                 into.nvalues += 1;
@@ -262,7 +262,7 @@ impl Extension for U32 {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let u32 = GivenOption::need(given, "u32")?;
+        let u32 = GivenOption::find_required(given, "u32")?;
         Ok(Self {
             tests: u32.parse(tests)?,
             invert: u32.invert,

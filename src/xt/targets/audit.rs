@@ -70,7 +70,7 @@ impl Extension for Audit {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let what = GivenOption::need(given, "type")?;
+        let what = GivenOption::find_required(given, "type")?;
         // Ignoring case.
         what.parse(|value| one_of(value.to_ascii_lowercase().as_slice().into(), &TYPES))
     }

@@ -44,7 +44,7 @@ impl Extension for Classify {
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let class = GivenOption::need(given, "set-class")?;
+        let class = GivenOption::find_required(given, "set-class")?;
         class.parse(|value| {
             let numbers = value.split_once_str(":");
             numbers

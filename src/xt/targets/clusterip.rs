@@ -124,11 +124,11 @@ impl Extension for Clusterip {
             return Ok(Self::default());
         }
         let find = |option| GivenOption::find(given, option);
-        let need = |option| GivenOption::need(given, option);
-        let node = |option| need(option)?.parse(|value| number_within(value, 1..=NODES));
-        let address = need("clustermac")?;
+        let find_required = |option| GivenOption::find_required(given, option);
+        let node = |option| find_required(option)?.parse(|value| number_within(value, 1..=NODES));
+        let address = find_required("clustermac")?;
         let new = ClusteripNew {
-            hash: need("hashmode")?.parse(|value| one_of(value, &HASHES))?,
+            hash: find_required("hashmode")?.parse(|value| one_of(value, &HASHES))?,
             mac: address.parse(mac)?,
             total_nodes: node("total-nodes")?,
             local_node: node("local-node")?,
@@ -198,9 +198,9 @@ mod tests {
         assert_eq!(Clusterip::read(Family::Ipv4, 1, &captured()), None);
         // Unknown flags; two nodes; an unknown hash.
         for (at, byte) in [(0, 3), (12, 2), (48, 3)] {
-            let mut strange = captured();
-            strange[at] = byte;
-            assert_eq!(Clusterip::read(Family::Ipv4, 0, &strange), None);
+            let mut invalid = captured();
+            invalid[at] = byte;
+            assert_eq!(Clusterip::read(Family::Ipv4, 0, &invalid), None);
         }
     }
 

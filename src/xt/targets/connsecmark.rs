@@ -85,8 +85,8 @@ mod tests {
         let value = Target::Connsecmark(Connsecmark::Restore);
         assert_eq!(value.encode(Family::Ipv4).unwrap().info, &info[..]);
         assert_eq!(value.to_string(), "-j CONNSECMARK --restore");
-        for strange in [&[][..], &[0], &[3]] {
-            assert_eq!(Connsecmark::read(Family::Ipv4, 0, strange), None);
+        for invalid in [&[][..], &[0], &[3]] {
+            assert_eq!(Connsecmark::read(Family::Ipv4, 0, invalid), None);
         }
         assert_eq!(Connsecmark::read(Family::Ipv4, 1, &info), None);
         for (options, message) in [

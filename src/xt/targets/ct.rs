@@ -16,7 +16,7 @@ use chainwright_sys::xt_ct_target::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
@@ -239,10 +239,10 @@ impl Extension for Ct {
             CtZone::Id(id) => id,
             CtZone::Mark => 0,
         };
-        info.ct_events = fit::flags("ctevents", self.events)?;
+        info.ct_events = pack::flags("ctevents", self.events)?;
         info.exp_events = u32::from(self.new_expectations) << IPEXP_NEW;
-        info.helper = fit::text("helper", &self.helper)?;
-        info.timeout = fit::text("timeout", &self.timeout)?;
+        info.helper = pack::text("helper", &self.helper)?;
+        info.timeout = pack::text("timeout", &self.timeout)?;
         Ok(write_struct(&info))
     }
 
@@ -380,8 +380,8 @@ mod tests {
             ..Ct::default()
         };
         let data = "04 00 09 00 04 00 00 00 01 00 00 00 66 74 70".to_owned() + &" 00".repeat(57);
-        let shown = " --helper ftp --ctevents destroy --expevents new --zone-orig 9";
-        check(Family::Ipv6, &data, &value, shown);
+        let printed = " --helper ftp --ctevents destroy --expevents new --zone-orig 9";
+        check(Family::Ipv6, &data, &value, printed);
         // Older revisions have one flag, and the first one has no timeout.
         let mut info = hex(&data);
         assert_eq!(Ct::read(Family::Ipv4, 1, &info), None);

@@ -163,8 +163,8 @@ mod tests {
             ports: None,
             ..shifted
         };
-        for unsaid in [Dnat::default(), alone] {
-            let info = unsaid.write(Family::Ipv4).unwrap();
+        for inexpressible in [Dnat::default(), alone] {
+            let info = inexpressible.write(Family::Ipv4).unwrap();
             assert_eq!(Dnat::read(Family::Ipv4, 2, &info), None);
         }
         let mut fully = plain.write(Family::Ipv6).unwrap();

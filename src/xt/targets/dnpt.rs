@@ -42,9 +42,9 @@ mod tests {
         assert_eq!(Dnpt::read(Family::Ipv6, 1, &info), None);
         // A prefix that is too long; bits after the prefix.
         for (at, byte) in [(32, 65), (33, 8)] {
-            let mut strange = info.clone();
-            strange[at] = byte;
-            assert_eq!(Dnpt::read(Family::Ipv6, 0, &strange), None);
+            let mut invalid = info.clone();
+            invalid[at] = byte;
+            assert_eq!(Dnpt::read(Family::Ipv6, 0, &invalid), None);
         }
         // iptables-save 1.8.9 prints neither of these.
         let all = "-j DNPT --src-pfx ::/0 --dst-pfx ::/0";

@@ -174,8 +174,8 @@ mod tests {
             assert_eq!(value.to_string(), format!("-j ECN {options}"));
             assert_eq!(value.encode(Family::Ipv4).unwrap().info, &info[..]);
         }
-        for strange in [[0, 0, 0], [0x33, 0, 0], [1, 4, 0]] {
-            assert_eq!(Ecn::read(Family::Ipv4, 0, &strange), None);
+        for invalid in [[0, 0, 0], [0x33, 0, 0], [1, 4, 0]] {
+            assert_eq!(Ecn::read(Family::Ipv4, 0, &invalid), None);
         }
         assert_eq!(Ecn::read(Family::Ipv4, 0, &[1, 0]), None);
         assert_eq!(Ecn::read(Family::Ipv4, 1, &[1, 0, 0]), None);

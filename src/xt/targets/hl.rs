@@ -32,7 +32,7 @@ mod tests {
     use crate::xt::{Extension, Family};
 
     #[test]
-    fn is_as_ttl_is_for_ipv6_only() {
+    fn works_like_ttl_and_is_ipv6_only() {
         // `-j HL --hl-inc 3` by ip6tables-legacy 1.8.9 (`strace -xx`).
         let info = [1, 3, 0, 0, 0, 0, 0, 0];
         let hl = Hl(HopsChange::Increase(3));

@@ -15,7 +15,7 @@ use chainwright_sys::xt_hmark_target::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, address, number, number_within, width};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, Mask, OptionError, OptionSpec, Text,
@@ -80,7 +80,7 @@ impl Hmark {
                 return Ok(nf_inet_addr { all: [0; 16] });
             };
             let why = "a prefix must be contiguous";
-            fit::require(mask.prefix_length().is_some(), option, why)?;
+            pack::require(mask.prefix_length().is_some(), option, why)?;
             mask.write(option, family).map(|all| nf_inet_addr { all })
         };
         info.src_mask = mask("hmark-src-prefix", self.source_prefix)?;
@@ -374,9 +374,9 @@ mod tests {
         // A mask with a gap, one without its flag; unknown flags; no seed; a modulus of 0; masks of
         // ports and of an index; nothing to hash.
         for (at, byte) in [(1, 0), (40, 1), (41, 0x26), (41, 4), (52, 0), (40, 0xcb)] {
-            let mut strange = captured();
-            strange[at] = byte;
-            assert_eq!(read(&strange), None, "{at}");
+            let mut invalid = captured();
+            invalid[at] = byte;
+            assert_eq!(read(&invalid), None, "{at}");
         }
         let mut nothing = captured();
         nothing[..32].fill(0);

@@ -11,7 +11,7 @@ use chainwright_sys::xt_idletimer_target::{
 use zerocopy::FromZeros;
 
 use super::words::bare;
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{number_within, string, until_nul};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
@@ -81,7 +81,7 @@ impl Extension for Idletimer {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = idletimer_tg_info_v1::new_zeroed();
         info.timeout = self.timeout;
-        info.label = fit::text("label", &self.label)?;
+        info.label = pack::text("label", &self.label)?;
         info.timer_type = if self.alarm { XT_IDLETIMER_ALARM } else { 0 };
         Ok(write_struct(&info))
     }
@@ -147,9 +147,9 @@ mod tests {
         assert_eq!(Idletimer::read(Family::Ipv4, 1, &captured()[..47]), None);
         assert_eq!(Idletimer::read(Family::Ipv4, 2, &captured()), None);
         for at in [32, 33] {
-            let mut strange = captured();
-            strange[at] = 2;
-            assert_eq!(Idletimer::read(Family::Ipv4, 1, &strange), None);
+            let mut invalid = captured();
+            invalid[at] = 2;
+            assert_eq!(Idletimer::read(Family::Ipv4, 1, &invalid), None);
         }
         // Revision 0, built from the header, has the kernel's pointer where revision 1 has the
         // type.

@@ -8,7 +8,7 @@ use chainwright_sys::xt_led_target::xt_led_info;
 use zerocopy::FromZeros;
 
 use super::words::quoted;
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
 use crate::xt::{
     Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
@@ -55,7 +55,7 @@ impl Extension for Led {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_led_info::new_zeroed();
-        let _: [u8; MAX_LENGTH + 1] = fit::text("led-trigger-id", &self.trigger)?;
+        let _: [u8; MAX_LENGTH + 1] = pack::text("led-trigger-id", &self.trigger)?;
         info.id = field(&[PREFIX, &self.trigger].concat());
         info.delay = self.delay.unwrap_or(FOREVER);
         info.always_blink = self.always_blink.into();
@@ -144,12 +144,12 @@ mod tests {
             let rule = Rule::parse(Family::Ipv6, &text).unwrap();
             assert_eq!(rule.to_string(), text);
         }
-        for strange in [
+        for invalid in [
             &captured(b"netfilter", 0, 0)[..],
             &captured(&[b'x'; 27], 0, 0),
             &captured(b"netfilter-foo", 0, 0)[..39],
         ] {
-            assert_eq!(Led::read(Family::Ipv4, 0, strange), None);
+            assert_eq!(Led::read(Family::Ipv4, 0, invalid), None);
         }
         let info = captured(b"netfilter-foo", 0, 0);
         assert_eq!(Led::read(Family::Ipv4, 1, &info), None);

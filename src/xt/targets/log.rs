@@ -7,7 +7,7 @@ use chainwright_sys::xt_log_target::{
     XT_LOG_IPOPT, XT_LOG_MACDECODE, XT_LOG_TCPOPT, XT_LOG_TCPSEQ, XT_LOG_UID, xt_log_info,
 };
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{Parsed, number_within, one_of, until_nul};
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
@@ -79,15 +79,15 @@ const FLAGS: [(LogFlags, &str); 5] = [
 ];
 
 /// Size of the prefix's field; the prefix itself is at least one byte shorter.
-const ROOM: usize = 30;
+const PREFIX_SIZE: usize = 30;
 
 /// Parses a prefix for a field of that size.
 pub(super) fn prefix(
     context: &Context<'_>,
     one: &GivenOption<'_>,
-    room: usize,
+    prefix_size: usize,
 ) -> Result<BString, OptionError> {
-    let text = context.truncate_value(one, room - 1)?;
+    let text = context.truncate_value(one, prefix_size - 1)?;
     if text.is_empty() || text.contains(&0) {
         return Err(one.error("it is empty or contains a NUL"));
     }
@@ -131,8 +131,8 @@ impl Extension for Log {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_log_info {
             level: self.level,
-            logflags: fit::flags("log-flags", self.flags)?,
-            prefix: fit::text("log-prefix", &self.prefix)?,
+            logflags: pack::flags("log-flags", self.flags)?,
+            prefix: pack::text("log-prefix", &self.prefix)?,
         };
         Ok(write_struct(&info))
     }
@@ -142,7 +142,7 @@ impl Extension for Log {
         for one in given {
             match one.option {
                 "log-level" => value.level = one.parse(level)?,
-                "log-prefix" => value.prefix = prefix(context, one, ROOM)?,
+                "log-prefix" => value.prefix = prefix(context, one, PREFIX_SIZE)?,
                 option => {
                     let flag = FLAGS.iter().find(|(_, name)| *name == option);
                     value.flags |= flag.map_or(LogFlags::empty(), |(flag, _)| *flag);
@@ -204,8 +204,8 @@ mod tests {
             flags: LogFlags::UID,
         };
         let data = format!("06 08 69 6e 3a 20{}", " 00".repeat(26));
-        let shown = " --log-prefix \"in: \" --log-level 6 --log-uid";
-        check(Family::Ipv4, &data, &value, shown);
+        let printed = " --log-prefix \"in: \" --log-level 6 --log-uid";
+        check(Family::Ipv4, &data, &value, printed);
         let info = value.write(Family::Ipv4).unwrap();
         // An unknown level, a flag without an option, a prefix with a newline.
         for (at, byte) in [(0, 8), (1, 0x10), (1, 0x40), (3, b'\n')] {

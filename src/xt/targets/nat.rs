@@ -12,7 +12,7 @@ use chainwright_sys::nf_nat::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{
     self, Parsed, from_octets, number, number_within, split_at_byte, to_octets,
 };
@@ -164,7 +164,7 @@ impl Range {
         layout: Layout,
     ) -> Result<Vec<u8>, OptionError> {
         let only = "only DNAT shifts ports, and only in revision 2";
-        fit::require(
+        pack::require(
             self.base_port.is_none() || layout == Layout::Shifted,
             option,
             only,
@@ -174,7 +174,7 @@ impl Range {
         };
         let address = |address: Option<IpAddr>| match address {
             None => Ok(nf_inet_addr { all: [0; 16] }),
-            Some(address) => fit::address(option, family, address).map(|all| nf_inet_addr { all }),
+            Some(address) => pack::address(option, family, address).map(|all| nf_inet_addr { all }),
         };
         let flags = self.all_flags();
         let min_addr = address(self.addresses.map(|range| range.first))?;

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use super::nat::{AddressRange, Layout, Range};
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{and, network, prefix_length, prefix_mask, width};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
@@ -88,7 +88,7 @@ impl Extension for Netmap {
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let why = "the prefix is longer than an address";
-        fit::require(u32::from(self.prefix) <= width(family), "to", why)?;
+        pack::require(u32::from(self.prefix) <= width(family), "to", why)?;
         let range = Range {
             addresses: Some(self.ends()),
             ..Range::default()
@@ -97,7 +97,7 @@ impl Extension for Netmap {
     }
 
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let to = GivenOption::need(given, "to")?;
+        let to = GivenOption::find_required(given, "to")?;
         let (address, mask) = to.parse(|value| network(value, context.family))?;
         let prefix = prefix_length(mask).and_then(|prefix| u8::try_from(prefix).ok());
         let prefix = prefix.ok_or_else(|| to.error("the mask is not contiguous"))?;

@@ -9,7 +9,7 @@ use zerocopy::FromZeros;
 
 use super::log::{prefix, read_prefix};
 use super::words::quoted;
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::number;
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
@@ -34,10 +34,10 @@ pub struct Nflog {
 }
 
 /// Size of the longest prefix of the expression `log` with its NUL (`NF_LOG_PREFIXLEN`).
-const NATIVE_ROOM: usize = 128;
+const NATIVE_PREFIX_SIZE: usize = 128;
 
 /// Size of the prefix's field; the prefix itself is at least one byte shorter.
-const ROOM: usize = 64;
+const PREFIX_SIZE: usize = 64;
 
 impl Extension for Nflog {
     const NAME: &'static str = "NFLOG";
@@ -72,7 +72,7 @@ impl Extension for Nflog {
             group: self.group,
             threshold: self.threshold,
             flags: if self.cut { XT_NFLOG_F_COPY_LEN } else { 0 },
-            prefix: fit::text("nflog-prefix", &self.prefix)?,
+            prefix: pack::text("nflog-prefix", &self.prefix)?,
             ..xt_nflog_info::new_zeroed()
         };
         Ok(write_struct(&info))
@@ -84,12 +84,12 @@ impl Extension for Nflog {
             match one.option {
                 "nflog-group" => value.group = one.parse(number)?,
                 "nflog-prefix" => {
-                    let room = if context.native_log {
-                        NATIVE_ROOM
+                    let prefix_size = if context.native_log {
+                        NATIVE_PREFIX_SIZE
                     } else {
-                        ROOM
+                        PREFIX_SIZE
                     };
-                    value.prefix = prefix(context, one, room)?;
+                    value.prefix = prefix(context, one, prefix_size)?;
                 }
                 "nflog-threshold" => value.threshold = one.parse(number)?,
                 option => {
@@ -155,8 +155,8 @@ mod tests {
             threshold: 20,
         };
         let data = "60 00 00 00 07 00 14 00 01 00 00 00 69 6e 3a 20".to_owned() + &" 00".repeat(60);
-        let shown = " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
-        check(Family::Ipv4, &data, &value, shown);
+        let printed = " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
+        check(Family::Ipv4, &data, &value, printed);
         let mut info = value.write(Family::Ipv4).unwrap();
         info[8] = 2;
         assert_eq!(Nflog::read(Family::Ipv4, 0, &info), None);

@@ -161,8 +161,8 @@ mod tests {
             bypass: true,
             cpu_fanout: false,
         };
-        let shown = " --queue-balance 4:7 --queue-bypass";
-        check(Family::Ipv4, "04 00 04 00 01 00", &value, shown);
+        let printed = " --queue-balance 4:7 --queue-bypass";
+        check(Family::Ipv4, "04 00 04 00 01 00", &value, printed);
         // Older revisions contain the same or less.
         let read = |revision, info: &[u8]| Nfqueue::read(Family::Ipv6, revision, info);
         let mut older = value;

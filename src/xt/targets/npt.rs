@@ -39,7 +39,7 @@ impl PrefixTranslation {
         let info: ip6t_npt_tginfo = read_struct(info)?;
         let prefix = |address: [u8; 16], length| {
             let address = Ipv6Addr::from(address);
-            (length <= MAX_LENGTH && behind(address, length) == 0).then_some((address, length))
+            (length <= MAX_LENGTH && host_bits(address, length) == 0).then_some((address, length))
         };
         Some(Self {
             before: prefix(info.src_pfx.all, info.src_pfx_len)?,
@@ -57,7 +57,7 @@ impl PrefixTranslation {
     }
 
     pub(super) fn parse(_: &[OptionGroup], given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let of = |option| GivenOption::need(given, option)?.parse(prefix);
+        let of = |option| GivenOption::find_required(given, option)?.parse(prefix);
         Ok(Self {
             before: of("src-pfx")?,
             after: of("dst-pfx")?,
@@ -92,14 +92,14 @@ fn prefix(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
     let length = length
         .filter(|length| *length <= MAX_LENGTH)
         .ok_or_else(|| format!("`{mask}` is not a prefix length from 0 to {MAX_LENGTH}"))?;
-    if behind(network, length) != 0 {
+    if host_bits(network, length) != 0 {
         return Err(format!("`{value}` has bits set after the prefix"));
     }
     Ok((network, length))
 }
 
 /// Returns the bits after a prefix.
-fn behind(address: Ipv6Addr, length: u8) -> u128 {
+fn host_bits(address: Ipv6Addr, length: u8) -> u128 {
     let mask = u128::MAX.checked_shr(u32::from(length)).unwrap_or(0);
     address.to_bits() & mask
 }

@@ -6,7 +6,7 @@ use bstr::BStr;
 use chainwright_sys::xt_rateest_target::xt_rateest_target_info;
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::matches::rateest::{RateestName, number_and_unit};
 use crate::xt::value::Parsed;
 use crate::xt::{
@@ -55,18 +55,18 @@ impl Extension for Rateest {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_rateest_target_info::new_zeroed();
-        info.name = fit::text("rateest-name", self.name.as_bytes())?;
+        info.name = pack::text("rateest-name", self.name.as_bytes())?;
         info.interval = self.interval;
         info.ewma_log = self.ewma_log;
         Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let need = |option| GivenOption::need(given, option);
+        let find_required = |option| GivenOption::find_required(given, option);
         let (name, interval, average) = (
-            need("rateest-name")?,
-            need("rateest-interval")?,
-            need("rateest-ewmalog")?,
+            find_required("rateest-name")?,
+            find_required("rateest-interval")?,
+            find_required("rateest-ewmalog")?,
         );
         let every = interval.parse(microseconds)?;
         let steps = (0..=5_i8).find(|power| every <= QUARTER << power);

@@ -11,7 +11,7 @@ use chainwright_sys::xt_secmark_target::{
 use zerocopy::FromZeros;
 
 use super::words::bare;
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{string, until_nul};
 use crate::xt::{
     Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
@@ -50,12 +50,12 @@ impl Extension for Secmark {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_secmark_target_info_v1::new_zeroed();
         info.mode = SECMARK_MODE_SEL;
-        info.secctx = fit::text("selctx", &self.context)?;
+        info.secctx = pack::text("selctx", &self.context)?;
         Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
-        let context = GivenOption::need(given, "selctx")?;
+        let context = GivenOption::find_required(given, "selctx")?;
         let context = context.parse(|value| string(value, 1..=SECMARK_SECCTX_MAX - 1))?;
         Ok(Self {
             context: context.to_owned(),

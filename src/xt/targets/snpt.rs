@@ -26,7 +26,7 @@ mod tests {
     use crate::xt::{Extension, Family};
 
     #[test]
-    fn is_as_dnpt_is() {
+    fn works_like_dnpt() {
         let text = "-j SNPT --src-pfx fd00:1::/48 --dst-pfx fd00:2::/64";
         let rule = Rule::parse(Family::Ipv6, text).unwrap();
         assert_eq!(rule.to_string(), text);

@@ -128,8 +128,8 @@ mod tests {
             mss: Some(1460),
             ..Synproxy::default()
         };
-        let shown = " --sack-perm --wscale 7 --mss 1460";
-        check(Family::Ipv4, "07 07 b4 05", &value, shown);
+        let printed = " --sack-perm --wscale 7 --mss 1460";
+        check(Family::Ipv4, "07 07 b4 05", &value, printed);
         assert_eq!(Synproxy::read(Family::Ipv4, 0, &[0x27, 7, 0, 5]), None);
     }
 

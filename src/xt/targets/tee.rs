@@ -10,7 +10,7 @@ use chainwright_sys::xt_tee_target::xt_tee_tginfo;
 use zerocopy::FromZeros;
 
 use super::ct::is_word;
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{address, from_octets, string, until_nul};
 use crate::xt::{
     Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
@@ -50,9 +50,9 @@ impl Extension for Tee {
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tee_tginfo {
             gw: nf_inet_addr {
-                all: fit::address("gateway", family, self.gateway)?,
+                all: pack::address("gateway", family, self.gateway)?,
             },
-            oif: fit::text("oif", &self.out_interface)?,
+            oif: pack::text("oif", &self.out_interface)?,
             ..xt_tee_tginfo::new_zeroed()
         };
         Ok(write_struct(&info))
@@ -114,8 +114,8 @@ mod tests {
         };
         let data = "c0 00 02 01 00 00 00 00 00 00 00 00 00 00 00 00 65 74 68 30".to_owned()
             + &" 00".repeat(20);
-        let shown = " --gateway 192.0.2.1 --oif eth0";
-        check(Family::Ipv4, &data, &value, shown);
+        let printed = " --gateway 192.0.2.1 --oif eth0";
+        check(Family::Ipv4, &data, &value, printed);
         // Names that cannot be printed without quotes, or that have no NUL.
         let info = value.write(Family::Ipv4).unwrap();
         for name in [*b"a b\0", *b"a\"b\0", *b"long"] {

@@ -22,7 +22,7 @@ pub(super) fn check<T: Extension + PartialEq + Debug>(
     family: Family,
     data: &str,
     value: &T,
-    shown: &str,
+    printed: &str,
 ) {
     let (data, revision) = (hex(data), T::revision(family));
     assert_eq!(T::read(family, revision, &data).as_ref(), Some(value));
@@ -35,7 +35,7 @@ pub(super) fn check<T: Extension + PartialEq + Debug>(
     assert_eq!(T::read(family, 9, &data), None);
     let mut text = Text::new();
     value.print(&mut text);
-    assert_eq!(text.as_bytes().as_bstr(), shown);
+    assert_eq!(text.as_bytes().as_bstr(), printed);
 }
 
 /// Parses the value from options and their values; an empty string stands for no value.

@@ -9,7 +9,7 @@ use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_tproxy_target::{xt_tproxy_target_info, xt_tproxy_target_info_v1};
 use zerocopy::FromZeros;
 
-use crate::xt::fit;
+use crate::xt::pack;
 use crate::xt::value::{address, from_octets, masked, port};
 use crate::xt::{
     Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
@@ -76,7 +76,7 @@ impl Extension for Tproxy {
             mark_mask: self.mask,
             mark_value: self.mark,
             laddr: nf_inet_addr {
-                all: fit::address("on-ip", family, self.address)?,
+                all: pack::address("on-ip", family, self.address)?,
             },
             lport: self.port.to_be_bytes(),
             ..xt_tproxy_target_info_v1::new_zeroed()
@@ -142,8 +142,8 @@ mod tests {
         };
         let data =
             "00 0f 00 00 00 02 00 00 7f 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00 3a 99 00 00";
-        let shown = " --on-port 15001 --on-ip 127.0.0.1 --tproxy-mark 0x200/0xf00";
-        check(Family::Ipv4, data, &value, shown);
+        let printed = " --on-port 15001 --on-ip 127.0.0.1 --tproxy-mark 0x200/0xf00";
+        check(Family::Ipv4, data, &value, printed);
         let older = [0, 15, 0, 0, 0, 2, 0, 0, 127, 0, 0, 1, 0x3a, 0x99, 0, 0];
         assert_eq!(Tproxy::read(Family::Ipv4, 0, &older), Some(value));
         assert_eq!(Tproxy::read(Family::Ipv4, 0, &older[..15]), None);

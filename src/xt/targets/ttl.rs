@@ -107,8 +107,8 @@ mod tests {
             &info[..]
         );
         assert_eq!(Target::Ttl(ttl).to_string(), "-j TTL --ttl-dec 255");
-        for strange in [&[2][..], &[3, 1], &[2, 0]] {
-            assert_eq!(Ttl::read(Family::Ipv4, 0, strange), None);
+        for invalid in [&[2][..], &[3, 1], &[2, 0]] {
+            assert_eq!(Ttl::read(Family::Ipv4, 0, invalid), None);
         }
         assert_eq!(Ttl::read(Family::Ipv4, 1, &info), None);
     }

@@ -73,7 +73,7 @@ fn parallel_changes_of_nf_tables_lose_nothing() {
 /// Another program changes the tables during each attempt: nothing is applied, and the error says
 /// so.
 #[test]
-fn always_too_late() {
+fn an_update_that_always_loses_the_race_is_an_error() {
     let sandbox = sandbox();
     let mut other = open(&sandbox, Backend::Nft);
     let mut iptables = open(&sandbox, Backend::Nft).with_retry(Retry::times(32));
@@ -88,7 +88,7 @@ fn always_too_late() {
             table.new_chain("late")
         })
         .unwrap_err();
-    assert!(matches!(error, Error::Contended { attempts: told } if told == attempts));
+    assert!(matches!(error, Error::Contended { attempts: reported } if reported == attempts));
     assert!(error.nothing_applied());
     let message = "the tables were changed by another process during each of 32 attempts; nothing was applied";
     assert_eq!(error.to_string(), message);
@@ -169,7 +169,7 @@ fn a_hundred_writers_of_a_legacy_table_lose_nothing() {
 }
 
 #[test]
-fn who_has_the_lock_is_named() {
+fn errors_name_the_holder_of_the_lock() {
     let sandbox = sandbox();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("xtables.lock");

@@ -209,7 +209,7 @@ fn flip(random: &mut Random, family: Family, entry: &mut [u8]) {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Counts {
     pub(crate) entries: usize,
-    pub(crate) said: usize,
+    pub(crate) printed: usize,
     /// Those that use the library's own options.
     pub(crate) private: usize,
     /// Number of comparisons of a printed rule with the reloaded one.
@@ -295,7 +295,7 @@ pub(crate) fn batch(
     let Some(chain) = flipped.chain("own") else {
         return counts; // an entry became the head of a chain
     };
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for rule in chain.rules() {
         counts.entries += 1;
         let Ok(entry) = iptables::legacy::decode(&rule) else {
@@ -309,11 +309,11 @@ pub(crate) fn batch(
             findings.push(format!("{line} is read as {parsed:?}\n{rule:?}"));
             continue;
         }
-        said.push((line, normal(family, &rule)));
+        printed.push((line, normal(family, &rule)));
     }
-    counts.said = said.len();
+    counts.printed = printed.len();
     let is_private = |line: &BString| line.contains_str("--xt-revision");
-    counts.private = said.iter().filter(|(line, _)| is_private(line)).count();
+    counts.private = printed.iter().filter(|(line, _)| is_private(line)).count();
     for ours in [true, false] {
         let there = sandbox();
         let tools = Tools::new(&there);
@@ -322,12 +322,15 @@ pub(crate) fn batch(
         assert!(by(CHAINS));
         // The kernel keeps bytes that it does not use, so the library's own options may differ after a
         // reload.
-        let said: Vec<_> = said.iter().filter(|(line, _)| !is_private(line)).collect();
-        let lines: Vec<_> = said.iter().map(|(line, _)| line).collect();
+        let printed: Vec<_> = printed
+            .iter()
+            .filter(|(line, _)| !is_private(line))
+            .collect();
+        let lines: Vec<_> = printed.iter().map(|(line, _)| line).collect();
         let taken = put(&lines, &mut by);
         let again = read(&there, family);
         let mut rules = again.chain("own").unwrap().rules();
-        for ((line, before), _) in said.iter().zip(taken).filter(|(_, taken)| *taken) {
+        for ((line, before), _) in printed.iter().zip(taken).filter(|(_, taken)| *taken) {
             let rule = rules.next().unwrap();
             let mut after = normal(family, &rule);
             for (one, other) in before.extensions.iter().zip(&mut after.extensions) {

@@ -153,9 +153,9 @@ fn restored(backend: Backend, family: Family) {
             for tools in [&our_tools, &their_tools] {
                 tools.run_with(&format!("{real} --counters"), &start(family));
             }
-            let told = format!("{real} {arguments}\n{text}");
+            let context = format!("{real} {arguments}\n{text}");
             if let Err(error) = their_tools.takes(&format!("{real} {arguments}"), &text) {
-                wrong.push(format!("{told}the real tool: {error}"));
+                wrong.push(format!("{context}the real tool: {error}"));
                 continue;
             }
             let save = |text: String| normalised(&text, backend, family);
@@ -166,10 +166,10 @@ fn restored(backend: Backend, family: Family) {
             if wanted.is_some_and(|wanted| !text.contains(&wanted)) {
                 // The real tool does nothing and prints nothing.
                 if !matches!(result, Err(Error::NotInText { .. })) {
-                    wrong.push(format!("{told}{result:?}"));
+                    wrong.push(format!("{context}{result:?}"));
                 }
             } else if let Err(error) = result {
-                wrong.push(format!("{told}{error}"));
+                wrong.push(format!("{context}{error}"));
                 continue;
             }
             let expected = match (backend, arguments) {
@@ -179,11 +179,15 @@ fn restored(backend: Backend, family: Family) {
             };
             let found = save(real_save(&our_tools, backend, family));
             if expected != found {
-                wrong.push(format!("{told}--- expected\n{expected}--- found\n{found}"));
+                wrong.push(format!(
+                    "{context}--- expected\n{expected}--- found\n{found}"
+                ));
             }
             let printed = save(our_save(&ours, backend, family));
             if printed != found {
-                wrong.push(format!("{told}--- saved\n{found}--- our save\n{printed}"));
+                wrong.push(format!(
+                    "{context}--- saved\n{found}--- our save\n{printed}"
+                ));
             }
         }
     }
@@ -196,28 +200,28 @@ fn restored(backend: Backend, family: Family) {
 }
 
 #[test]
-fn texts_are_restored_as_by_the_real_tool_in_nf_tables() {
+fn restore_matches_the_real_tool_in_nf_tables() {
     restored(Backend::Nft, Family::Ipv4);
 }
 
 #[test]
-fn texts_are_restored_as_by_the_real_tool_in_ipv6_nf_tables() {
+fn restore_matches_the_real_tool_in_ipv6_nf_tables() {
     restored(Backend::Nft, Family::Ipv6);
 }
 
 #[test]
-fn texts_are_restored_as_by_the_real_tool_in_legacy_tables() {
+fn restore_matches_the_real_tool_in_legacy_tables() {
     restored(Backend::Legacy, Family::Ipv4);
 }
 
 #[test]
-fn texts_are_restored_as_by_the_real_tool_in_ipv6_legacy_tables() {
+fn restore_matches_the_real_tool_in_ipv6_legacy_tables() {
     restored(Backend::Legacy, Family::Ipv6);
 }
 
 /// The effect of a text on a policy and its counters, as with iptables 1.8.13 in nf_tables and in legacy tables.
 #[test]
-fn policies_count_from_what_the_text_says() {
+fn policies_get_the_counters_of_the_text() {
     for (lines, arguments, nft, legacy) in [
         (
             ":INPUT ACCEPT [7:700]",

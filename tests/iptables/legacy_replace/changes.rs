@@ -9,7 +9,7 @@ use super::*;
 type Change = (&'static str, fn(&mut TableEditor<'_>, &Table));
 
 #[test]
-fn changes_are_those_that_the_tool_makes() {
+fn edits_match_the_real_tool() {
     fn id(editor: &TableEditor<'_>, name: &str) -> ChainId {
         editor.chain(name).unwrap()
     }

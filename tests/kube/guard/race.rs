@@ -132,9 +132,9 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
         if let Some(log) = log {
             guard = guard.with_audit(log);
         }
-        let on = move |notice: chainwright_kube::guard::Notice| {
+        let on = move |notification: chainwright_kube::guard::Notification| {
             let at = progress.load(Ordering::SeqCst);
-            let _ = sender.send((at, notice.event));
+            let _ = sender.send((at, notification.event));
         };
         sandbox.run(|| guard.start(on)).unwrap().unwrap()
     });

@@ -4,7 +4,7 @@ use super::*;
 
 /// Rules are compared by their effect.
 #[test]
-fn a_rule_counts_if_it_does_the_same_and_only_then() {
+fn rules_are_compared_by_effect() {
     let mut node = Node::ensured(true);
     let tools = node.tools();
     // As nft writes it: without a counter, with the comment elsewhere.
@@ -46,7 +46,7 @@ fn a_rule_counts_if_it_does_the_same_and_only_then() {
 }
 
 #[test]
-fn what_is_damaged_is_repaired_and_nothing_else() {
+fn damaged_rules_are_repaired_and_nothing_else() {
     // Kubelet's version, changes by iptables to the chains, and the restored items.
     let localnet = "ip filter: -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment \
                     --comment \"block incoming localnet connections\" -m conntrack ! --ctstate \
@@ -184,7 +184,7 @@ fn rules_of_iptables_are_put_in_order_as_well() {
 }
 
 #[test]
-fn a_chain_with_a_policy_keeps_it_and_its_counters() {
+fn base_chains_keep_policy_and_counters() {
     let mut node = Node::new(true);
     let tools = node.tools();
     tools.run_with(

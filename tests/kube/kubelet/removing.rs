@@ -10,7 +10,7 @@ fn foreign(tools: &Tools<'_>) -> String {
 }
 
 #[test]
-fn remove_takes_what_is_kubelets_and_leaves_the_rest() {
+fn remove_deletes_only_kubelet_rules() {
     for old in [false, true] {
         let mut node = Node::new(old);
         let made = node.ensure();
@@ -33,7 +33,7 @@ fn remove_takes_what_is_kubelets_and_leaves_the_rest() {
 }
 
 #[test]
-fn a_chain_that_others_use_is_left() {
+fn remove_keeps_a_chain_used_by_others() {
     let firewall = || vec!["ip filter: chain KUBE-FIREWALL".to_owned()];
     // A rule in the chain.
     let mut node = Node::ensured(false);
@@ -83,7 +83,7 @@ fn a_chain_that_others_use_is_left() {
 
 /// A kube-proxy marks and masquerades with chains of the same names and rules: they stay.
 #[test]
-fn what_a_kube_proxy_shares_is_left_to_it() {
+fn remove_keeps_chains_shared_with_kube_proxy() {
     let mut node = Node::new(true);
     let tools = node.tools();
     tools.load_iptables_nft(include_str!("../../data/kube-proxy-1.20-4-services.save"));

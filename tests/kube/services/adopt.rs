@@ -211,7 +211,7 @@ pub(crate) fn own_commits(layout: Layout) {
         _ => "chain ip kube-proxy masquerading",
     };
     let tools = Tools::new(&node);
-    let is_spoilt = || {
+    let is_damaged = || {
         !tools
             .run(&format!("nft list {spoilt}"))
             .contains("masquerade")
@@ -219,7 +219,7 @@ pub(crate) fn own_commits(layout: Layout) {
     tools.run(&format!("nft flush {spoilt}"));
     set(&mut services, 2);
     sync(&node, &mut proxy, &mut services);
-    assert!(!is_spoilt(), "{layout:?}: what somebody did is mended");
+    assert!(!is_damaged(), "{layout:?}: what somebody did is mended");
     // From here on no other program commits: an unnecessary check would read the whole table.
     let mut monitor = node.run(Monitor::open).unwrap().unwrap();
     for endpoints in [3, 2, 4, 1, 5, 0, 2] {

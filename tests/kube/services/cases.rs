@@ -13,7 +13,7 @@ use chainwright_kube::service::{
 };
 
 use crate::common::report;
-use crate::services::net::{Answer, From, Net, Network, PORT, address, ask_udp, udp};
+use crate::services::net::{Answer, From, Net, Network, PORT, address, request_udp, udp};
 use crate::services::proxy::{self, slice, to};
 
 /// The test cases in one layout and family.
@@ -142,18 +142,18 @@ impl Table {
         seen: Seen,
     ) {
         let answers = self.answers(from, protocol, to);
-        let is_told = |(pod, sender): (usize, IpAddr)| match seen {
+        let is_expected = |(pod, sender): (usize, IpAddr)| match seen {
             Seen::Sender => sender == self.address_of(from),
             // The node's address on the pod's cable.
             Seen::Node => sender == address(self.family, Network::Pods(pod), 1),
             Seen::Any => true,
         };
-        let told: Vec<usize> = answers
+        let reached: Vec<usize> = answers
             .iter()
             .map(|answer| match answer {
                 Answer::Pod(pod, sender) => {
                     assert!(
-                        is_told((*pod, *sender)),
+                        is_expected((*pod, *sender)),
                         "{words}: {answers:?}, not {seen:?}"
                     );
                     *pod
@@ -161,9 +161,9 @@ impl Table {
                 _ => self.fail(words, &answers),
             })
             .collect();
-        let told: BTreeSet<usize> = told.into_iter().collect();
+        let reached: BTreeSet<usize> = reached.into_iter().collect();
         let pods: BTreeSet<usize> = pods.iter().copied().collect();
-        if told != pods {
+        if reached != pods {
             self.fail(words, &answers);
         }
         self.cases += 1;
@@ -540,8 +540,8 @@ impl Table {
 
     /// Sends another request from an existing socket.
     #[track_caller]
-    fn asks_again(&mut self, words: &str, socket: &UdpSocket, pod: Option<usize>) {
-        let answer = ask_udp(socket);
+    fn assert_answer(&mut self, words: &str, socket: &UdpSocket, pod: Option<usize>) {
+        let answer = request_udp(socket);
         let is_it = match (&answer, pod) {
             (Answer::Pod(number, _), Some(pod)) => *number == pod,
             (Answer::Silence, None) => true,
@@ -571,9 +571,9 @@ impl Table {
         let other = SocketAddr::new(self.net.pod(2), 30040);
         let [to_ip, to_port, to_other] =
             [ip, port, other].map(|to| self.net.client.run(|| udp(to)).unwrap());
-        self.asks_again("UDP", &to_ip, Some(0));
-        self.asks_again("UDP at the node port", &to_port, Some(0));
-        assert_eq!(ask_udp(&to_other), Answer::Refused);
+        self.assert_answer("UDP", &to_ip, Some(0));
+        self.assert_answer("UDP at the node port", &to_port, Some(0));
+        assert_eq!(request_udp(&to_other), Answer::Refused);
         self.forget();
         assert_eq!(self.entries_to(Protocol::Udp, port), 1);
 
@@ -583,18 +583,18 @@ impl Table {
         udp_made.endpoints[0].terminating = true;
         self.put(&udp_made);
         self.forget();
-        self.asks_again("an endpoint that is about to end", &to_ip, Some(0));
-        self.asks_again("the same at the node port", &to_port, Some(0));
+        self.assert_answer("an endpoint that is about to end", &to_ip, Some(0));
+        self.assert_answer("the same at the node port", &to_port, Some(0));
 
         made.endpoints = endpoints(self, &[1]);
         self.put(&made);
         udp_made.endpoints = endpoints(self, &[1]);
         self.put(&udp_made);
-        self.asks_again("a stale entry", &to_ip, Some(0));
-        self.asks_again("a stale entry of the node port", &to_port, Some(0));
+        self.assert_answer("a stale entry", &to_ip, Some(0));
+        self.assert_answer("a stale entry of the node port", &to_port, Some(0));
         self.forget();
-        self.asks_again("it is forgotten", &to_ip, Some(1));
-        self.asks_again("it is forgotten at the node port", &to_port, Some(1));
+        self.assert_answer("it is forgotten", &to_ip, Some(1));
+        self.assert_answer("it is forgotten at the node port", &to_port, Some(1));
         assert_eq!(self.entries_to(TCP, tcp), of_tcp);
         assert_eq!(self.entries_to(Protocol::Udp, other), 1);
 
@@ -606,23 +606,23 @@ impl Table {
         udp_made.endpoints = endpoints(self, &[2]);
         self.put(&udp_made);
         self.forget();
-        self.asks_again("the first endpoint after none", &to_ip, Some(2));
-        self.asks_again("at the node port, too", &to_port, Some(2));
+        self.assert_answer("the first endpoint after none", &to_ip, Some(2));
+        self.assert_answer("at the node port, too", &to_port, Some(2));
 
         // Before the service existed, packets followed the routes.
         let external = SocketAddr::new(self.external(41), 80);
         let socket = self.net.client.run(|| udp(external)).unwrap();
-        self.asks_again("an address without a service", &socket, None);
+        self.assert_answer("an address without a service", &socket, None);
         let mut made = self.made(&[1]);
         made.protocol = Protocol::Udp;
         made.service.external_ips = vec![external.ip()];
         self.put(&made);
-        self.asks_again("its entry is as it was", &socket, None);
+        self.assert_answer("its entry is as it was", &socket, None);
         // As after a start, when the previous state is unknown.
         self.proxy.require_full_sync();
         self.sync();
         self.forget();
-        self.asks_again("when there is one", &socket, Some(1));
+        self.assert_answer("when there is one", &socket, Some(1));
     }
 
     fn terminating(&mut self) {
@@ -728,12 +728,12 @@ impl Table {
         made.protocol = Protocol::Udp;
         let ip = self.put(&made);
         let socket = self.net.client.run(|| udp(ip)).unwrap();
-        let before = ask_udp(&socket);
+        let before = request_udp(&socket);
         assert!(matches!(before, Answer::Pod(..)), "{before:?}");
         let config = self.proxy.config().clone();
         self.proxy = proxy::open(&self.net.node, self.layout, config);
         self.sync();
-        assert_eq!(ask_udp(&socket), before);
+        assert_eq!(request_udp(&socket), before);
         let all = [0, 1, 2];
         self.case_of(
             "after a restart",
@@ -745,7 +745,7 @@ impl Table {
         );
         let other = Self::with_node_port(self.made(&[0]), 30020, TrafficPolicy::Cluster);
         self.put(&other);
-        assert_eq!(ask_udp(&socket), before);
+        assert_eq!(request_udp(&socket), before);
         self.case(
             "and what comes then",
             CLIENT,

@@ -51,7 +51,7 @@ fn has(mut service: Service, kind: AddressKind, ip: IpAddr) -> Service {
 
 /// Of two services that request one address and port, the entitled one gets it, whichever came first and whichever has
 /// endpoints, and the other one when that is removed. The first by name is the one that does not get it.
-pub(crate) fn services_ask_for_one_address(layout: Layout) {
+pub(crate) fn services_share_one_address(layout: Layout) {
     use AddressKind::{ClusterIp, ExternalIp, LoadBalancer, NodePort};
     let net = Net::new(Family::Ipv4);
     let mut proxy = proxy::open(&net.node, layout, config());

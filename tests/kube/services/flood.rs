@@ -465,7 +465,7 @@ pub(crate) fn firewalls_first(layout: Layout) {
 
 /// A table of the flat layout is replaced this often while flows arrive, like a table of another version, to which this
 /// version's rules cannot be added.
-pub(crate) fn made_anew(times: usize) {
+pub(crate) fn recreated(times: usize) {
     let field = Field::new();
     let tools = Tools::new(&field.node);
     let mut services = Services::new();
@@ -507,7 +507,7 @@ pub(crate) fn made_anew(times: usize) {
 
 /// The same for kube-proxy's layout after another program changed a map that cannot be repaired: the flat layout's
 /// stand-in serves meanwhile.
-pub(crate) fn made_anew_in_chains(times: usize) {
+pub(crate) fn recreated_in_chains(times: usize) {
     let field = Field::new();
     let tools = Tools::new(&field.node);
     let mut services = Services::new();

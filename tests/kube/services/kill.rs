@@ -10,7 +10,7 @@ use chainwright_kube::service::{Layout, ServiceProxy, Services};
 use chainwright_testing::Sandbox;
 
 use crate::common::random::Random;
-use crate::common::running::{Victim, say};
+use crate::common::running::{Victim, notify};
 use crate::common::tools::Tools;
 use crate::common::{connect, orphaned, report};
 use crate::services::listed::assert_same;
@@ -61,7 +61,7 @@ pub(crate) fn victim(task: &str) {
         // It starts, and finds another state than the desired one.
         "restart" => {
             let mut services = services(to);
-            say(b"b");
+            notify(b"b");
             let mut proxy = ServiceProxy::open(layout, config()).unwrap();
             sync(&mut proxy, &mut services);
         }
@@ -70,7 +70,7 @@ pub(crate) fn victim(task: &str) {
             let mut services = services(from);
             let mut proxy = ServiceProxy::open(layout, config()).unwrap();
             sync(&mut proxy, &mut services);
-            say(b"b");
+            notify(b"b");
             for first in (0..OTHERS).step_by(AT_ONCE.into()) {
                 for host in first..first + AT_ONCE {
                     change(&mut services, host, to);
@@ -129,7 +129,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
     sync(&net.node, &mut open(&net, layout), &mut services(now));
     let watch = Watch::new(&net);
     let mut longest = [std::time::Duration::ZERO; 2];
-    let (mut inside, mut after, mut mended) = (0, 0, 0);
+    let (mut inside, mut after, mut repaired) = (0, 0, 0);
     let checked = watch.during(|goes_on| {
         let mut within = longest;
         while inside < kills && goes_on() {
@@ -168,7 +168,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
                 _ => 1,
             };
             assert!(repairs <= most, "{task}: {repairs} transactions");
-            mended += usize::from(repairs > 0);
+            repaired += usize::from(repairs > 0);
             // Objects that exist before and after are the same, with the same handle or counter.
             let after = marks(layout, &mut nft, &net.node);
             let mut same = 0;
@@ -188,9 +188,9 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
         }
     });
     println!(
-        "{layout:?}: {longest:?}; {inside} kills inside, {after} after it; {mended} starts mended something; \
+        "{layout:?}: {longest:?}; {inside} kills inside, {after} after it; {repaired} starts mended something; \
          {checked} checks beside them"
     );
-    assert!(mended > kills / 4, "{mended}");
+    assert!(repaired > kills / 4, "{repaired}");
     assert!(checked > kills, "{checked}");
 }

@@ -232,8 +232,8 @@ pub(crate) fn iptables(backend: Backend) {
             assert!(last.is_none_or(|last| last + 1 == theirs.len()));
             let until = last.unwrap_or(theirs.len());
             let whose = |rule: &String| {
-                let said = rule.split('"').nth(1).unwrap();
-                let name = said.split(' ').next().unwrap();
+                let comment = rule.split('"').nth(1).unwrap();
+                let name = comment.split(' ').next().unwrap();
                 let parts = name.split(['/', ':']).map(str::to_owned);
                 parts.collect::<Vec<_>>()
             };

@@ -88,11 +88,11 @@ impl Net {
         let (client, node) = (sandbox(), sandbox());
         node.enable_forwarding().unwrap();
         // Removes the rate limit on ICMP errors, so that every refusal is reported.
-        let told = node.run(|| {
+        let written = node.run(|| {
             fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
             fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")
         });
-        told.unwrap().unwrap();
+        written.unwrap().unwrap();
         let (length, all) = match family {
             Family::Ipv4 => (24, "0.0.0.0/0"),
             Family::Ipv6 => (64, "::/0"),
@@ -180,12 +180,12 @@ impl Net {
     /// One connection, from a new port.
     pub(crate) fn request(&self, from: From, protocol: Protocol, to: SocketAddr) -> Answer {
         match protocol {
-            Protocol::Tcp => self.sandbox(from).run(|| ask_tcp(to)).unwrap(),
+            Protocol::Tcp => self.sandbox(from).run(|| request_tcp(to)).unwrap(),
             Protocol::Udp => {
                 let socket = self.sandbox(from).run(|| udp(to)).unwrap();
-                ask_udp(&socket)
+                request_udp(&socket)
             }
-            Protocol::Sctp => self.ask_sctp(from, to),
+            Protocol::Sctp => self.request_sctp(from, to),
         }
     }
 
@@ -203,7 +203,7 @@ impl Net {
     }
 
     /// The receiver of a packet that begins an association. The kernel need not support SCTP.
-    fn ask_sctp(&self, from: From, to: SocketAddr) -> Answer {
+    fn request_sctp(&self, from: From, to: SocketAddr) -> Answer {
         let mut buffer = [0; 256];
         for raw in &self.raw {
             raw.set_nonblocking(true).unwrap();
@@ -254,7 +254,7 @@ impl Net {
     }
 }
 
-pub(crate) fn understood(words: &[u8]) -> Answer {
+pub(crate) fn parse_answer(words: &[u8]) -> Answer {
     let words = std::str::from_utf8(words).unwrap();
     match words.split_once(' ') {
         Some((number, peer)) => Answer::Pod(number.parse().unwrap(), peer.parse().unwrap()),
@@ -271,16 +271,16 @@ fn failed(error: &std::io::Error) -> Answer {
     }
 }
 
-fn ask_tcp(to: SocketAddr) -> Answer {
-    let asked = || -> std::io::Result<Vec<u8>> {
+fn request_tcp(to: SocketAddr) -> Answer {
+    let response = || -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut words = Vec::new();
         stream.read_to_end(&mut words)?;
         Ok(words)
     };
-    match asked() {
-        Ok(words) => understood(&words),
+    match response() {
+        Ok(words) => parse_answer(&words),
         Err(error) => failed(&error),
     }
 }
@@ -297,11 +297,11 @@ pub(crate) fn udp(to: SocketAddr) -> UdpSocket {
     socket
 }
 
-pub(crate) fn ask_udp(socket: &UdpSocket) -> Answer {
+pub(crate) fn request_udp(socket: &UdpSocket) -> Answer {
     let mut words = [0; 64];
-    let asked = socket.send(b"?").and_then(|_| socket.recv(&mut words));
-    match asked {
-        Ok(length) => understood(&words[..length]),
+    let response = socket.send(b"?").and_then(|_| socket.recv(&mut words));
+    match response {
+        Ok(length) => parse_answer(&words[..length]),
         Err(error) => failed(&error),
     }
 }

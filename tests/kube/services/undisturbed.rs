@@ -17,7 +17,7 @@ use crate::common::random::Random;
 use crate::common::{OnDrop, report, sandbox};
 use crate::services::listed::{Listed, assert_same};
 use crate::services::net::{
-    Answer, ECHO, From, Net, Network, PATIENCE, PORT, address, ask_udp, udp,
+    Answer, ECHO, From, Net, Network, PATIENCE, PORT, address, request_udp, udp,
 };
 use crate::services::proxy::{self, slice, sync, to};
 use crate::services::tables::listed;
@@ -106,7 +106,7 @@ impl<'n> Watch<'n> {
         };
         let (open, open_tcp) = net.client.run(connect).unwrap().unwrap();
         let open_tcp = Mutex::new(open_tcp);
-        let whose = [ask_udp(&open), ask_echo(&open_tcp)];
+        let whose = [request_udp(&open), request_echo(&open_tcp)];
         let are_pods = whose.iter().all(|w| matches!(w, Answer::Pod(..)));
         assert!(are_pods, "{whose:?}");
         Self {
@@ -120,7 +120,7 @@ impl<'n> Watch<'n> {
     /// Checks that open connections work, and that a new one is answered.
     #[track_caller]
     pub(crate) fn check(&self, words: &dyn std::fmt::Debug) {
-        let now = [ask_udp(&self.open), ask_echo(&self.open_tcp)];
+        let now = [request_udp(&self.open), request_echo(&self.open_tcp)];
         assert_eq!(now, self.whose, "{words:?}");
         let to = SocketAddr::new(at(1), 80);
         let answer = self.net.request(From::Client, Protocol::Tcp, to);
@@ -148,14 +148,14 @@ impl<'n> Watch<'n> {
 }
 
 /// Exchanges data over a connection that stays open.
-fn ask_echo(stream: &Mutex<TcpStream>) -> Answer {
+fn request_echo(stream: &Mutex<TcpStream>) -> Answer {
     let mut stream = stream.lock().unwrap();
     let mut words = [0; 64];
-    let asked = stream
+    let response = stream
         .write_all(b"?")
         .and_then(|()| stream.read(&mut words));
-    match asked {
-        Ok(length) => crate::services::net::understood(&words[..length]),
+    match response {
+        Ok(length) => crate::services::net::parse_answer(&words[..length]),
         Err(error) => panic!("an open connection was lost: {error}"),
     }
 }

@@ -156,8 +156,8 @@ fn frame(nft: &mut Value, ours: &mut Value) -> bool {
     let (Value::Array(nft), Value::Array(ours)) = (nft, ours) else {
         return false;
     };
-    let asked = json!({"payload": {"protocol": "ether", "field": "type"}});
-    let is_it = ours.len() == nft.len() + 1 && ours[0]["match"]["left"] == asked;
+    let extra = json!({"payload": {"protocol": "ether", "field": "type"}});
+    let is_it = ours.len() == nft.len() + 1 && ours[0]["match"]["left"] == extra;
     if is_it {
         ours.remove(0);
     }

@@ -106,8 +106,8 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
 /// Which of them occurred.
 #[track_caller]
 fn refusal(error: &str, what: &str) -> &'static str {
-    let mut known = REFUSED.iter().map(|(said, ..)| *said);
-    let known = known.find(|said| error.contains(said));
+    let mut known = REFUSED.iter().map(|(message, ..)| *message);
+    let known = known.find(|message| error.contains(message));
     known.unwrap_or_else(|| panic!("{what}: {error}"))
 }
 
@@ -120,7 +120,7 @@ fn all_refused(met: &BTreeMap<&str, usize>, expected: fn(&(&str, &str, usize, us
 }
 
 #[test]
-fn rulesets_are_read_back_as_the_same_or_refused() {
+fn json_rulesets_round_trip_or_are_rejected() {
     let (mut refused, mut same, mut missing) = (BTreeMap::<&str, usize>::new(), 0, 0);
     for ruleset in Ruleset::all() {
         let Some(sandbox) = ruleset.load() else {
@@ -265,7 +265,7 @@ fn rules_read_back(
 }
 
 #[test]
-fn rules_are_read_back_as_the_same_or_refused() {
+fn json_rules_round_trip_or_are_rejected() {
     let (mut refused, mut missing) = (BTreeMap::new(), 0);
     let (mut read, mut others) =
         rules_read_back("rules", || rules_of_every_expression().0, &mut refused);

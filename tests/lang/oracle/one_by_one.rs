@@ -4,7 +4,7 @@ use super::*;
 use chainwright::nft::RuleFilter;
 
 #[test]
-fn look_ups_find_what_listings_show_and_nothing_else() {
+fn lookups_match_listings() {
     let (sandbox, _) = kube_proxy();
     let mut nft = connect(&sandbox);
 
@@ -60,7 +60,7 @@ fn look_ups_find_what_listings_show_and_nothing_else() {
 }
 
 #[test]
-fn filters_show_what_they_leave_of_the_whole() {
+fn filters_show_the_matching_part() {
     let (sandbox, _) = kube_proxy();
     let tools = Tools::new(&sandbox);
     tools.run("ip6tables-nft -t nat -N KUBE-SERVICES");
@@ -82,7 +82,7 @@ fn filters_show_what_they_leave_of_the_whole() {
         Family::INET,
         Family::ARP,
     ];
-    let mut shown = [0; 3];
+    let mut counts = [0; 3];
     for family in families {
         for table in [None, Some("nat"), Some("expressions"), Some("nix")] {
             let scope = Scope {
@@ -100,7 +100,7 @@ fn filters_show_what_they_leave_of_the_whole() {
                 .collect();
             let listed = collect!(nft, tables, scope.clone());
             assert_eq!(listed, wanted, "tables of {scope:?}");
-            shown[0] += wanted.len();
+            counts[0] += wanted.len();
             let wanted: Vec<_> = chains
                 .iter()
                 .filter(|c| of(c.family) && named(table, &c.table))
@@ -108,7 +108,7 @@ fn filters_show_what_they_leave_of_the_whole() {
                 .collect();
             let listed = collect!(nft, chains, scope.clone());
             assert_eq!(listed, wanted, "chains of {scope:?}");
-            shown[1] += wanted.len();
+            counts[1] += wanted.len();
             for chain in [None, Some("KUBE-SERVICES"), Some("OUTPUT"), Some("nix")] {
                 let filter = match (table, chain) {
                     (Some(table), Some(chain)) => RuleFilter::chain(family, table, chain),
@@ -123,9 +123,9 @@ fn filters_show_what_they_leave_of_the_whole() {
                 let listed = collect!(nft, rules, filter.clone());
                 assert_eq!(listed.len(), wanted.len(), "rules of {filter:?}");
                 assert!(listed == wanted, "rules of {filter:?}");
-                shown[2] += wanted.len();
+                counts[2] += wanted.len();
             }
         }
     }
-    assert!(shown.iter().all(|&shown| shown > 0));
+    assert!(counts.iter().all(|&counts| counts > 0));
 }

@@ -15,7 +15,7 @@ fn kinds_of(expression: &ExpressionRef<'_>) -> Vec<u16> {
 
 /// Checks that every expression is read as its type, and that the written form is read as the same
 /// and contains every attribute that the kernel sent.
-fn typed_forms_are_whole(sandbox: &Sandbox) -> HashMap<String, usize> {
+fn typed_forms_are_complete(sandbox: &Sandbox) -> HashMap<String, usize> {
     let mut kinds = HashMap::new();
     let mut nft = connect(sandbox);
     let listing = nft.rules(Scope::all()).unwrap();
@@ -58,7 +58,7 @@ const NFTA_RULE_EXPRESSIONS: u16 = 4;
 #[test]
 fn every_expression_of_the_rulesets_survives_its_typed_form() {
     let (sandbox, _) = kube_proxy();
-    let kinds = typed_forms_are_whole(&sandbox);
+    let kinds = typed_forms_are_complete(&sandbox);
     for kind in [
         "match",
         "target",
@@ -76,7 +76,7 @@ fn every_expression_of_the_rulesets_survives_its_typed_form() {
     let tools = Tools::new(&sandbox);
     tools.load_nft(KUBE_PROXY_NFTABLES);
     tools.load_nft(EXPRESSIONS);
-    let kinds = typed_forms_are_whole(&sandbox);
+    let kinds = typed_forms_are_complete(&sandbox);
     for kind in [
         "bitwise",
         "cmp",

@@ -176,8 +176,8 @@ fn random_rule(random: &mut Random, family: Family) -> Rule<'static> {
 }
 
 /// The matches of a rule between two actions, regardless of their order: bytes of the packet individually.
-fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
-    let mut asked = vec![BTreeSet::new()];
+fn matches_of(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
+    let mut matches_of = vec![BTreeSet::new()];
     let mut loaded: (String, Option<Payload>) = (String::new(), None);
     for expression in rule.expressions().into_iter().flatten() {
         let decoded = expression.and_then(|expression| expression.decode());
@@ -197,7 +197,7 @@ fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
             }
             Decoded::Payload(payload) => loaded = (String::new(), Some(payload)),
             Decoded::Cmp(cmp) => {
-                let last = asked.last_mut().expect("one");
+                let last = matches_of.last_mut().expect("one");
                 let Some(Data::Value(value)) = &cmp.data else {
                     panic!("{cmp}");
                 };
@@ -222,19 +222,19 @@ fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
                     None,
                 );
             }
-            Decoded::Counter(_) => asked.push(BTreeSet::new()),
+            Decoded::Counter(_) => matches_of.push(BTreeSet::new()),
             other => loaded = (other.to_string(), None),
         }
     }
-    asked
+    matches_of
 }
 
 /// For any instructions that match inside tunnels, the listed text has the same matches, or the listing is bytecode.
 #[test]
-fn words_of_any_instructions_ask_the_same() {
+fn listed_text_of_random_instructions_is_equivalent() {
     let mut random = Random::new();
     let count = from_env("RULES", 2_000);
-    let (mut spoken, mut inside_spoken, mut wrong) = (0, 0, Vec::new());
+    let (mut formatted, mut formatted_inside, mut wrong) = (0, 0, Vec::new());
     for family in [Family::IP, Family::INET, Family::NETDEV, Family::BRIDGE] {
         let kernel = sandbox();
         let mut nft = connect(&kernel);
@@ -259,13 +259,13 @@ fn words_of_any_instructions_ask_the_same() {
             if words.is_empty() {
                 continue;
             }
-            spoken += 1;
-            inside_spoken += usize::from(each.to_string().contains("inner"));
+            formatted += 1;
+            formatted_inside += usize::from(each.to_string().contains("inner"));
             let text = format!("add rule {name} t d {words}\n");
             match of_text(&now, &text) {
                 Ok(_) => {
                     texts += &text;
-                    first.push((words, asked(&each)));
+                    first.push((words, matches_of(&each)));
                 }
                 Err(error) => wrong.push(error),
             }
@@ -276,13 +276,16 @@ fn words_of_any_instructions_ask_the_same() {
         let chain = now.chain(family, "t", "d").expect("it is there");
         let mut again = chain.rules();
         for (words, first) in first {
-            let again = asked(&again.next().expect("as many"));
+            let again = matches_of(&again.next().expect("as many"));
             if first != again {
                 wrong.push(format!("{words}\n  {first:?}\n  {again:?}"));
             }
         }
     }
-    println!("{spoken} of {count} have words, {inside_spoken} of them about what is inside");
+    println!("{formatted} of {count} have words, {formatted_inside} of them about what is inside");
     nothing_else("made otherwise", &wrong);
-    assert!(inside_spoken > count / 8, "{inside_spoken} of {count}");
+    assert!(
+        formatted_inside > count / 8,
+        "{formatted_inside} of {count}"
+    );
 }

@@ -237,7 +237,7 @@ fn printed_chains(tools: &Tools<'_>) -> Vec<String> {
 }
 
 #[test]
-fn kube_proxys_rules_are_those_of_nft() {
+fn kube_proxys_rules_match_nft() {
     let (theirs, ours) = (sandbox(), sandbox());
     let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
     their_tools.load_nft(KUBE_PROXY);

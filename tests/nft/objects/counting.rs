@@ -7,7 +7,7 @@ use chainwright::nft::RuleFilter;
 
 /// Rules, objects and policies count packets; after a reset they start again at 0.
 #[test]
-fn counters_are_set_back() {
+fn counters_are_reset() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let quota = Quota {
@@ -40,7 +40,7 @@ fn counters_are_set_back() {
             false => nft.rules(filter).unwrap(),
         };
         let mut counts = Vec::new();
-        while let Some(rule) = kernel::if_known(rules.next())? {
+        while let Some(rule) = kernel::if_supported(rules.next())? {
             for expression in rule.expressions().into_iter().flatten() {
                 if let Decoded::Counter(counter) = expression.unwrap().decode().unwrap() {
                     counts.push(counter.packets.unwrap());

@@ -1,8 +1,8 @@
 //! Any bytes: reading them never panics and always ends.
 
 use chainwright::netlink::{
-    Acknowledgement, Attributes, BatchReplies, Dump, DumpItem, MessageError, MessageErrorKind,
-    MessageWriter, NfGenMsg, Verdict as BatchVerdict,
+    Acknowledgement, Attributes, BatchReplies, BatchStatus as BatchVerdict, Dump, DumpItem,
+    MessageError, MessageErrorKind, MessageWriter, NfGenMsg,
 };
 use chainwright::nft::expr::Expressions;
 use chainwright::nft::{Compat, GenerationRef};
@@ -143,13 +143,13 @@ pub(crate) fn datagram() -> impl Strategy<Value = Vec<u8>> {
 
 /// A view shows any bytes in place of a name; bytes that cannot be a name are not written again.
 fn fits_or_has_no_name<T>(written: Result<T, MessageError>) {
-    if let Err(MessageError { misfit, .. }) = written {
+    if let Err(MessageError { error_kind, .. }) = written {
         assert!(
             matches!(
-                misfit,
+                error_kind,
                 MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. }
             ),
-            "{misfit}"
+            "{error_kind}"
         );
     }
 }
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn any_replies_to_a_batch_are_a_verdict(
+    fn any_batch_replies_give_a_status(
         datagrams in vec(datagram(), 0..6), last in 1u32..8, lost: bool,
     ) {
         let mut replies = BatchReplies::new(1..=last);
@@ -295,7 +295,7 @@ proptest! {
             malformed |= replies.accept(datagram).is_err();
         }
         if lost {
-            replies.lose();
+            replies.record_loss();
         }
         let complete = replies.complete();
         let replies = replies.finish();
@@ -304,8 +304,8 @@ proptest! {
             prop_assert!(rejection.operation.is_none_or(|operation| operation < last as usize));
             prop_assert!(rejection.errno.number() > 0);
         }
-        prop_assert!(replies.verdict != BatchVerdict::Acknowledged || !replies.lost);
-        match replies.verdict {
+        prop_assert!(replies.status != BatchVerdict::Acknowledged || !replies.lost);
+        match replies.status {
             // Never reported as applied when anything was refused.
             BatchVerdict::Applied => prop_assert!(replies.rejections.is_empty()),
             BatchVerdict::Rejected => prop_assert!(!replies.rejections.is_empty()),
@@ -316,7 +316,7 @@ proptest! {
     }
 
     #[test]
-    fn any_dump_ends_and_an_interrupted_one_never_well(
+    fn any_dump_ends_and_interrupted_ones_fail(
         datagrams in vec(datagram(), 0..6), sequence in 0u32..6,
     ) {
         let mut dump = Dump::new("list anything", sequence);

@@ -15,7 +15,7 @@ fn load(tools: &Tools<'_>, nft: &mut Connection, text: &str) {
 
 /// `Display` prints what `nft --debug=netlink list ruleset` prints for sets.
 #[test]
-fn lines_are_those_of_nft() {
+fn element_lines_match_nft() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);
@@ -74,7 +74,7 @@ fn lines_are_those_of_nft() {
 /// The kernel's listing of sets that nft made is written to another table byte for byte, and gives
 /// the same listing there.
 #[test]
-fn what_is_read_can_be_written() {
+fn sets_of_nft_round_trip() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);

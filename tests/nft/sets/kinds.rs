@@ -39,7 +39,7 @@ fn maps_of_values_and_verdicts_and_a_catch_all() {
     let mut tx = Transaction::new();
     tx.add_elements(&id("v"), &verdicts[..1]).unwrap();
     // Without it the rest of the test covers the others.
-    let known = kernel::commit_if_known(&mut nft, &mut tx, &["catch-all elements"]);
+    let known = kernel::commit_if_supported(&mut nft, &mut tx, &["catch-all elements"]);
     let first = usize::from(!known);
     assert_eq!(elements(&mut nft, "m"), marks);
     assert_eq!(elements(&mut nft, "v"), verdicts[first..]);
@@ -320,7 +320,7 @@ fn timeouts() {
 }
 
 #[test]
-fn counters_of_elements_are_set_back() {
+fn element_counters_are_reset() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);
@@ -334,7 +334,8 @@ fn counters_of_elements_are_set_back() {
         .with_expression(&Counter::default())
         .with_expression(&Limit::packets(5, 1, 5));
     tx.add(&two).unwrap();
-    let several = kernel::commit_if_known(&mut nft, &mut tx, &["several statements in an element"]);
+    let several =
+        kernel::commit_if_supported(&mut nft, &mut tx, &["several statements in an element"]);
     let element =
         |n: u8| Element::new(vec![10, 0, 0, n]).with_expression(&Counter::new(n.into(), 100));
     let both = element(7).with_expression(&Limit::packets(5, 1, 5));
@@ -372,7 +373,7 @@ fn counters_of_elements_are_set_back() {
 
     let one = Element::new(&[10, 0, 0, 1]);
     let reset = nft.reset_element(IP, "t", "s", &one);
-    if let Some(before) = kernel::if_known(reset) {
+    if let Some(before) = kernel::if_supported(reset) {
         assert_eq!(packets(&before.unwrap().to_builder()), 1);
         assert_eq!(counts(&mut nft), [0, 2]);
     }
@@ -384,7 +385,7 @@ fn counters_of_elements_are_set_back() {
             let key = element.key_bytes().unwrap().to_vec();
             before.insert(key, packets(&element.to_builder()));
         });
-    if kernel::if_known(reset).is_some() {
+    if kernel::if_supported(reset).is_some() {
         assert_eq!(before.into_values().collect::<Vec<_>>(), [0, 2]);
         assert_eq!(counts(&mut nft), [0, 0]);
     } else {

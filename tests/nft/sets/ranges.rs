@@ -145,11 +145,12 @@ fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
                 let of_nft = tools.takes("nft -f -", format!("{step}\n"));
                 let checked = run(&mut nft, Script::parse("-", &step).unwrap(), Mode::Check);
                 let of_us = run_text(&mut nft, &step);
-                let said = format!("{data_type}{of_data}: {step}: {of_nft:?} {of_us:?}");
-                assert_eq!(of_nft.is_ok(), of_us.is_ok(), "{said}");
-                assert_eq!(checked, of_us, "{said}");
+                let context = format!("{data_type}{of_data}: {step}: {of_nft:?} {of_us:?}");
+                assert_eq!(of_nft.is_ok(), of_us.is_ok(), "{context}");
+                assert_eq!(checked, of_us, "{context}");
                 refused += usize::from(of_us.is_err());
-                compare_listings(&theirs, &ours, false).unwrap_or_else(|d| panic!("{said}: {d}"));
+                compare_listings(&theirs, &ours, false)
+                    .unwrap_or_else(|d| panic!("{context}: {d}"));
             }
         }
     }
@@ -158,7 +159,7 @@ fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
 
 /// Cases for which nft 1.0.6 has no command, or that it does not detect, or only in separate commands.
 #[test]
-fn ranges_stay_whole() {
+fn ranges_are_not_split() {
     const START: &str = "add table ip t\nadd set ip t s { type inet_service; flags interval; }";
     // Existing ranges, a command, and the ranges afterwards; `None` if it is refused.
     const CASES: &[(&str, &str, Option<&str>)] = &[
@@ -425,7 +426,7 @@ fn ranges_of_a_set_are_read() {
 
 /// Looks elements up: the output, or nothing if an element is missing.
 #[test]
-fn what_is_looked_up_is_what_is_there() {
+fn lookups_return_existing_elements() {
     /// The requested key, and the result.
     type Found = (&'static str, Option<&'static str>);
     const SETS: &[(&str, &str, &[Found])] = &[

@@ -128,25 +128,28 @@ fn fields_are_known_later() {
                     true => _ = tools.run_with("nft -f -", &base),
                     false => run(&mut nft, &base).unwrap(),
                 }
-                let said = format!("{declared} by nft: {is_nft}: {element}");
+                let context = format!("{declared} by nft: {is_nft}: {element}");
                 let add = format!("add element {family} t s {{ {element} }}");
-                run(&mut nft, &add).unwrap_or_else(|error| panic!("{said}: {error}"));
+                run(&mut nft, &add).unwrap_or_else(|error| panic!("{context}: {error}"));
                 let listed = tools.run(&format!("nft list ruleset {family}"));
                 // nft 1.0.6 misreads such data of maps itself.
                 let ours = script_listing(&mut nft);
                 let expected = format!("elements = {{ {element} }}");
-                let shown = ours.replace("0x5 ", "5 ").replace("0x05 ", "5 ");
-                assert!(shown.contains(&expected), "{said}: {ours}\n{listed}");
+                let normalized = ours.replace("0x5 ", "5 ").replace("0x05 ", "5 ");
+                assert!(
+                    normalized.contains(&expected),
+                    "{context}: {ours}\n{listed}"
+                );
                 if let Some(key) = looked_up {
                     let rule = format!("add chain {family} t c\nadd rule {family} t c {key} @s");
-                    run(&mut nft, &rule).unwrap_or_else(|error| panic!("{said}: {error}"));
+                    run(&mut nft, &rule).unwrap_or_else(|error| panic!("{context}: {error}"));
                     assert!(
                         listed.contains(&expected) || listed.contains("0x"),
-                        "{said}: {listed}"
+                        "{context}: {listed}"
                     );
                 }
                 let delete = format!("delete element {family} t s {{ {element} }}");
-                run(&mut nft, &delete).unwrap_or_else(|error| panic!("{said}: {error}"));
+                run(&mut nft, &delete).unwrap_or_else(|error| panic!("{context}: {error}"));
             }
             // What nft adds to a set in the text that declares it equals a later addition.
         }
@@ -162,7 +165,7 @@ fn script_listing(nft: &mut Connection) -> String {
 
 /// A set whose user data does not describe its numbers accepts no elements from a text.
 #[test]
-fn what_is_not_noted_is_not_guessed() {
+fn sets_without_type_data_accept_no_text_elements() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -456,7 +459,7 @@ fn rules_use_sets_of_their_types() {
         let (family, chain) = chain_of(place);
         let text = format!("{chain}\nadd rule {family} t c {rule}\n");
         for in_kernel in [true, false] {
-            let said = format!("{place}: {rule}, sets in the kernel: {in_kernel}");
+            let context = format!("{place}: {rule}, sets in the kernel: {in_kernel}");
             let done = match in_kernel {
                 true => {
                     run(&mut nft, COMMON).unwrap_or_else(|error| panic!("{error}"));
@@ -465,10 +468,13 @@ fn rules_use_sets_of_their_types() {
                 false => run(&mut nft, &format!("{COMMON}{text}")),
             };
             match done {
-                Ok(()) => assert!(is_taken, "{said}"),
+                Ok(()) => assert!(is_taken, "{context}"),
                 Err(error) => {
-                    assert!(!is_taken, "{said}: {error}");
-                    assert!(!error.contains("rejected by the kernel"), "{said}: {error}");
+                    assert!(!is_taken, "{context}: {error}");
+                    assert!(
+                        !error.contains("rejected by the kernel"),
+                        "{context}: {error}"
+                    );
                     continue;
                 }
             }
@@ -478,11 +484,11 @@ fn rules_use_sets_of_their_types() {
             let used = words.rfind(|word| word.starts_with('@'));
             assert!(
                 used.is_some_and(|name| chain.contains(name)),
-                "{said}: {listed}"
+                "{context}: {listed}"
             );
             run(&mut nft, &format!("flush ruleset\n{listed}"))
-                .unwrap_or_else(|error| panic!("{said}: {error}"));
-            assert_eq!(script_listing(&mut nft), listed, "{said}");
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(script_listing(&mut nft), listed, "{context}");
         }
     }
 }

@@ -115,7 +115,7 @@ fn three_failures_among_ten_thousand_are_named_and_nothing_is_changed() {
 }
 
 #[test]
-fn when_all_of_ten_thousand_fail_none_is_kept_quiet() {
+fn all_of_ten_thousand_failures_are_reported() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -187,7 +187,7 @@ fn the_first_operation_can_fail_by_itself() {
 
 /// The kernel reports an error in the ruleset as a whole for the operation that causes it.
 #[test]
-fn a_loop_is_refused_and_said_to_be_one() {
+fn a_loop_is_rejected_and_named() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let is_loop = |error: &CommitError, index, operation: &str| {
@@ -238,7 +238,7 @@ fn a_loop_is_refused_and_said_to_be_one() {
 }
 
 #[test]
-fn the_usual_mistakes_come_with_a_hint() {
+fn common_mistakes_are_reported_with_a_hint() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -347,7 +347,7 @@ fn the_usual_mistakes_come_with_a_hint() {
 }
 
 #[test]
-fn without_the_capability_nothing_is_applied_and_the_error_says_what_is_missing() {
+fn without_the_capability_nothing_is_applied_and_the_error_names_it() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let before = whole(&mut nft);
@@ -374,7 +374,7 @@ fn without_the_capability_nothing_is_applied_and_the_error_says_what_is_missing(
 }
 
 #[test]
-fn what_does_not_fit_into_the_send_buffer_is_refused_before_it_is_sent() {
+fn rejects_transactions_larger_than_the_send_buffer() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let limit = fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
@@ -479,8 +479,8 @@ fn no_name_is_shortened() {
         ] {
             let error = error.expect(operation).to_string();
             let start = BStr::new(&name.as_bytes()[..name.len().min(32)]);
-            let said = format!("cannot {operation}: the name {start:?}");
-            assert!(error.starts_with(&said), "{error}");
+            let message = format!("cannot {operation}: the name {start:?}");
+            assert!(error.starts_with(&message), "{error}");
         }
         assert!(tx.is_empty());
         for (error, operation) in [
@@ -499,8 +499,8 @@ fn no_name_is_shortened() {
         ] {
             let error = error.expect(operation).to_string();
             let start = BStr::new(&name.as_bytes()[..name.len().min(32)]);
-            let said = format!("cannot {operation}: the name {start:?}");
-            assert!(error.starts_with(&said), "{error}");
+            let message = format!("cannot {operation}: the name {start:?}");
+            assert!(error.starts_with(&message), "{error}");
         }
         assert!(nft.snapshot(Scope::table(IP, name)).is_err());
     }

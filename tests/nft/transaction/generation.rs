@@ -99,7 +99,7 @@ fn a_commit_for_a_generation_of_another_namespace_is_refused() {
 #[test]
 fn a_generation_names_the_thread_and_so_the_process() {
     let sandbox = sandbox();
-    let asked = thread::scope(|scope| {
+    let received = thread::scope(|scope| {
         let asking = move || {
             let socket = Socket::netfilter().unwrap();
             let mut request = Vec::new();
@@ -125,14 +125,14 @@ fn a_generation_names_the_thread_and_so_the_process() {
         });
         thread.join().unwrap()
     });
-    let (thread, told, process) = asked;
+    let (thread, reported, process) = received;
     assert_ne!(thread, std::process::id());
-    match told {
-        Some(told) if told == thread => assert_eq!(process, Some(std::process::id())),
+    match reported {
+        Some(reported) if reported == thread => assert_eq!(process, Some(std::process::id())),
         // In another pid namespace the numbers differ.
-        told => assert!(
-            told.is_some() && process != Some(thread),
-            "{told:?} {process:?}"
+        reported => assert!(
+            reported.is_some() && process != Some(thread),
+            "{reported:?} {process:?}"
         ),
     }
 }

@@ -17,7 +17,7 @@ fn many_chains(nft: &mut Connection, table: &'static str, count: usize) {
 }
 
 #[test]
-fn a_listing_that_is_dropped_leaves_the_connection_usable() {
+fn dropping_a_listing_leaves_the_connection_usable() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     many_chains(&mut nft, "t", 3000);
@@ -100,7 +100,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
 /// A kept list belongs to the generation that it names, even if another program commits at that
 /// moment.
 #[test]
-fn a_kept_list_is_of_the_generation_that_it_says() {
+fn a_kept_list_has_the_stated_generation() {
     const ROUNDS: usize = 1_500;
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);

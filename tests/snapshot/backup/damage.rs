@@ -101,7 +101,7 @@ fn every_bit_counts() {
 }
 
 #[test]
-fn what_follows_the_checksum_is_refused() {
+fn data_after_the_checksum_is_refused() {
     let place = Place::new();
     let bytes = file_of(&snapshot_of(SMALL));
     for more in [&[0][..], &[0; 4], &[0xff; 32], &bytes] {
@@ -111,7 +111,7 @@ fn what_follows_the_checksum_is_refused() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
+fn rejects_other_kinds_of_files() {
     let place = Place::new();
     let bytes = file_of(&snapshot_of(SMALL));
     for other in [&b""[..], b"#!/usr/sbin/nft -f\n", &[0; 1000], b"CHAINWR\r"] {

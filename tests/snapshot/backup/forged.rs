@@ -44,7 +44,7 @@ fn refused_cheaply(place: &Place, bytes: &[u8]) -> FileError {
 }
 
 #[test]
-fn lengths_that_lie_are_refused() {
+fn false_lengths_are_refused() {
     let place = Place::new();
     let parts = || Parts::of(&file_of(&snapshot_of(SMALL)));
     let count = parts().messages.len() as u64;
@@ -163,7 +163,7 @@ fn bytes_between_the_messages_and_the_checksum_are_refused() {
 }
 
 #[test]
-fn what_is_no_ruleset_is_refused() {
+fn an_invalid_ruleset_is_refused() {
     let place = Place::new();
     let parts = Parts::of(&file_of(&snapshot_of(SMALL)));
     let refuse = |messages: Vec<Vec<u8>>| match place.refused(
@@ -370,7 +370,7 @@ fn mutate(parts: &Parts, mutations: &[Mutation]) -> Vec<u8> {
 }
 
 #[test]
-fn of_whatever_is_loaded_everything_can_be_read() {
+fn anything_loaded_can_be_read() {
     let place = Place::new();
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);

@@ -19,7 +19,7 @@ use nix::unistd::mkfifo;
 use super::*;
 
 #[test]
-fn a_file_is_its_owners_alone() {
+fn a_file_is_readable_only_by_its_owner() {
     let place = Place::new();
     let (one, two) = (snapshot_of(SMALL), snapshot_of(LARGE));
     one.save(place.path()).unwrap();
@@ -43,7 +43,7 @@ fn a_file_is_its_owners_alone() {
 fn only_a_regular_file_is_replaced() {
     let place = Place::new();
     let snapshot = snapshot_of(SMALL);
-    let refused = |name: &str, kind: NotRegular, said: &str| {
+    let refused = |name: &str, kind: NotRegular, message: &str| {
         let path = place.0.path().join(name);
         let before = fs::symlink_metadata(&path).unwrap();
         let error = snapshot.save(&path).unwrap_err();
@@ -51,7 +51,7 @@ fn only_a_regular_file_is_replaced() {
             panic!("{name}: {error:?}");
         };
         assert_eq!((named, *what), (&path, kind));
-        assert!(report(&error).contains(said), "{error}");
+        assert!(report(&error).contains(message), "{error}");
         let after = fs::symlink_metadata(&path).unwrap();
         assert_eq!((after.dev(), after.ino()), (before.dev(), before.ino()));
         assert_eq!(after.file_type(), before.file_type());
@@ -132,7 +132,7 @@ fn failure(snapshot: &Snapshot, path: &Path) -> (&'static str, io::Error) {
 }
 
 #[test]
-fn a_place_that_is_none_is_named() {
+fn errors_name_an_invalid_path() {
     let place = Place::new();
     let snapshot = snapshot_of(SMALL);
     let path = place.0.path().join("missing/backup");

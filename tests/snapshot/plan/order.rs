@@ -322,7 +322,7 @@ fn another_order_of_calling_is_a_difference() {
 /// Many moves cost the kernel more than recreating the chain: it searches the chain's rules for each
 /// handle.
 #[test]
-fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
+fn a_chain_is_rewritten_if_cheaper_and_keeps_its_counters() {
     for (number, shuffled, is_anew) in [
         (600, true, false),
         (6_000, true, true),
@@ -386,7 +386,7 @@ fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
 
 /// A moved rule keeps the content of its anonymous sets and bound chains.
 #[test]
-fn a_rule_that_moves_takes_what_belongs_to_it_along() {
+fn a_moved_rule_keeps_its_anonymous_sets_and_bound_chains() {
     let body = |rules: &str| {
         format!(
             "table ip t {{ chain x {{ accept }}\nchain b {{ type filter hook input priority 0; {rules} }} }}"

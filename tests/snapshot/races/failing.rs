@@ -87,12 +87,12 @@ fn failing(fill: impl FnOnce(&mut Transaction)) -> Transaction {
 /// Takes snapshots while this transaction fails repeatedly: those reported as complete contain every
 /// object once.
 #[track_caller]
-fn whole_while_failing(sandbox: &Sandbox, tx: Transaction) {
+fn complete_while_failing(sandbox: &Sandbox, tx: Transaction) {
     let (stop, failures) = (AtomicBool::new(false), AtomicU32::new(0));
     let expected = everything(&connect(sandbox).snapshot(Scope::all()).unwrap());
     let (mut whole, mut refused) = (0, 0);
     thread::scope(|scope| {
-        let _stop = meanwhile(scope, sandbox, &stop, |other| {
+        let _stop = repeat_in_background(scope, sandbox, &stop, |other| {
             let error: CommitError = other.commit(&tx).unwrap_err();
             assert_eq!(error.outcome, Outcome::NothingApplied);
             failures.fetch_add(1, Ordering::Relaxed);
@@ -152,9 +152,9 @@ const READINGS: usize = 25;
 const PREPARED: usize = 150;
 
 #[test]
-fn a_snapshot_is_whole_while_chains_and_rules_fail() {
+fn a_snapshot_is_complete_while_chains_and_rules_fail() {
     let sandbox = many(&["a", "b"]);
-    whole_while_failing(
+    complete_while_failing(
         &sandbox,
         failing(|tx| {
             for number in 0..PREPARED {
@@ -170,9 +170,9 @@ fn a_snapshot_is_whole_while_chains_and_rules_fail() {
 }
 
 #[test]
-fn a_snapshot_is_whole_while_deletions_fail() {
+fn a_snapshot_is_complete_while_deletions_fail() {
     let sandbox = many(&["a", "b"]);
-    whole_while_failing(
+    complete_while_failing(
         &sandbox,
         failing(|tx| {
             tx.flush_table(IP, "a").unwrap();
@@ -185,9 +185,9 @@ fn a_snapshot_is_whole_while_deletions_fail() {
 }
 
 #[test]
-fn a_snapshot_is_whole_while_sets_fail() {
+fn a_snapshot_is_complete_while_sets_fail() {
     let sandbox = many(&["a", "b"]);
-    whole_while_failing(
+    complete_while_failing(
         &sandbox,
         failing(|tx| {
             for number in 0..PREPARED {
@@ -202,9 +202,9 @@ fn a_snapshot_is_whole_while_sets_fail() {
 /// The kernel counts prepared objects of one table among those of the next that it has sent already,
 /// even if only that table is requested (Linux 6.18).
 #[test]
-fn a_snapshot_is_whole_while_objects_fail() {
+fn a_snapshot_is_complete_while_objects_fail() {
     let sandbox = many(&["a", "b"]);
-    whole_while_failing(
+    complete_while_failing(
         &sandbox,
         failing(|tx| {
             for number in 0..PREPARED {
@@ -218,13 +218,13 @@ fn a_snapshot_is_whole_while_objects_fail() {
 
 /// The set's hash table grows and shrinks during the dump.
 #[test]
-fn a_snapshot_is_whole_while_elements_fail() {
+fn a_snapshot_is_complete_while_elements_fail() {
     let sandbox = many(&["a", "b"]);
     let keys: Vec<_> = (0..3000u32)
         .map(|key| (key | 1 << 16).to_be_bytes())
         .collect();
     let old: Vec<_> = (0..1000u32).map(u32::to_be_bytes).collect();
-    whole_while_failing(
+    complete_while_failing(
         &sandbox,
         failing(|tx| {
             let set = SetId::new(IP, "a", "elements");
@@ -237,9 +237,9 @@ fn a_snapshot_is_whole_while_elements_fail() {
 }
 
 #[test]
-fn a_snapshot_is_whole_while_tables_fail() {
+fn a_snapshot_is_complete_while_tables_fail() {
     let sandbox = many(&["a", "b"]);
-    whole_while_failing(
+    complete_while_failing(
         &sandbox,
         failing(|tx| {
             for number in 0..PREPARED {

@@ -22,7 +22,7 @@ fn commented(table: &'static str, chain: &'static str, count: usize) -> Rule<'st
 }
 
 #[test]
-fn a_rule_too_large_for_a_reply_is_noticed() {
+fn detects_a_rule_too_large_for_a_reply() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {

@@ -59,7 +59,7 @@ fn restorations(
     thread::scope(|scope| {
         let witness = &mut witness;
         let steps = &steps;
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             witness.step(other);
             steps.fetch_add(1, Ordering::Relaxed);
             thread::sleep(pause(usual));
@@ -108,7 +108,7 @@ fn a_restoration_succeeds_between_the_changes_of_others() {
 }
 
 #[test]
-fn a_restoration_that_is_always_too_late_changes_nothing() {
+fn a_restore_that_always_loses_the_race_changes_nothing() {
     let (_, refused) = restorations(20, Retry::ONCE, |_| Duration::ZERO);
     assert!(refused > 0);
 }
@@ -133,7 +133,7 @@ fn a_conditional_commit_after_a_snapshot() {
 /// A set that is deleted between the listing of sets and that of its elements is an ordinary change,
 /// and so is a table that is removed while a restoration reads the ruleset.
 #[test]
-fn what_goes_meanwhile_is_a_change_and_no_error() {
+fn a_concurrent_deletion_is_a_change_and_no_error() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox).with_retry(Retry::times(16));
     committed(&mut nft, |tx| _ = tx.add(&Table::new(IP, "t")).unwrap());
@@ -148,7 +148,7 @@ fn what_goes_meanwhile_is_a_change_and_no_error() {
     let commits = &AtomicU32::new(0);
     thread::scope(|scope| {
         let mut there = true;
-        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+        let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             committed(other, |tx| {
                 for number in 50..100 {
                     match there {

@@ -22,9 +22,9 @@ fn exact() -> PlanOptions {
 }
 
 /// The victim: reconciles the ruleset with a file.
-pub(crate) fn reconcile(nft: &mut Connection, to: &str, say: impl Fn(&[u8])) {
+pub(crate) fn reconcile(nft: &mut Connection, to: &str, notify: impl Fn(&[u8])) {
     let desired = Snapshot::load(to).unwrap();
-    say(b"b");
+    notify(b"b");
     let plan = nft.reconcile(&desired, exact()).unwrap();
     assert!(!plan.is_empty());
 }
@@ -33,7 +33,7 @@ pub(crate) fn reconcile(nft: &mut Connection, to: &str, say: impl Fn(&[u8])) {
 const MISSED: u32 = 40;
 
 /// The victim: its mirror has missed something, reads again, and reconciles the ruleset with a file.
-pub(crate) fn resync(nft: Connection, to: &str, say: impl Fn(&[u8])) {
+pub(crate) fn resync(nft: Connection, to: &str, notify: impl Fn(&[u8])) {
     let desired = Snapshot::load(to).unwrap();
     let options = MonitorOptions {
         receive_buffer: 1,
@@ -50,7 +50,7 @@ pub(crate) fn resync(nft: Connection, to: &str, say: impl Fn(&[u8])) {
         };
         other.commit(&tx).unwrap();
     }
-    say(b"b");
+    notify(b"b");
     let updates = mirror.update().unwrap();
     let is_anew = |update: &Update| matches!(update, Update::Reread(_));
     assert!(updates.iter().any(is_anew), "it missed nothing");
@@ -88,7 +88,7 @@ fn killed_on_the_ruleset(task: &str, moved: u32) -> Vec<Left> {
                     if was_old.get() % 4 == 0 {
                         goes_on(scene, task, |scene| {
                             let now = scene.nft.snapshot(Scope::all()).unwrap();
-                            shown(&now) == scene.shown[scene.other()]
+                            formatted(&now) == scene.formatted[scene.other()]
                         });
                     }
                 }
@@ -107,7 +107,7 @@ fn a_killed_reconciliation_leaves_the_old_ruleset_or_the_new_one() {
 }
 
 #[test]
-fn a_mirror_that_is_killed_while_it_reads_anew_leaves_the_old_ruleset_or_the_new_one() {
+fn a_mirror_killed_during_a_reload_leaves_the_old_or_the_new_ruleset() {
     assert_whole(&killed_on_the_ruleset("resync", MISSED));
 }
 
@@ -124,7 +124,7 @@ fn own(tx: &mut Transaction, ruleset: &'static str) {
 
 /// Tables whose owner is gone are adopted and changed, in one transaction.
 #[test]
-fn a_killed_adoption_leaves_the_old_tables_or_the_new_ones_for_the_next_to_adopt() {
+fn a_killed_adoption_leaves_tables_that_can_be_adopted() {
     let mut scene = Scene::new();
     // The same two rulesets, owned: as files, and the first of them in the kernel, as an orphan.
     for name in ["b", "a"] {
@@ -137,7 +137,7 @@ fn a_killed_adoption_leaves_the_old_tables_or_the_new_ones_for_the_next_to_adopt
             .unwrap();
         let mut keeper = connect(&scene.sandbox);
         let features = ["tables that outlive their owner"];
-        if !kernel::commit_if_known(&mut keeper, &mut tx, &features) {
+        if !kernel::commit_if_supported(&mut keeper, &mut tx, &features) {
             return;
         }
         let owned = keeper.snapshot(Scope::all()).unwrap();
@@ -152,7 +152,7 @@ fn a_killed_adoption_leaves_the_old_tables_or_the_new_ones_for_the_next_to_adopt
         orphaned(&mut scene.nft);
         let which = NAMES.iter().position(|&other| other == name).unwrap();
         // As an orphan: without the flag.
-        scene.shown[which] = shown(&scene.nft.snapshot(Scope::all()).unwrap());
+        scene.formatted[which] = formatted(&scene.nft.snapshot(Scope::all()).unwrap());
     }
     let before = std::cell::Cell::new(scene.nft.generation().unwrap());
     let was_old = std::cell::Cell::new(0);
@@ -178,7 +178,7 @@ fn a_killed_adoption_leaves_the_old_tables_or_the_new_ones_for_the_next_to_adopt
                         drop(heir);
                         orphaned(&mut scene.nft);
                         let now = scene.nft.snapshot(Scope::all()).unwrap();
-                        assert!(shown(&now) == scene.shown[scene.other()]);
+                        assert!(formatted(&now) == scene.formatted[scene.other()]);
                         scene.now = scene.other();
                     }
                 }

@@ -73,7 +73,7 @@ pub(crate) fn change(from: &str, to: &str) -> [Transaction; 2] {
 
 /// The content of a snapshot except for handles and counters from the kernel, in an order that does
 /// not depend on its history.
-pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn formatted(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for table in snapshot.tables() {
         let name = table.table().name().to_owned();

@@ -84,7 +84,7 @@ fn a_router_between_two_sandboxes() {
 }
 
 #[test]
-fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
+fn a_failed_connect_leaves_no_interfaces() {
     let (a, b) = (sandbox(), sandbox());
     Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
 
@@ -110,7 +110,7 @@ fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
 }
 
 #[test]
-fn names_and_addresses_that_cannot_be_are_refused() {
+fn rejects_invalid_names_and_addresses() {
     let (a, b) = (sandbox(), sandbox());
     for name in ["", "a%d", "a b", "a/b", "a:b", "sixteen-bytes-xx"] {
         for (first, second) in [(name, "eth0"), ("eth0", name)] {

@@ -67,7 +67,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn names_that_are_none() {
+fn rejects_invalid_namespace_names() {
     for name in ["", ".", "..", "a/b", "a\0b"] {
         let error = Netns::from_name(name).unwrap_err();
         assert!(

@@ -138,7 +138,7 @@ fn is_own(sent: &Sent, headers: &Headers) -> bool {
 }
 
 /// The part of the observations that belongs to the packet.
-pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize) -> Formatted {
+pub(crate) fn observed(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize) -> Formatted {
     let (mut nft, mut mark) = (Vec::new(), None);
     let (mut own, mut foreign) = (HashSet::new(), HashSet::new());
     for step in &seen.traced {
@@ -251,8 +251,11 @@ fn fits(part: &FinalValue, seen: &impl ToString) -> bool {
 }
 
 /// Why an end differs from the kernel's behaviour; `None` if it does not.
-fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
-    for (backend, seen) in [(Backend::Nft, &told.nft), (Backend::Legacy, &told.legacy)] {
+fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
+    for (backend, seen) in [
+        (Backend::Nft, &observed.nft),
+        (Backend::Legacy, &observed.legacy),
+    ] {
         let walked = met(end, backend);
         if walked != *seen {
             let at = walked
@@ -274,13 +277,13 @@ fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
         ref other => return Some(format!("it ends as {other}")),
     };
     let Some(places) = place else {
-        let arrived = told.arrived.first();
+        let arrived = observed.arrived.first();
         return arrived.map(|arrived| format!("it ends, and the packet arrived: {arrived:?}"));
     };
-    let [arrived] = &told.arrived[..] else {
+    let [arrived] = &observed.arrived[..] else {
         return Some(format!(
             "it arrives, and {} packets did",
-            told.arrived.len()
+            observed.arrived.len()
         ));
     };
     if !places.contains(&arrived.place) {
@@ -306,7 +309,7 @@ fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => words.parse().ok(),
     };
-    match (packet.mark.known().and_then(number), told.mark) {
+    match (packet.mark.known().and_then(number), observed.mark) {
         (Some(walked), Some(seen)) if walked != seen => {
             Some(format!("its mark is {walked:#x}, and was {seen:#x}"))
         }
@@ -321,11 +324,11 @@ fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
 pub(crate) fn end_of<'w>(
     trace: &'w Trace,
     sent: &Sent,
-    told: &Formatted,
+    observed: &Formatted,
 ) -> Result<&'w End, String> {
     let mut reasons = String::new();
     for end in &trace.ends {
-        match differs(end, sent, told) {
+        match differs(end, sent, observed) {
             None => return Ok(end),
             Some(reason) => {
                 let _ = writeln!(
@@ -337,13 +340,13 @@ pub(crate) fn end_of<'w>(
         }
     }
     let mut text = format!("no end of the walk is what the kernel did\n{reasons}{sent:?}\n");
-    for met in told.nft.iter().chain(&told.legacy) {
+    for met in observed.nft.iter().chain(&observed.legacy) {
         let _ = writeln!(text, "  kernel: {met:?}");
     }
     let _ = writeln!(
         text,
         "  arrived: {:?}, mark {:?}\n{trace}",
-        told.arrived, told.mark
+        observed.arrived, observed.mark
     );
     Err(text)
 }

@@ -337,12 +337,12 @@ impl World {
         let to = SocketAddr::new(sent.destination, 0);
         // A packet that the sender's own rules drop is refused.
         let _ = socket.send_to(&sent.bytes(), to);
-        self.settle();
+        self.wait_until_delivered();
         self.take()
     }
 
     /// Waits until packets that were sent before have reached their ends: each device passes packets on in order.
-    fn settle(&self) {
+    fn wait_until_delivered(&self) {
         for _ in 0..HOPS {
             self.barrier.send(b"x").unwrap();
             self.barrier.recv(&mut [0; 4]).unwrap();

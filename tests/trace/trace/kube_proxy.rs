@@ -239,7 +239,7 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
         1.0,
     )]
     .into();
-    let mut asked = 0;
+    let mut traced = 0;
     for port in ports() {
         let all = port.endpoints.iter().map(|(endpoint, _)| endpoint);
         let has_none = port.endpoints.is_empty();
@@ -256,7 +256,7 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
                     |end: &End| end.packet.source == FinalValue::Known(NODE_ADDRESS.to_owned());
                 assert!(trace.ends.iter().all(ours), "{trace}");
             }
-            asked += 1;
+            traced += 1;
         }
         let Some(number) = port.node_port else {
             continue;
@@ -273,9 +273,9 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
             continue; // it wrote no rule for that
         }
         assert_same(name, &port, &trace(&packet), &expected);
-        asked += 1;
+        traced += 1;
     }
-    assert!(asked > 600, "{asked}");
+    assert!(traced > 600, "{traced}");
     // An address without a service.
     let nobody = "10.244.7.7:9".parse().unwrap();
     let through = trace(&packet(Direction::Forwarded, 6, pod, nobody));

@@ -61,7 +61,7 @@ fn meets(condition: &str, packet: &Packet) -> bool {
 }
 
 #[test]
-fn what_is_known_is_compared() {
+fn known_fields_are_compared() {
     let packet = incoming();
     for (condition, is) in [
         ("ip saddr 10.0.0.5", true),
@@ -144,7 +144,7 @@ fn what_is_known_is_compared() {
 }
 
 #[test]
-fn what_is_not_known_splits() {
+fn unknown_fields_split_the_evaluation() {
     let mut packet = incoming();
     packet.connection.state = None;
     let trace = traced(
@@ -194,7 +194,7 @@ fn chance_has_its_probabilities() {
 }
 
 #[test]
-fn chains_are_left_as_they_were_entered() {
+fn jumps_return_and_gotos_do_not() {
     let packet = incoming();
     let text = |rules: &str| {
         format!(
@@ -320,7 +320,7 @@ fn translations() {
 }
 
 #[test]
-fn what_comes_back_over_lo() {
+fn loopback_packets_pass_output_and_input() {
     let text = "
         table ip t {
             chain out { type filter hook output priority 0; oifname lo counter; }
@@ -402,7 +402,7 @@ fn sets_that_rules_fill() {
 
 /// Two unknown keys are two separate assumptions.
 #[test]
-fn keys_that_are_not_known() {
+fn unknown_keys_split_the_evaluation() {
     let text = input("ip saddr @seen counter; ip daddr @seen drop;").replace(
         "chain a",
         "set seen { type ipv4_addr; flags dynamic,timeout; }; chain a",
@@ -446,7 +446,7 @@ fn delivers_both_ways(trace: &Trace) {
 
 /// A route exists or is missing.
 #[test]
-fn what_exists_or_is_missing() {
+fn routes_that_exist_or_are_missing() {
     let rules = "fib saddr . iif oif exists accept; fib saddr . iif oif missing accept; drop;";
     let trace = traced(&input(rules), &incoming());
     delivers_both_ways(&trace);
@@ -454,7 +454,7 @@ fn what_exists_or_is_missing() {
 
 /// An option that a rule removed no longer exists.
 #[test]
-fn options_that_were_taken_out() {
+fn options_removed_by_a_rule() {
     let rules = "reset tcp option sack-perm; tcp option sack-perm exists drop;";
     let trace = traced(&input(rules), &incoming());
     delivers_both_ways(&trace);
@@ -462,7 +462,7 @@ fn options_that_were_taken_out() {
 
 /// Without connection tracking nothing is translated: the chains that translate are not called.
 #[test]
-fn what_is_not_tracked_is_not_translated() {
+fn untracked_packets_are_not_translated() {
     let text = "
         table ip t {
             chain raw { type filter hook prerouting priority raw; tcp dport 80 notrack; }
@@ -484,7 +484,7 @@ fn what_is_not_tracked_is_not_translated() {
 }
 
 #[test]
-fn ways_of_ending() {
+fn final_outcomes() {
     let packet = incoming();
     for (rule, outcome, ends) in [
         (
@@ -534,7 +534,7 @@ fn ways_of_ending() {
 }
 
 #[test]
-fn there_is_an_end_to_splitting() {
+fn splitting_is_limited() {
     let rules: String = (0..40)
         .map(|at| format!("limit rate {}/minute counter;", at + 1))
         .collect();

@@ -3,7 +3,7 @@
 //! All measurements run in the calling thread's network namespace, which must be a new one, or in others created for
 //! them.
 
-mod floor;
+mod baseline;
 mod memory;
 mod packets;
 
@@ -13,14 +13,14 @@ use std::hint::black_box;
 pub use memory::{Memory, memory};
 pub use packets::{Path, first_packets};
 
-use super::rounds::{Counts, Turns, turn_of};
+use super::rounds::{Recorded, Samples, turn_of};
 use super::{ChangeBytes, Cluster, Contender, Error as MeasureError, Measured, alternate_prepared};
 use crate::BoxError;
-use crate::floor::Floor;
+use crate::baseline::Baseline;
+use baseline::{CommitBaseline, ListingBaseline, RulesetCleaner};
 use chainwright::iptables::Backend;
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
 use chainwright_testing::Sandbox;
-use floor::{Emptied, Listed, Prepared};
 
 const PREPARED: &str = "floor: the prepared bytes";
 const PREPARED_FLAT: &str = "floor: flat's prepared bytes";
@@ -56,16 +56,16 @@ pub struct Cold {
 pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, BoxError> {
     let mut services = cluster.services();
     drop(Cluster::load(&mut services, layout, false)?);
-    let mut prepared = Prepared::of(cluster, layout)?;
+    let mut prepared = CommitBaseline::of(cluster, layout)?;
     let (bytes, parts) = prepared.size();
-    let mut emptied = Emptied::new(layout)?;
+    let mut cleaner = RulesetCleaner::new(layout)?;
     // Kept until the next turn: a real proxy is not dropped after its start.
     let kept = RefCell::new(None);
     let contenders = alternate_prepared::<BoxError>(
         rounds,
         &mut || {
             kept.take();
-            emptied.empty()
+            cleaner.empty()
         },
         &mut [
             (PREPARED, &mut || prepared.commit()),
@@ -77,7 +77,7 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
     )?;
     // The last turn may have been the floor's, whose legacy tables are elsewhere.
     kept.take();
-    emptied.empty()?;
+    cleaner.empty()?;
     Cluster::load(&mut services, layout, false)?;
     Ok(Cold {
         contenders,
@@ -94,9 +94,9 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
 pub fn restart(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Vec<Measured>, BoxError> {
     let mut services = cluster.services();
     drop(Cluster::load(&mut services, layout, true)?);
-    let mut listed = Listed::new(layout)?;
+    let mut listed = ListingBaseline::new(layout)?;
     let kept = RefCell::new(None);
-    let floor: Contender<'_, BoxError> = (listed.name(), &mut || listed.list());
+    let baseline: Contender<'_, BoxError> = (listed.name(), &mut || listed.list());
     alternate_prepared(
         rounds,
         &mut || {
@@ -104,7 +104,7 @@ pub fn restart(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Vec<Me
             Ok(())
         },
         &mut [
-            floor,
+            baseline,
             (name_of(layout), &mut || {
                 kept.replace(Some(Cluster::load(&mut services, layout, true)?));
                 Ok(())
@@ -115,14 +115,14 @@ pub fn restart(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Vec<Me
 
 /// A proxy with its services, in its own namespace.
 #[derive(Debug)]
-struct Side {
+struct ProxyInstance {
     layout: Layout,
     proxy: ServiceProxy,
     services: Services,
     _namespace: Sandbox,
 }
 
-impl Side {
+impl ProxyInstance {
     fn new(mut services: Services, layout: Layout) -> Result<Self, BoxError> {
         let namespace = Sandbox::new()?;
         let proxy = namespace.run(|| Cluster::load(&mut services, layout, true))??;
@@ -146,51 +146,55 @@ impl Side {
 
 /// The floor's namespace and those of the layouts, all with the same services. The floor uses the flat layout.
 #[derive(Debug)]
-struct Sides {
-    floor: Floor,
-    sides: Vec<Side>,
+struct ProxyInstances {
+    baseline: Baseline,
+    instances: Vec<ProxyInstance>,
     _namespace: Sandbox,
 }
 
-impl Sides {
+impl ProxyInstances {
     fn new(services: &Services, layouts: &[Layout]) -> Result<Self, BoxError> {
         let namespace = Sandbox::new()?;
-        let floor = namespace.run(|| -> Result<Floor, BoxError> {
+        let baseline = namespace.run(|| -> Result<Baseline, BoxError> {
             Cluster::load(&mut services.clone(), Layout::Flat, false)?;
-            Ok(Floor::open()?)
+            Ok(Baseline::open()?)
         })??;
-        let sides = layouts
+        let instances = layouts
             .iter()
-            .map(|layout| Side::new(services.clone(), *layout));
+            .map(|layout| ProxyInstance::new(services.clone(), *layout));
         Ok(Self {
-            floor,
-            sides: sides.collect::<Result<_, _>>()?,
+            baseline,
+            instances: instances.collect::<Result<_, _>>()?,
             _namespace: namespace,
         })
     }
 
     /// Their number, including the floor.
     const fn len(&self) -> usize {
-        1 + self.sides.len()
+        1 + self.instances.len()
     }
 
     /// The measurements with their names.
-    fn measured(&self, turns: &[Turns]) -> Vec<Measured> {
-        let layouts = self.sides.iter().map(|side| name_of(side.layout));
+    fn measured(&self, samples: &[Samples]) -> Vec<Measured> {
+        let layouts = self
+            .instances
+            .iter()
+            .map(|instance| name_of(instance.layout));
         let names = [PREPARED_FLAT].into_iter().chain(layouts);
-        let all = names.zip(turns);
-        all.map(|(name, own)| own.beside(name, &turns[0])).collect()
+        let all = names.zip(samples);
+        all.map(|(name, own)| own.relative_to(name, &samples[0]))
+            .collect()
     }
 }
 
 /// The change to the services in a round.
-type Act<'c> = &'c dyn Fn(&mut Services, usize);
+type ChangeFn<'c> = &'c dyn Fn(&mut Services, usize);
 
 /// A change that is applied and reverted in each round.
 struct Change<'c> {
     names: [&'static str; 2],
     prepared: Vec<ChangeBytes>,
-    act: [Act<'c>; 2],
+    apply: [ChangeFn<'c>; 2],
 }
 
 /// Measures one endpoint more and fewer, and one service more and fewer. The floor is the same element operations of
@@ -204,7 +208,7 @@ pub fn changes(
     layouts: &[Layout],
     rounds: usize,
 ) -> Result<Vec<(&'static str, Vec<Measured>)>, BoxError> {
-    let mut sides = Sides::new(&cluster.services(), layouts)?;
+    let mut instances = ProxyInstances::new(&cluster.services(), layouts)?;
     // If there are no services, the first sync reports no change.
     let number = |round: usize| round * 7919 % cluster.services.max(1);
     let new = |round: usize| cluster.services + round;
@@ -216,7 +220,7 @@ pub fn changes(
         prepared: (0..=rounds)
             .map(|round| cluster.add_endpoint(number(round)))
             .collect::<Result<_, _>>()?,
-        act: [
+        apply: [
             &|services, round| set(services, round, cluster.endpoints + 1),
             &|services, round| set(services, round, cluster.endpoints),
         ],
@@ -226,47 +230,50 @@ pub fn changes(
         prepared: (0..=rounds)
             .map(|round| cluster.add_service(new(round)))
             .collect::<Result<_, _>>()?,
-        act: [
+        apply: [
             &|services, round| cluster.set(services, new(round)),
             &|services, round| cluster.remove(services, new(round)),
         ],
     };
     let mut all = Vec::new();
     for change in [endpoint, service] {
-        let turns = done_and_undone(&mut sides, &change, rounds)?;
-        for (name, turns) in change.names.into_iter().zip(&turns) {
-            all.push((name, sides.measured(turns)));
+        let samples = apply_and_revert(&mut instances, &change, rounds)?;
+        for (name, samples) in change.names.into_iter().zip(&samples) {
+            all.push((name, instances.measured(samples)));
         }
     }
     Ok(all)
 }
 
 /// Applies a change and reverts it at once, in rounds.
-fn done_and_undone(
-    sides: &mut Sides,
+fn apply_and_revert(
+    instances: &mut ProxyInstances,
     change: &Change<'_>,
     rounds: usize,
-) -> Result<[Vec<Turns>; 2], BoxError> {
-    let mut turns = [0, 1].map(|_| vec![Turns::default(); sides.len()]);
+) -> Result<[Vec<Samples>; 2], BoxError> {
+    let mut samples = [0, 1].map(|_| vec![Samples::default(); instances.len()]);
     for round in 0..=rounds {
-        let there = &change.prepared[round];
-        for turn in 0..sides.len() {
-            let index = turn_of(sides.len(), round, turn);
-            for (step, bytes) in [&there.done, &there.undone].into_iter().enumerate() {
-                let turns = &mut turns[step][index];
-                let counts = Counts::after_the_first(round);
+        let change_bytes = &change.prepared[round];
+        for turn in 0..instances.len() {
+            let index = turn_of(instances.len(), round, turn);
+            for (step, bytes) in [&change_bytes.done, &change_bytes.undone]
+                .into_iter()
+                .enumerate()
+            {
+                let samples = &mut samples[step][index];
+                let recorded = Recorded::after_first_round(round);
                 match index.checked_sub(1) {
-                    None => turns.take(counts, || sides.floor.commit(bytes))?,
-                    Some(side) => turns.take(counts, || {
-                        let side = &mut sides.sides[side];
-                        change.act[step](&mut side.services, round);
-                        side.sync()
+                    None => samples.take(recorded, || instances.baseline.commit(bytes))?,
+                    Some(instance) => samples.take(recorded, || {
+                        let instance = &mut instances.instances[instance];
+                        change.apply[step](&mut instance.services, round);
+                        instance.sync()
                     })?,
                 }
             }
         }
     }
-    Ok(turns)
+    Ok(samples)
 }
 
 /// Replaces each endpoint of one service's deployment, one after the other.
@@ -286,37 +293,37 @@ pub fn rolling(
     };
     let mut services = cluster.services();
     set(&mut services, 0);
-    let mut sides = Sides::new(&services, layouts)?;
+    let mut instances = ProxyInstances::new(&services, layouts)?;
     drop(services);
     let prepared = cluster.replaced(number, deployment)?;
-    let mut turns = vec![Turns::default(); sides.len()];
+    let mut samples = vec![Samples::default(); instances.len()];
     for round in 0..=rounds {
-        let counts = Counts::after_the_first(round);
-        for turn in 0..sides.len() {
-            let index = turn_of(sides.len(), round, turn);
-            let turns = &mut turns[index];
-            let Some(side) = index.checked_sub(1) else {
-                let floor = &mut sides.floor;
+        let recorded = Recorded::after_first_round(round);
+        for turn in 0..instances.len() {
+            let index = turn_of(instances.len(), round, turn);
+            let samples = &mut samples[index];
+            let Some(instance) = index.checked_sub(1) else {
+                let baseline = &mut instances.baseline;
                 let mut parts = prepared.iter();
-                turns.take(counts, || {
-                    parts.try_for_each(|part| floor.commit(&part.done))
+                samples.take(recorded, || {
+                    parts.try_for_each(|part| baseline.commit(&part.done))
                 })?;
                 let mut parts = prepared.iter();
-                parts.try_for_each(|part| floor.commit(&part.undone))?;
+                parts.try_for_each(|part| baseline.commit(&part.undone))?;
                 continue;
             };
-            let side = &mut sides.sides[side];
+            let instance = &mut instances.instances[instance];
             let mut replace = |replaced| {
-                set(&mut side.services, replaced);
-                side.sync()
+                set(&mut instance.services, replaced);
+                instance.sync()
             };
-            turns.take(counts, || (1..=deployment).try_for_each(&mut replace))?;
+            samples.take(recorded, || (1..=deployment).try_for_each(&mut replace))?;
             // Reverted one by one, so that each gets its slot back.
             (0..deployment).rev().try_for_each(replace)?;
         }
     }
-    black_box(&sides);
-    Ok(sides.measured(&turns))
+    black_box(&instances);
+    Ok(instances.measured(&samples))
 }
 
 #[cfg(test)]
@@ -325,13 +332,13 @@ mod tests {
 
     /// The result is an error, not a division by zero.
     #[test]
-    fn where_no_services_are_none_is_measured() {
+    fn zero_services_is_an_error() {
         let none = Cluster::new(0, 1);
         assert!(changes(none, &[Layout::Flat], 1).is_err());
         let services = none.services;
         let layout = Layout::Flat;
         let packets = first_packets(&[Path { layout, services }], 1).unwrap_err();
-        let said = packets.to_string();
-        assert!(said.contains("a packet did not come"), "{said}");
+        let message = packets.to_string();
+        assert!(message.contains("a packet did not come"), "{message}");
     }
 }

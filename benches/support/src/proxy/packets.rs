@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::name_of;
 use crate::BoxError;
-use crate::rounds::{Counts, Turns, turn_of};
+use crate::rounds::{Recorded, Samples, turn_of};
 use crate::{Cluster, Error as MeasureError, Measured};
 use chainwright_kube::service::{Layout, Protocol, ServiceProxy};
 use chainwright_testing::Sandbox;
@@ -18,7 +18,7 @@ const POD: &str = "10.250.2.2";
 /// The first source port of the client.
 const FIRST_PORT: u16 = 1024;
 /// Time limit for a packet.
-const PATIENCE: Duration = Duration::from_secs(2);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A layout, and the number of services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,29 +37,29 @@ pub struct Path {
 /// # Errors
 /// Those of syncing and of namespaces; [`MeasureError::Packet`] if one does not arrive.
 pub fn first_packets(paths: &[Path], rounds: usize) -> Result<Vec<Measured>, BoxError> {
-    let mut ways = paths
+    let mut testbeds = paths
         .iter()
-        .map(|path| Way::new(*path))
+        .map(|path| Testbed::new(*path))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut turns = vec![Turns::default(); ways.len()];
+    let mut samples = vec![Samples::default(); testbeds.len()];
     for round in 0..=rounds {
-        for turn in 0..ways.len() {
-            let index = turn_of(ways.len(), round, turn);
-            let way = &mut ways[index];
-            way.prepare(round)?;
-            let counts = Counts::after_the_first(round);
-            turns[index].take(counts, || way.send(round))?;
+        for turn in 0..testbeds.len() {
+            let index = turn_of(testbeds.len(), round, turn);
+            let testbed = &mut testbeds[index];
+            testbed.prepare(round)?;
+            let recorded = Recorded::after_first_round(round);
+            samples[index].take(recorded, || testbed.send(round))?;
         }
     }
-    let all = ways.iter().zip(&turns);
+    let all = testbeds.iter().zip(&samples);
     Ok(all
-        .map(|(way, own)| own.relative_to_by_clock(&way.name(), &turns[0]))
+        .map(|(testbed, own)| own.relative_to_by_clock(&testbed.name(), &samples[0]))
         .collect())
 }
 
 /// A client, a node with services, and a pod that has all endpoints' addresses.
 #[derive(Debug)]
-struct Way {
+struct Testbed {
     path: Path,
     cluster: Cluster,
     client: Sandbox,
@@ -69,7 +69,7 @@ struct Way {
     _kept: (Sandbox, Sandbox, ServiceProxy),
 }
 
-impl Way {
+impl Testbed {
     fn new(path: Path) -> Result<Self, BoxError> {
         let cluster = Cluster {
             protocol: Protocol::Udp,
@@ -97,7 +97,7 @@ impl Way {
         let proxy = node.run(|| Cluster::load(&mut services, path.layout, true))??;
         let at_pod = pod.run(|| -> io::Result<UdpSocket> {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
             Ok(socket)
         })?;
         Ok(Self {

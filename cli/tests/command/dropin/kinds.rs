@@ -32,7 +32,7 @@ fn without_comments(text: &str) -> String {
 
 /// Programs look into `/proc/net/ip_tables_names`, and take a table's built-in chains for granted.
 #[test]
-fn looking_makes_what_it_makes_with_the_real_programs() {
+fn listing_creates_the_same_tables_as_the_real_programs() {
     let links = links();
     let calls = [
         "-t T -L",
@@ -119,8 +119,8 @@ fn a_table_with_rules_of_nft_is_not_saved_without_them() {
         side.call("iptables -A INPUT -s 192.0.2.1 -j DROP", "");
         let before = side.shell("nft list ruleset");
         let saved = side.call("iptables-save", "");
-        let said = "# Table `filter' is incompatible, use 'nft' tool.\n";
-        assert_eq!((saved.code, &*saved.out), (0, said), "{rule}");
+        let message = "# Table `filter' is incompatible, use 'nft' tool.\n";
+        assert_eq!((saved.code, &*saved.out), (0, message), "{rule}");
         assert_eq!(side.call("iptables-restore", &saved.out).code, 0);
         assert_eq!(side.shell("nft list ruleset"), before, "{rule}");
         for (call, what) in [
@@ -128,9 +128,13 @@ fn a_table_with_rules_of_nft_is_not_saved_without_them() {
             ("-L mine", "chain `mine' in table `filter'"),
         ] {
             let ran = side.call(&format!("iptables {call}"), "");
-            let said =
+            let message =
                 format!("iptables v1.8.9 (nf_tables): {what} is incompatible, use 'nft' tool.\n");
-            assert_eq!((ran.code, &*ran.out, &*ran.err), (1, "", &*said), "{rule}");
+            assert_eq!(
+                (ran.code, &*ran.out, &*ran.err),
+                (1, "", &*message),
+                "{rule}"
+            );
         }
         // What it is not about is listed.
         assert_eq!(side.call("iptables -S INPUT", "").code, 0);
@@ -147,7 +151,7 @@ fn a_table_with_rules_of_nft_is_not_saved_without_them() {
 
 /// What is saved of rules that nft wrote is loaded by the real program as the same rules.
 #[test]
-fn what_nft_wrote_is_saved_in_words_that_are_read_back() {
+fn saved_nft_rules_can_be_restored() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     let mut rules = vec![
@@ -200,7 +204,7 @@ fn what_nft_wrote_is_saved_in_words_that_are_read_back() {
 
 /// A rule is found by the words that put it in, whatever it compares.
 #[test]
-fn what_is_added_is_deleted_by_the_same_words() {
+fn added_rules_can_be_deleted_with_the_same_arguments() {
     let links = links();
     for backend in ["nft", "legacy"] {
         let side = Side::new(links.path(), backend);
@@ -267,7 +271,7 @@ fn chains_with_names_of_targets_are_saved() {
 
 /// firewalld reads the types of ICMP from the help.
 #[test]
-fn help_lists_the_names_that_the_real_one_lists() {
+fn help_lists_the_same_names_as_the_real_program() {
     let links = links();
     for (call, heading) in [
         ("iptables -p icmp --help", "Valid ICMP Types:"),
@@ -332,7 +336,7 @@ fn help_lists_the_names_that_the_real_one_lists() {
 }
 
 #[test]
-fn translations_are_those_of_the_real_programs() {
+fn translations_match_the_real_programs() {
     let links = links();
     let [their, our] = sides("nft", &links);
     let run = |side: &Side, line: &str, input: &str| {
@@ -426,7 +430,7 @@ fn translations_are_those_of_the_real_programs() {
 }
 
 #[test]
-fn rules_that_nobody_confirms_are_taken_back() {
+fn unconfirmed_rules_are_rolled_back() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     side.call("iptables -A INPUT -s 192.0.2.1 -j DROP", "");
@@ -482,7 +486,7 @@ fn rules_that_nobody_confirms_are_taken_back() {
 
 /// A reader that goes away ends a listing as SIGPIPE ends the real programs: without a word.
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn exits_silently_on_a_closed_pipe() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     side.call("iptables -N A", "");
@@ -512,7 +516,7 @@ fn a_closed_pipe_ends_it_quietly() {
 
 /// Programs that are not here say so.
 #[test]
-fn other_programs_of_the_name_are_refused() {
+fn rejects_other_program_names() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     for name in [
@@ -533,7 +537,7 @@ fn other_programs_of_the_name_are_refused() {
 /// What 1.8.13 does, and 1.8.9 does not always: a chain cannot be given a target's name, and the counters of a policy are
 /// looked at.
 #[test]
-fn names_of_targets_and_counters_of_policies_are_refused() {
+fn rejects_names_of_targets_and_counters_of_policies() {
     let links = links();
     let clash = "chain name may not clash with target name";
     let counters = |chain| format!("invalid policy counters for chain '{chain}'");
@@ -570,7 +574,7 @@ fn names_of_targets_and_counters_of_policies_are_refused() {
                     assert!(ran.err.contains(&counters(chain)), "{ran:?}");
                 }
             }
-            for (line, said) in [
+            for (line, message) in [
                 ("-v -Z x", "Zeroing chain `x'\n"),
                 ("-v -F x", "Flushing chain `x'\n"),
                 ("-S foo -v -Z", "-N foo\nZeroing chain `foo'\n"),
@@ -582,7 +586,7 @@ fn names_of_targets_and_counters_of_policies_are_refused() {
                 let ran = side.call(&format!("{family} {line}"), "");
                 assert_eq!(
                     (ran.code, &*ran.out),
-                    (0, said),
+                    (0, message),
                     "{backend} {line}: {ran:?}"
                 );
             }
@@ -1180,7 +1184,7 @@ const OF_1813: &[As1813] = &[
 ];
 
 #[test]
-fn chains_that_are_not_there_are_as_with_1_8_13() {
+fn missing_chains_are_reported_like_1_8_13() {
     let links = links();
     let mut wrong = Vec::new();
     for (backends, before, line, input, code, out, err) in OF_1813 {
@@ -1195,8 +1199,8 @@ fn chains_that_are_not_there_are_as_with_1_8_13() {
                     assert_eq!(ran.code, 0, "{ran:?}");
                 }
                 let ran = side.call(&format!("{family}{line}"), input);
-                let is_said = err.is_empty() == ran.err.is_empty() && ran.err.contains(err);
-                if (ran.code, &*ran.out) != (*code, *out) || !is_said {
+                let is_reported = err.is_empty() == ran.err.is_empty() && ran.err.contains(err);
+                if (ran.code, &*ran.out) != (*code, *out) || !is_reported {
                     wrong.push(format!("{backend} {family}: {before}; {line}: {ran:?}"));
                 }
             }
@@ -1207,7 +1211,7 @@ fn chains_that_are_not_there_are_as_with_1_8_13() {
 
 /// What a chain's policy counted stays when the chain is emptied.
 #[test]
-fn an_emptied_chain_keeps_its_policys_counters() {
+fn flushing_a_chain_keeps_its_policy_counters() {
     let links = links();
     for backend in ["nft", "legacy"] {
         for call in ["-F INPUT", "-F"] {
@@ -1226,7 +1230,7 @@ fn an_emptied_chain_keeps_its_policys_counters() {
 
 /// A name that no chain may have is refused before the table is looked at.
 #[test]
-fn a_refused_name_makes_no_legacy_table() {
+fn a_rejected_name_creates_no_legacy_table() {
     let links = links();
     for family in ["ip", "ip6"] {
         for call in ["-N LOG", "-N ACCEPT", "-N -x"] {

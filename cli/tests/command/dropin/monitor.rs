@@ -171,7 +171,7 @@ const EVENTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn changes_are_printed_as_the_real_monitor_prints_them() {
+fn changes_are_printed_like_the_real_monitor() {
     let links = links();
     for (options, family, counters) in [
         (&["-e"][..], "", false),
@@ -236,7 +236,7 @@ PACKET: 2 N IN=lo LOOPBACK SRC=127.0.0.1 DST=127.0.0.1 LEN=31 TOS=0x0 TTL=64 ID=
 ";
 
 #[test]
-fn packets_are_printed_as_the_real_monitor_prints_them() {
+fn packets_are_printed_like_the_real_monitor() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     let call = |line: &str| {
@@ -272,7 +272,7 @@ fn packets_are_printed_as_the_real_monitor_prints_them() {
 }
 
 #[test]
-fn wrong_words_and_help_end_the_monitor() {
+fn monitor_exits_on_invalid_arguments_and_help() {
     let links = links();
     let side = Side::new(links.path(), "nft");
     let usage = "Usage: xtables-monitor [ -t | -e ]";

@@ -102,7 +102,7 @@ impl Content {
     pub(crate) fn of(path: &Path) -> Self {
         Self {
             bytes: fs::read(path).unwrap(),
-            shows: Snapshot::load(path).ok().as_ref().map(shown),
+            shows: Snapshot::load(path).ok().as_ref().map(formatted),
         }
     }
 }
@@ -120,7 +120,7 @@ impl PartialEq for Content {
 impl Eq for Content {}
 
 /// What a snapshot shows, without the handles and the order among sets and chains.
-pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn formatted(snapshot: &Snapshot) -> Vec<String> {
     let mut parts = Vec::new();
     for table in snapshot.tables() {
         let name = format!("{:?}", table.table().name());
@@ -209,7 +209,7 @@ impl Scene {
             files.insert(path, content);
         }
         State {
-            nft: shown(&self.snapshot()),
+            nft: formatted(&self.snapshot()),
             legacy,
             files,
         }

@@ -28,7 +28,7 @@ fn what_was_left_behind_goes() {
         .expect(0);
     }
     // Only looked at, in both backends.
-    let said = |backend: &str| {
+    let output = |backend: &str| {
         format!(
             "table ip filter ({backend})\n- rule AZURE-NPM: -j AZURE-NPM-X\n- rule AZURE-NPM-X: -j DROP\n\
              - rule FORWARD: -j AZURE-NPM\n- chain AZURE-NPM\n- chain AZURE-NPM-X\n"
@@ -40,7 +40,7 @@ fn what_was_left_behind_goes() {
         lines
     };
     let would = run(&sandbox, "cleanup --dry-run --lock none AZURE-NPM*").expect(1);
-    let both = said("nft") + &said("legacy");
+    let both = output("nft") + &output("legacy");
     assert_eq!(sorted(&would.out), sorted(&both));
     assert_eq!(rules(&sandbox, "nft").len(), 5);
 
@@ -58,7 +58,7 @@ fn what_was_left_behind_goes() {
     run(&sandbox, "cleanup -t nat --lock none AZURE-NPM*").expect(0);
     assert_eq!(rules(&sandbox, "legacy").len(), 5);
     let done = run(&sandbox, "cleanup --backend legacy --lock none AZURE-NPM*").expect(0);
-    assert_eq!(sorted(&done.out), sorted(&said("legacy")));
+    assert_eq!(sorted(&done.out), sorted(&output("legacy")));
     let left = [
         "-A INPUT -m comment --comment \"old net\" -j ACCEPT",
         "-A FORWARD -j KUBE-A",

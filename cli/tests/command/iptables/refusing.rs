@@ -6,7 +6,7 @@ use chainwright::legacy::{Lock, LockPolicy};
 use super::*;
 
 #[test]
-fn an_error_shows_its_place_and_changes_nothing() {
+fn an_error_shows_its_position_and_changes_nothing() {
     let wrong = "*filter\n-A INPUT -p udp\n-A INPUT -m conntrack --ctsate NEW -j DROP\nCOMMIT\n";
     let missing = "*filter\n-A INPUT -i lo\n-A INPUT -j NOWHERE\nCOMMIT\n";
     for backend in ["nft", "legacy"] {
@@ -57,7 +57,7 @@ fn an_error_shows_its_place_and_changes_nothing() {
 /// What iptables refuses, because it would not load it again or does not mean it, is refused.
 #[test]
 fn what_the_real_tool_refuses_is_refused() {
-    for (backend, line, said) in [
+    for (backend, line, message) in [
         (
             "nft",
             "*nat\n-A OUTPUT -j DROP",
@@ -100,7 +100,7 @@ fn what_the_real_tool_refuses_is_refused() {
         let restore = format!("restore --lock none --backend {backend}");
         let ran = run_with(&sandbox, &restore, &text).expect(2);
         assert!(ran.err.starts_with("<stdin>:2: "), "{}", ran.err);
-        assert!(ran.err.contains(said), "{backend}: {line}: {}", ran.err);
+        assert!(ran.err.contains(message), "{backend}: {line}: {}", ran.err);
     }
     // What it takes: a policy in the line of the chain, a chain that an older version made, another
     // family's target.
@@ -128,8 +128,8 @@ fn kubelets_chains_are_not_made_beside_legacy_ones() {
         run_with(&sandbox, &restore, legacy).expect(0);
         let generation = connect(&sandbox).generation().unwrap();
         let ran = run(&sandbox, "kubelet ensure").expect(2);
-        let said = format!("uses the legacy tables: {family} mangle KUBE-IPTABLES-HINT there");
-        assert!(ran.err.contains(&said), "{}", ran.err);
+        let message = format!("uses the legacy tables: {family} mangle KUBE-IPTABLES-HINT there");
+        assert!(ran.err.contains(&message), "{}", ran.err);
         assert_eq!(connect(&sandbox).generation().unwrap(), generation);
         run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
         // Now both have them.

@@ -86,7 +86,7 @@ fn has(line: &str, last: &str) -> bool {
 }
 
 /// The lines of a monitor up to one that has this.
-fn told(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
+fn events(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
     let child = listening(side, arguments);
     for change in CHANGES {
         let ran = side.run_with(&find("nft"), &["-f", "-"], change);
@@ -111,8 +111,8 @@ fn lines_until(mut child: Child, is_last: impl Fn(&str) -> bool) -> Vec<String> 
             Err(error) => {
                 child.kill().unwrap();
                 let output = child.wait_with_output().unwrap();
-                let said = String::from_utf8_lossy(&output.stderr);
-                panic!("{error}: the last line was not told: {said}: {lines:#?}");
+                let message = String::from_utf8_lossy(&output.stderr);
+                panic!("{error}: the last line was not told: {message}: {lines:#?}");
             }
         }
     }
@@ -144,7 +144,7 @@ fn comparable(lines: &[String], arguments: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_happens_is_told_as_by_nft() {
+fn monitor_prints_events_like_nft() {
     for (arguments, last) in [
         ("monitor", "delete table ip last"),
         ("-n monitor", "delete table ip last"),
@@ -162,7 +162,7 @@ fn what_happens_is_told_as_by_nft() {
     ] {
         let words: Vec<&str> = arguments.split(' ').collect();
         let (theirs, ours) = (Side::theirs(), Side::ours());
-        let (their, our) = (told(&theirs, &words, last), told(&ours, &words, last));
+        let (their, our) = (events(&theirs, &words, last), events(&ours, &words, last));
         assert_eq!(
             comparable(&our, arguments),
             comparable(&their, arguments),
@@ -183,7 +183,7 @@ fn is_of_object(line: &str) -> bool {
 
 /// Byte for byte.
 #[test]
-fn what_happens_is_told_as_json() {
+fn monitor_prints_events_as_json_like_nft() {
     let rule = r#""table":"last","chain":"c""#;
     for (arguments, last) in [
         ("-j monitor new", rule),
@@ -206,7 +206,7 @@ fn what_happens_is_told_as_json() {
     ] {
         let words: Vec<&str> = arguments.split(' ').collect();
         let of = |side: &Side| {
-            let mut lines = told(side, &words, last);
+            let mut lines = events(side, &words, last);
             lines.retain(|line| !is_of_object(line));
             lines
         };
@@ -218,9 +218,9 @@ fn what_happens_is_told_as_json() {
 
 /// What is deleted is named; nft adds what it does not know ("type": "invalid").
 #[test]
-fn what_goes_is_named_in_json() {
+fn json_events_name_deleted_objects() {
     let ours = Side::ours();
-    let lines = told(&ours, &["-j", "monitor", "destroy"], r#""name":"last""#);
+    let lines = events(&ours, &["-j", "monitor", "destroy"], r#""name":"last""#);
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let element = r#"{"delete": {"element": {"family": "ip", "table": "t", "name": "m""#;
     assert!(lines[0].starts_with(element), "{lines:?}");
@@ -237,7 +237,7 @@ fn what_goes_is_named_in_json() {
 }
 
 #[test]
-fn a_reader_that_goes_is_no_failure() {
+fn exits_successfully_when_the_reader_closes_the_pipe() {
     let side = Side::ours();
     let rules = "add rule ip t c accept\n".repeat(2000);
     for text in rules
@@ -289,7 +289,7 @@ fn standard_input_may_be_closed() {
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn reports_missing_privileges_like_nft() {
     let (theirs, ours) = (Side::theirs(), Side::ours());
     for arguments in [
         "list ruleset",
@@ -317,15 +317,19 @@ fn who_may_not_is_told_so() {
         assert_eq!(their.status.code(), Some(1), "{arguments}");
         assert_eq!(our.status.code(), Some(1), "{arguments}");
         assert_eq!(our.stdout, b"");
-        let said = String::from_utf8(our.stderr).unwrap();
-        assert!(said.contains("CAP_NET_ADMIN"), "{said}");
+        let message = String::from_utf8(our.stderr).unwrap();
+        assert!(message.contains("CAP_NET_ADMIN"), "{message}");
         assert!(
-            said.contains("\nOperation not permitted (you must be root)\n")
-                || said.starts_with("Operation not permitted (you must be root)\n"),
-            "{said}"
+            message.contains("\nOperation not permitted (you must be root)\n")
+                || message.starts_with("Operation not permitted (you must be root)\n"),
+            "{message}"
         );
-        let they_said = String::from_utf8(their.stderr).unwrap();
-        assert_eq!(said.lines().next(), they_said.lines().next(), "{arguments}");
+        let their_message = String::from_utf8(their.stderr).unwrap();
+        assert_eq!(
+            message.lines().next(),
+            their_message.lines().next(),
+            "{arguments}"
+        );
     }
     // What takes no kernel takes no rights.
     let words = ["describe", "ipv4_addr"];
@@ -487,7 +491,7 @@ fn both_listening(side: &Side, ways: &[&str], groups: &[u32]) -> Vec<Child> {
 
 /// What is told where nothing is named: changes, and the rules that packets meet, which in JSON are lines of text.
 #[test]
-fn changes_and_packets_are_told_together() {
+fn monitor_prints_changes_and_packets_together() {
     let side = Side::ours();
     let up = side.run_with(&find("ip"), &["link", "set", "lo", "up"], "");
     assert_eq!(up.code, Some(0), "{}", up.err);
@@ -513,11 +517,11 @@ fn changes_and_packets_are_told_together() {
     }
     let ran = side.run_with(&find("nft"), &["add", "table", "ip", "last"], "");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let mut told = children
+    let mut events = children
         .into_iter()
         .map(|child| lines_until(child, |line| has(line, "last")));
     for way in ways {
-        let (their, our) = (told.next().unwrap(), told.next().unwrap());
+        let (their, our) = (events.next().unwrap(), events.next().unwrap());
         // In the middle of both, so that each kind is before and behind the other.
         assert!(our[0].starts_with(if way.contains('j') {
             "{\"add\": "
@@ -534,7 +538,7 @@ fn changes_and_packets_are_told_together() {
 
 /// Packets of every kind, told line by line.
 #[test]
-fn what_packets_meet_is_told_as_by_nft() {
+fn monitor_prints_packet_traces_like_nft() {
     let side = Side::ours();
     for line in DEVICES {
         let words: Vec<&str> = line.split(' ').collect();
@@ -552,15 +556,15 @@ fn what_packets_meet_is_told_as_by_nft() {
     ];
     let children = both_listening(&side, &ways, &[TRACES_GROUP]);
     for (from, to) in [("w0", "b0"), ("v0", "v1")] {
-        let told = side
+        let events = side
             .run_with(&find("ip"), &["-o", "link", "show", to], "")
             .out;
-        let (_, address) = told.split_once("link/ether ").unwrap();
+        let (_, address) = events.split_once("link/ether ").unwrap();
         let address = address.split(' ').next().unwrap();
         let ran = side.run_with(&find("/usr/bin/python3"), &["-", from, address], SENDER);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
     }
-    let told: Vec<Vec<String>> = children
+    let events: Vec<Vec<String>> = children
         .into_iter()
         .map(|child| {
             let mut lines = lines_until(child, |line| line.contains("udp dport 9999 drop"));
@@ -579,7 +583,7 @@ fn what_packets_meet_is_told_as_by_nft() {
             lines
         })
         .collect();
-    for (way, both) in ways.iter().zip(told.chunks(2)) {
+    for (way, both) in ways.iter().zip(events.chunks(2)) {
         let [their, our] = both else {
             unreachable!("the outputs come in pairs")
         };
@@ -595,8 +599,11 @@ fn what_packets_meet_is_told_as_by_nft() {
             "(verdict goto last)",
             "policy drop meta mark 0x00000012 ",
         ] {
-            let is_said = our.iter().any(|line| line.contains(part));
-            assert!(is_said || *way == "-n monitor trace", "{way}: no {part:?}");
+            let is_reported = our.iter().any(|line| line.contains(part));
+            assert!(
+                is_reported || *way == "-n monitor trace",
+                "{way}: no {part:?}"
+            );
         }
     }
 }
@@ -619,7 +626,7 @@ table arp t { chain in { type filter hook input priority 0; }; }
 
 /// What is registered at hooks, where the kernel tells; where it does not, ours says so and nft prints nothing.
 #[test]
-fn hooks_are_listed_as_by_nft() {
+fn hooks_are_listed_like_nft() {
     let side = Side::ours();
     let ran = side.run(&["-f", "-"], HOOKED);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -682,7 +689,7 @@ fn an_owned_table_lives_until_standard_input_ends() {
 
 /// Where a table's handle is listed: as by nft 1.1.7, where all of it is.
 #[test]
-fn the_handle_of_a_table_is_listed_with_all_of_it() {
+fn table_handles_are_listed_with_the_whole_table() {
     let side = Side::ours();
     let base = "add table ip t; add chain ip t c; add set ip t s { type ipv4_addr; elements = { 1.1.1.1 }; }; \
                 add map ip t m { type ipv4_addr : mark; }; add counter ip t k; add quota ip t q { over 1 bytes; }";
@@ -717,7 +724,7 @@ fn the_handle_of_a_table_is_listed_with_all_of_it() {
 
 /// What resets list, and what they reset: as by nft 1.1.7, but for the errors, which reset nothing.
 #[test]
-fn resets_list_what_was_and_reset_it() {
+fn reset_prints_old_values_and_resets_them() {
     const BASE: &str = "table ip t {
         counter k { packets 1031 bytes 1; }
         quota q { 5000 bytes used 1041 bytes; }
@@ -823,7 +830,7 @@ fn resets_list_what_was_and_reset_it() {
 
 /// A range in a set of concatenations is found where all of it lies in one of the set.
 #[test]
-fn ranges_of_concatenations_are_looked_up_whole() {
+fn concatenated_ranges_are_looked_up_as_a_whole() {
     let side = Side::ours();
     let base = "table ip t { set s { type ipv4_addr . inet_service; flags interval; \
                 elements = { 10.0.0.0-10.0.0.9 . 80-90, 11.0.0.0/8 . 22 }; }; \

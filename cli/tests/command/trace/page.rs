@@ -88,17 +88,17 @@ impl Shown {
 
 /// The commands of a block.
 fn commands(block: &[&str]) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = Vec::new();
+    let mut printed: Vec<Shown> = Vec::new();
     let mut goes_on = false;
     for line in block {
         let line = line.strip_prefix("    ").unwrap_or_default();
         if line.starts_with("$ ") {
-            shown.push(Shown {
+            printed.push(Shown {
                 lines: Vec::new(),
                 below: Vec::new(),
             });
         }
-        let command = shown.last_mut().expect("a block begins with a command");
+        let command = printed.last_mut().expect("a block begins with a command");
         if goes_on || line.starts_with("$ ") {
             command.lines.push(line.to_owned());
             goes_on = line.ends_with('\\');
@@ -106,12 +106,12 @@ fn commands(block: &[&str]) -> Vec<Shown> {
             command.below.push(line.to_owned());
         }
     }
-    for command in &mut shown {
+    for command in &mut printed {
         while command.below.last().is_some_and(String::is_empty) {
             command.below.pop();
         }
     }
-    shown
+    printed
 }
 
 /// The page with what is printed, and the verbs that it shows.
@@ -171,7 +171,7 @@ fn same(path: &PathBuf, made: &str) {
 }
 
 #[test]
-fn pages_show_what_is_printed() {
+fn pages_match_the_printed_output() {
     for (page, expected) in [("docs/trace.md", &VERBS[..]), ("README.md", &["trace"][..])] {
         let path = root().join(page);
         let text = fs::read_to_string(&path).unwrap();
@@ -188,7 +188,7 @@ fn pages_show_what_is_printed() {
 
 /// An output that is not that of the command is found, however the page is written.
 #[test]
-fn what_is_not_printed_is_found() {
+fn detects_outdated_output_in_pages() {
     let page = |below: &str| {
         format!(
             "Text.\n\n    $ cat a.nft\n    table ip t {{\n\n    }}\n\n    $ chainwright graph \\\n        a.nft\n{below}\nText.\n"

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn help_is_as_wide_as_the_terminal() {
+fn help_wraps_at_the_terminal_width() {
     let widest = |columns: &str, arguments: &[&str]| {
         let mut command = Command::new(PROGRAM);
         let ran: Ran = command
@@ -33,7 +33,7 @@ fn help_is_as_wide_as_the_terminal() {
 
 /// Here is no terminal: colors come only if the environment insists on them, and not if it does not want any.
 #[test]
-fn colors_are_for_terminals_and_for_who_wants_them() {
+fn colors_are_used_on_terminals_or_if_requested() {
     let sandbox = sandbox();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kept").to_str().unwrap().to_owned();
@@ -81,28 +81,28 @@ fn colors_are_for_terminals_and_for_who_wants_them() {
 
 #[test]
 fn completions_and_manual_pages_are_printed() {
-    for (shell, said) in [
+    for (shell, expected) in [
         ("bash", "complete -F _chainwright"),
         ("zsh", "#compdef chainwright"),
         ("fish", "complete -c chainwright"),
     ] {
         let ran = run_here(&["completions", shell]).expect(0);
-        assert!(ran.out.contains(said) && ran.out.contains("rollback"));
+        assert!(ran.out.contains(expected) && ran.out.contains("rollback"));
     }
-    for (verb, said) in [
+    for (verb, expected) in [
         (&[][..], ".TH chainwright 8"),
         (&["rollback"], ".TH chainwright-rollback 8"),
         (&["kubelet", "check"], ".TH chainwright-kubelet-check 8"),
     ] {
         let ran = run_here(&[&["man"], verb].concat()).expect(0);
-        assert!(ran.out.contains(said), "{}", ran.out);
+        assert!(ran.out.contains(expected), "{}", ran.out);
     }
     let ran = run_here(&["man", "nix"]).expect(1);
     assert_eq!(ran.err, "chainwright: unknown command \"nix\"\n");
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn wrong_arguments_are_reported() {
     for arguments in [
         &["nix"][..],
         &[],
@@ -144,7 +144,7 @@ fn wrong_arguments_are_told() {
 }
 
 #[test]
-fn a_reader_who_had_enough_is_no_failure() {
+fn exits_successfully_when_the_reader_stops() {
     let sandbox = sandbox();
     many_chains(&sandbox, 5000);
     let mut child = sandbox

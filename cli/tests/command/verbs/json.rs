@@ -115,7 +115,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         ..Table::new(Family::IP, "owned")
     })
     .unwrap();
-    let owned = crate::common::kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]);
+    let owned = crate::common::kernel::commit_if_supported(&mut owner, &mut tx, &["owned tables"]);
     check("backup", &[&json(&format!("backup {path}")).expect(0)]);
     tools.run("nft add rule inet t c accept");
     tools.run("nft flush chain inet t b");
@@ -251,7 +251,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
 }
 
 #[test]
-fn what_a_guard_tells_is_documented() {
+fn guard_events_are_documented() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("nft add table ip filter { flags dormant ; }");

@@ -42,12 +42,12 @@ impl Guard {
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         // It is read all the time, as systemd does: a full queue would hold up who tells.
-        let (tell, told) = mpsc::channel();
+        let (sender, notified) = mpsc::channel();
         thread::spawn(move || {
             let mut buffer = [0; 64];
             while let Ok(length) = systemd.recv(&mut buffer) {
                 let state = String::from_utf8(buffer[..length].to_vec()).unwrap();
-                if tell.send(state).is_err() {
+                if sender.send(state).is_err() {
                     return;
                 }
             }
@@ -66,13 +66,13 @@ impl Guard {
         Self {
             child,
             lines,
-            systemd: told,
+            systemd: notified,
         }
     }
 
     /// What systemd is told next.
     #[track_caller]
-    fn told(&self) -> String {
+    fn notified(&self) -> String {
         self.systemd.recv().unwrap()
     }
 
@@ -97,27 +97,28 @@ impl Guard {
 }
 
 /// The line without its time.
-fn said(line: &str) -> &str {
+fn message(line: &str) -> &str {
     let (time, rest) = line.split_once(' ').unwrap();
     assert!(time.ends_with('Z') && time.len() == 24, "{line}");
     rest
 }
 
 #[test]
-fn a_guard_is_a_good_unit_of_systemds() {
+fn a_guard_works_as_a_systemd_unit() {
     let sandbox = sandbox();
     let mut guard = Guard::start_watched(&sandbox, "kubelet", "20000");
-    assert_eq!(said(&guard.line()), "everything is present: 12 made");
+    assert_eq!(message(&guard.line()), "everything is present: 12 made");
     let made: Vec<_> = (0..12).map(|_| guard.line()).collect();
     assert_eq!(made[0], "  + ip mangle: chain KUBE-IPTABLES-HINT");
-    let mut told = Vec::new();
-    while !told.contains(&"WATCHDOG=1".to_owned()) || !told.contains(&"READY=1".to_owned()) {
-        told.push(guard.told());
+    let mut notified = Vec::new();
+    while !notified.contains(&"WATCHDOG=1".to_owned()) || !notified.contains(&"READY=1".to_owned())
+    {
+        notified.push(guard.notified());
     }
     Tools::new(&sandbox).run("iptables-nft -D INPUT -j KUBE-FIREWALL");
     let line = guard.line();
     assert!(
-        said(&line).starts_with("1 disappeared, restored in "),
+        message(&line).starts_with("1 disappeared, restored in "),
         "{line}"
     );
     let line = guard.line();
@@ -126,9 +127,9 @@ fn a_guard_is_a_good_unit_of_systemds() {
         "{line}"
     );
     assert_eq!(guard.line(), "  + ip filter: -A INPUT -j KUBE-FIREWALL");
-    let told = guard.stop(Signal::SIGTERM);
+    let notified = guard.stop(Signal::SIGTERM);
     // Behind what tells that it lived.
-    let last = told.iter().find(|state| state != "WATCHDOG=1");
+    let last = notified.iter().find(|state| state != "WATCHDOG=1");
     assert_eq!(last.unwrap(), "STOPPING=1");
     run(&sandbox, "kubelet check").expect(0);
 }
@@ -149,7 +150,7 @@ fn a_guard_keeps_a_file_in_either_backend() {
             file.display()
         );
         let mut guard = Guard::start(&sandbox, &arguments);
-        assert_eq!(said(&guard.line()), "everything is present: 3 made");
+        assert_eq!(message(&guard.line()), "everything is present: 3 made");
         Tools::new(&sandbox).run(&format!("iptables-{backend} -F AGENT"));
         while guard.line() != "  + ip filter: -A AGENT -j DROP" {}
         while !guard.line().contains(" 1 disappeared") {}
@@ -164,7 +165,7 @@ fn a_guard_keeps_a_file_in_either_backend() {
 }
 
 #[test]
-fn detection_says_by_its_exit_code_what_it_found() {
+fn detect_exit_code_tells_the_backend() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let ran = run(&sandbox, "detect").expect(1);
@@ -273,7 +274,7 @@ const NFT: &[&str] = &[
 
 /// Who may not look is not told that there is nothing.
 #[test]
-fn what_was_not_looked_at_is_named() {
+fn names_backends_that_were_not_examined() {
     let none = "no chains of Kubernetes, CNI plugins, azure-npm or Calico";
     for setup in [&[][..], NFT] {
         let ran = Blind::All.run(setup, "detect").expect(2);
@@ -370,11 +371,11 @@ fn what_was_not_looked_at_is_named() {
             "{}",
             ran.err
         );
-        let said = match setup {
+        let message = match setup {
             [] => "no iptables table found in what was examined",
             _ => "no problems found in the examined tables",
         };
-        assert!(ran.err.contains(said), "{}", ran.err);
+        assert!(ran.err.contains(message), "{}", ran.err);
         let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
         assert_eq!(value["not_looked_at"].as_array().unwrap().len(), 2);
         let found = i32::from(setup.is_empty());
@@ -409,7 +410,7 @@ fn what_was_not_looked_at_is_named() {
 
 /// Tables of services: kube-proxy's, and this library's in both layouts of nf_tables.
 #[test]
-fn tables_of_services_are_told_apart() {
+fn distinguishes_service_tables() {
     let sandbox = sandbox();
     let serve = |layout| {
         let served = sandbox.run(|| {
@@ -465,7 +466,7 @@ fn tables_of_services_are_told_apart() {
     .unwrap();
     tools.run("nft delete table ip kube-proxy");
     let mut owner = connect(&sandbox);
-    if crate::common::kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]) {
+    if crate::common::kernel::commit_if_supported(&mut owner, &mut tx, &["owned tables"]) {
         drop(owner);
         assert!(services().contains(&["ip", "kube-proxy", "nftables"].map(str::to_owned)));
     }
@@ -473,7 +474,7 @@ fn tables_of_services_are_told_apart() {
 
 /// `doctor` says of which tables it says nothing.
 #[test]
-fn doctor_names_what_it_does_not_examine() {
+fn doctor_names_tables_it_does_not_examine() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let ran = run(&sandbox, "doctor").expect(0);
@@ -490,13 +491,13 @@ fn doctor_names_what_it_does_not_examine() {
     }
     tools.run("nft add table inet filter");
     let ran = run(&sandbox, "doctor").expect(0);
-    for said in [
+    for message in [
         "not examined, because they are native nft tables, not iptables': ",
         "inet own",
         "netdev own and 1 more",
         "no problems found in the examined tables",
     ] {
-        assert!(ran.err.contains(said), "{}", ran.err);
+        assert!(ran.err.contains(message), "{}", ran.err);
     }
     let count = |arguments: &str| {
         let value = run(&sandbox, arguments).expect(0).value();

@@ -56,7 +56,7 @@ pub(super) fn without_times(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn changes_are_told_as_they_happen() {
+fn watch_prints_changes_as_they_happen() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     // Somebody else's table, which is not asked for.
@@ -113,7 +113,7 @@ fn changes_are_told_as_they_happen() {
 
 /// What the kernel dropped is said; it is dropped because nobody reads.
 #[test]
-fn a_reader_who_goes_ends_it() {
+fn exits_when_the_reader_closes_the_pipe() {
     let sandbox = sandbox();
     let mut child = listen(&sandbox, "watch");
     drop(child.stdout.take());
@@ -149,7 +149,7 @@ fn documents(ran: &Ran) -> Vec<Ran> {
 }
 
 #[test]
-fn what_is_told_is_as_documented() {
+fn event_output_matches_the_documentation() {
     let sandbox = traced();
     let mut watching = listen(&sandbox, "watch --json");
     let tracing = listen(&sandbox, "trace-packets --json --count 12");
@@ -250,7 +250,7 @@ fn send(sandbox: &Sandbox) {
 }
 
 #[test]
-fn packets_are_told_with_the_rules_that_they_meet() {
+fn prints_packets_with_the_rules_they_traverse() {
     let sandbox = traced();
     let people = listen(&sandbox, "trace-packets --count 7 --table t");
     let other = listen(&sandbox, "trace-packets --count 1 --table other");

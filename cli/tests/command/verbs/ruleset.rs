@@ -72,7 +72,7 @@ pub(super) fn file() -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn a_text_is_applied_whole_or_not_at_all() {
+fn apply_is_atomic() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let (_directory, path) = file();
@@ -172,8 +172,8 @@ fn libnftables_json_is_applied_as_text_is() {
     ] {
         std::fs::write(&path, json).unwrap();
         let ran = run(&sandbox, &format!("apply -j {path}")).expect(2);
-        for said in [place, why, "nothing was changed"] {
-            assert!(ran.err.contains(said), "{}", ran.err);
+        for message in [place, why, "nothing was changed"] {
+            assert!(ran.err.contains(message), "{}", ran.err);
         }
     }
     assert_eq!(tools.run("nft -s list ruleset"), made);
@@ -229,7 +229,7 @@ fn rules_stand_under_their_chains() {
 
 /// A rule that says what iptables would say, and more, is not said in iptables' language.
 #[test]
-fn a_rule_is_never_said_to_be_wider_than_it_is() {
+fn a_rule_is_never_printed_wider_than_it_is() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with(
         "nft -f -",
@@ -245,16 +245,16 @@ fn a_rule_is_never_said_to_be_wider_than_it_is() {
          table ip other { chain INPUT { ip saddr 10.0.0.1 counter drop; }; }",
     );
     let ran = run(&sandbox, "rules").expect(0);
-    let said: Vec<_> = ran
+    let message: Vec<_> = ran
         .lines()
         .into_iter()
         .filter(|l| l.contains(" -j "))
         .collect();
-    assert_eq!(said.len(), 1, "{}", ran.out);
+    assert_eq!(message.len(), 1, "{}", ran.out);
     assert!(
-        said[0].ends_with(" [0:0] -s 10.0.0.1/32 -j DROP"),
+        message[0].ends_with(" [0:0] -s 10.0.0.1/32 -j DROP"),
         "{}",
-        said[0]
+        message[0]
     );
     assert_eq!(ran.out.matches("  handle ").count(), 6);
 }
@@ -403,15 +403,15 @@ fn sets_as_json_are_the_librarys() {
 }
 
 #[test]
-fn where_nothing_is_nothing_is_listed() {
+fn an_empty_ruleset_lists_nothing() {
     let sandbox = sandbox();
     for (verb, what) in [("rules", "chains"), ("sets", "sets")] {
         let ran = run(&sandbox, &format!("{verb} --backend nft")).expect(1);
-        let said = format!("chainwright: nf_tables has no {what} in this network namespace\n");
-        assert_eq!((ran.out.as_str(), ran.err), ("", said));
+        let message = format!("chainwright: nf_tables has no {what} in this network namespace\n");
+        assert_eq!((ran.out.as_str(), ran.err), ("", message));
         let ran = run(&sandbox, verb).expect(1);
-        let said = format!("no {what} in this network namespace\n");
-        assert!(ran.err.ends_with(&said), "{}", ran.err);
+        let message = format!("no {what} in this network namespace\n");
+        assert!(ran.err.ends_with(&message), "{}", ran.err);
         let one = what.trim_end_matches('s');
         let ran = run(&sandbox, &format!("{verb} --table x")).expect(1);
         assert_eq!(ran.err, format!("chainwright: no matching {one} found\n"));
@@ -456,7 +456,7 @@ fn names_and_comments_cannot_forge_a_line() {
 }
 
 #[test]
-fn without_privileges_they_say_what_is_missing() {
+fn without_privileges_errors_name_what_is_missing() {
     for arguments in [
         &["rules"][..],
         &["sets", "--json"],
@@ -471,7 +471,7 @@ fn without_privileges_they_say_what_is_missing() {
 
 /// A file from elsewhere may need what this kernel is built without.
 #[test]
-fn reconcile_says_beforehand_what_the_kernel_lacks() {
+fn reconcile_reports_missing_kernel_features_first() {
     let mut elsewhere = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
@@ -497,7 +497,7 @@ fn reconcile_says_beforehand_what_the_kernel_lacks() {
 }
 
 #[test]
-fn reconcile_changes_what_differs_and_nothing_else() {
+fn reconcile_changes_only_differences() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with(
@@ -543,7 +543,7 @@ fn reconcile_changes_what_differs_and_nothing_else() {
 }
 
 #[test]
-fn reconcile_of_an_owner_leaves_the_objects_of_others() {
+fn reconcile_with_an_owner_keeps_foreign_objects() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let table = "table ip t {
@@ -583,7 +583,7 @@ fn reconcile_of_an_owner_leaves_the_objects_of_others() {
 
 /// What each is called is nft's; what is listed of it, too.
 #[test]
-fn parts_are_listed_as_nft_lists_them() {
+fn parts_are_listed_like_nft() {
     let sandbox = loaded();
     let tools = Tools::new(&sandbox);
     for what in [
@@ -619,7 +619,7 @@ fn parts_are_listed_as_nft_lists_them() {
 }
 
 #[test]
-fn what_nft_lists_is_listed_as_json() {
+fn json_listings_match_nft() {
     let sandbox = loaded();
     let tools = Tools::new(&sandbox);
     // All but the first object, which names the program.
@@ -647,7 +647,7 @@ fn what_nft_lists_is_listed_as_json() {
 }
 
 #[test]
-fn what_cannot_be_listed_is_said() {
+fn reports_objects_that_cannot_be_listed() {
     let sandbox = loaded();
     let absent = run(&sandbox, "list table ip nothing").expect(1);
     assert!(absent.lines().is_empty());

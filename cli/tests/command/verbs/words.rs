@@ -22,7 +22,7 @@ const NATIVE: &str = r#"table inet t {
 
 /// Of each event a line; what a rule has in braces is said with it, also when it goes.
 #[test]
-fn watch_speaks_nfts_language() {
+fn watch_prints_nft_syntax() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("nft add table ip there");
@@ -66,9 +66,9 @@ fn watch_speaks_nfts_language() {
     // The kernel numbers chains that have no name.
     let nameless = lines[10].split(' ').nth(7).unwrap().to_owned();
     assert!(nameless.starts_with("__chain"), "{nameless}");
-    let said = lines.iter().map(|line| line.replace(&nameless, "CHAIN"));
-    let said: Vec<_> = said.collect();
-    assert_eq!(said.join("\n"), expected, "{}", ran.out);
+    let printed = lines.iter().map(|line| line.replace(&nameless, "CHAIN"));
+    let printed: Vec<_> = printed.collect();
+    assert_eq!(printed.join("\n"), expected, "{}", ran.out);
 
     let bytecode = end(bytecode).out;
     assert!(
@@ -79,7 +79,7 @@ fn watch_speaks_nfts_language() {
 }
 
 #[test]
-fn diff_and_rollback_speak_nfts_language() {
+fn diff_and_rollback_print_nft_syntax() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let (_directory, path) = file();
@@ -316,7 +316,7 @@ fn iptables_rules_are_translated() {
     json::check("translate", &[&json, &back]);
     fs::write(&path, text.replace("-A INPUT -m recent --set\n", "")).unwrap();
     assert_eq!(run_here(&["translate", &path]).expect(0).err, "");
-    for (rule, said) in [
+    for (rule, printed) in [
         (
             "-A INPUT -j DROP",
             "add rule ip filter INPUT counter drop\n",
@@ -328,7 +328,10 @@ fn iptables_rules_are_translated() {
         ),
         ("-p tcp --dport 22", "tcp dport 22 counter\n"),
     ] {
-        assert_eq!(run_here(&["translate", "--rule", rule]).expect(0).out, said);
+        assert_eq!(
+            run_here(&["translate", "--rule", rule]).expect(0).out,
+            printed
+        );
     }
     let six = run_here(&["translate", "-6", "--rule=-s ::1 -j ACCEPT"]).expect(0);
     assert_eq!(six.out, "ip6 saddr ::1 counter accept\n");
@@ -342,7 +345,7 @@ fn iptables_rules_are_translated() {
 
 /// What iptables-nft reads of a ruleset of nft's is said as it is saved, the rest is named.
 #[test]
-fn rulesets_are_said_in_iptables_words() {
+fn nft_rulesets_are_saved_in_iptables_syntax() {
     let (_directory, path) = file();
     let tables = "table ip filter {\n\tchain INPUT {\n\t\ttype filter hook input priority 0; policy drop;\n\
         \t\tip saddr 10.0.0.0/8 iifname \"eth0\" tcp dport 22 counter packets 1 bytes 60 accept\n\
@@ -409,7 +412,7 @@ fn rulesets_are_said_in_iptables_words() {
 /// As `nft --echo --handle` says it, but for these: where sets and objects have their handles, semicolons, chains'
 /// comments, and chains without names, which nft says twice.
 #[test]
-fn apply_echoes_what_nft_echoes() {
+fn apply_prints_the_same_echo_as_nft() {
     let (sandbox, other) = (sandbox(), sandbox());
     let others = Tools::new(&other);
     let (_directory, path) = file();
@@ -476,11 +479,11 @@ fn apply_echoes_what_nft_echoes() {
     assert!(document.starts_with(begin), "{document}");
     // What asks is no change.
     fs::write(&path, "add table inet v\nlist tables\n").unwrap();
-    let asked = run(&third, &format!("apply {path}")).expect(2);
+    let refused = run(&third, &format!("apply {path}")).expect(2);
     assert!(
-        asked.err.contains(":2:1: a listing cannot be part"),
+        refused.err.contains(":2:1: a listing cannot be part"),
         "{}",
-        asked.err
+        refused.err
     );
     assert!(!run(&third, "list tables").expect(0).out.contains("inet v"));
     // What changes nothing adds nothing.

@@ -1,6 +1,6 @@
 //! Computes which rules to add and delete so that a chain is complete, for either backend.
 
-use super::{Found, Item, Place, Wanted};
+use super::{Found, InsertPosition, Item, RequiredChain};
 
 /// The changes that make one chain complete.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,17 +12,18 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    pub(super) fn of(wanted: &Wanted, found: &Found) -> Self {
+    pub(super) fn of(wanted: &RequiredChain, found: &Found) -> Self {
         let all = 0..wanted.rules.len();
-        match wanted.place {
-            Place::Head => {
-                let is_there = |index: &usize| found.rules.iter().any(|(which, _)| which == index);
+        match wanted.position {
+            InsertPosition::Head => {
+                let is_present =
+                    |index: &usize| found.rules.iter().any(|(which, _)| which == index);
                 Self {
                     delete: Vec::new(),
-                    put: all.filter(|index| !is_there(index)).collect(),
+                    put: all.filter(|index| !is_present(index)).collect(),
                 }
             }
-            Place::End => {
+            InsertPosition::End => {
                 // The order of these rules matters: from the first one that is out of order, they
                 // are deleted and added again.
                 let mut standing = found.rules.iter();
@@ -46,7 +47,7 @@ impl Completion {
 
 /// Lists what a chain lacks: the chain itself, and the rules to add.
 pub(super) fn missing<'w>(
-    wanted: &'w Wanted,
+    wanted: &'w RequiredChain,
     made: bool,
     completion: &'w Completion,
 ) -> impl Iterator<Item = Item> + 'w {
@@ -62,12 +63,12 @@ mod tests {
     use super::*;
     use chainwright::iptables::{Family, Rule, Target};
 
-    fn of(place: Place, standing: &[usize]) -> (Vec<u64>, Vec<usize>) {
-        let wanted = Wanted {
+    fn of(position: InsertPosition, standing: &[usize]) -> (Vec<u64>, Vec<usize>) {
+        let wanted = RequiredChain {
             family: Family::Ipv4,
             table: "filter".into(),
             chain: "c".into(),
-            place,
+            position,
             rules: vec![Rule::new(Target::Accept); 3],
         };
         let found = Found {
@@ -79,16 +80,16 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_what_is_out_of_its_order_is_made_anew() {
-        assert_eq!(of(Place::End, &[0, 1, 2]), (vec![], vec![]));
-        assert_eq!(of(Place::End, &[]), (vec![], vec![0, 1, 2]));
-        assert_eq!(of(Place::End, &[0, 2]), (vec![101], vec![1, 2]));
-        assert_eq!(of(Place::End, &[0, 2, 1]), (vec![101], vec![2]));
+    fn end_rewrites_rules_out_of_order() {
+        assert_eq!(of(InsertPosition::End, &[0, 1, 2]), (vec![], vec![]));
+        assert_eq!(of(InsertPosition::End, &[]), (vec![], vec![0, 1, 2]));
+        assert_eq!(of(InsertPosition::End, &[0, 2]), (vec![101], vec![1, 2]));
+        assert_eq!(of(InsertPosition::End, &[0, 2, 1]), (vec![101], vec![2]));
     }
 
     #[test]
-    fn at_the_head_only_what_is_missing_comes() {
-        assert_eq!(of(Place::Head, &[2, 0]), (vec![], vec![1]));
-        assert_eq!(of(Place::Head, &[2, 0, 1, 1]), (vec![], vec![]));
+    fn head_inserts_only_missing_rules() {
+        assert_eq!(of(InsertPosition::Head, &[2, 0]), (vec![], vec![1]));
+        assert_eq!(of(InsertPosition::Head, &[2, 0, 1, 1]), (vec![], vec![]));
     }
 }

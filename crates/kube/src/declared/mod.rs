@@ -96,7 +96,7 @@ impl From<iptables::Error> for Error {
 
 /// Where a missing rule is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum InsertPosition {
     /// At the head of a chain that other programs use as well: `iptables -I`.
     Head,
     /// At the end: `iptables -A`.
@@ -105,15 +105,15 @@ pub(super) enum Place {
 
 /// A chain and the rules it must contain.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct RequiredChain {
     pub(super) family: Family,
     pub(super) table: Cow<'static, str>,
     pub(super) chain: Cow<'static, str>,
-    pub(super) place: Place,
+    pub(super) position: InsertPosition,
     pub(super) rules: Vec<Rule>,
 }
 
-impl Wanted {
+impl RequiredChain {
     pub(super) fn item(&self, rule: Option<&Rule>) -> Item {
         Item {
             family: self.family,
@@ -124,7 +124,7 @@ impl Wanted {
     }
 
     /// The family and table that the chain is in.
-    fn place_of(&self) -> (Family, &str) {
+    fn table_key(&self) -> (Family, &str) {
         (self.family, &self.table)
     }
 
@@ -171,20 +171,20 @@ impl fmt::Display for Item {
 /// [`Connection`] to nf_tables.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Through<'t> {
+pub enum BackendMut<'t> {
     /// nf_tables.
     Nft(&'t mut Connection),
     /// The legacy tables.
     Legacy(&'t mut Iptables),
 }
 
-impl<'t> From<&'t mut Connection> for Through<'t> {
+impl<'t> From<&'t mut Connection> for BackendMut<'t> {
     fn from(connection: &'t mut Connection) -> Self {
         Self::Nft(connection)
     }
 }
 
-impl<'t> From<&'t mut Iptables> for Through<'t> {
+impl<'t> From<&'t mut Iptables> for BackendMut<'t> {
     fn from(iptables: &'t mut Iptables) -> Self {
         match iptables.backend() {
             Backend::Legacy => Self::Legacy(iptables),
@@ -196,7 +196,7 @@ impl<'t> From<&'t mut Iptables> for Through<'t> {
     }
 }
 
-impl Through<'_> {
+impl BackendMut<'_> {
     /// The backend.
     #[must_use]
     pub const fn backend(&self) -> Backend {
@@ -227,7 +227,7 @@ impl Through<'_> {
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
     /// Ordered so that no rule jumps to a later chain, except that chains listed without rules come first.
-    pub(super) chains: Vec<Wanted>,
+    pub(super) chains: Vec<RequiredChain>,
     /// Whether the hint may be created while the other backend has one.
     pub(super) second_hint: bool,
 }
@@ -238,10 +238,10 @@ impl Declared {
     /// # Errors
     /// [`Error::Read`] or [`Error::Tables`], [`Error::Ineffective`] when a built-in chain is there but not hooked in,
     /// [`Error::Set`], or [`Error::Contended`] when the ruleset kept changing.
-    pub fn check<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+    pub fn check<'t>(&self, tables: impl Into<BackendMut<'t>>) -> Result<Vec<Item>, Error> {
         match tables.into() {
-            Through::Nft(connection) => self.check_nft(connection),
-            Through::Legacy(iptables) => self.check_legacy(iptables),
+            BackendMut::Nft(connection) => self.check_nft(connection),
+            BackendMut::Legacy(iptables) => self.check_legacy(iptables),
         }
     }
 
@@ -258,10 +258,10 @@ impl Declared {
     /// # Errors
     /// Those of [`check`](Self::check), [`Error::Commit`], and [`Error::HintElsewhere`].
     #[tracing::instrument(level = "debug", skip_all)]
-    pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+    pub fn ensure<'t>(&self, tables: impl Into<BackendMut<'t>>) -> Result<Vec<Item>, Error> {
         match tables.into() {
-            Through::Nft(connection) => self.ensure_nft(connection),
-            Through::Legacy(iptables) => self.ensure_legacy(iptables),
+            BackendMut::Nft(connection) => self.ensure_nft(connection),
+            BackendMut::Legacy(iptables) => self.ensure_legacy(iptables),
         }
     }
 
@@ -310,8 +310,8 @@ impl Declared {
     pub(super) fn tables(&self) -> Vec<(Family, &str)> {
         let mut tables = Vec::new();
         for wanted in &self.chains {
-            if !tables.contains(&wanted.place_of()) {
-                tables.push(wanted.place_of());
+            if !tables.contains(&wanted.table_key()) {
+                tables.push(wanted.table_key());
             }
         }
         tables

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::complete::{Completion, missing};
-use super::{Declared, Error, Found, Item, Place, Wanted};
+use super::{Declared, Error, Found, InsertPosition, Item, RequiredChain};
 use chainwright::iptables::{
     self, Backend, Counters, Edit, Entry, Family, Iptables, NotExpressible, Rule, TableEdit, Target,
 };
@@ -45,7 +45,7 @@ impl Declared {
                     Some(chain) => {
                         // This view shows sets by name, as they were declared.
                         let entries = chain.rules().map(|rule| tables.entry(&rule));
-                        Found::among(entries, &wanted.rules)
+                        Found::find_in(entries, &wanted.rules)
                     }
                 };
                 let make = !found.exists && named.insert((&wanted.table, &wanted.chain));
@@ -71,7 +71,8 @@ impl Declared {
         change(iptables, tables.clone(), |edit| {
             let mut all = Vec::new();
             let chains = self.chains.iter();
-            let chains: Vec<&Wanted> = chains.filter(|w| tables.contains(&w.place_of())).collect();
+            let chains: Vec<&RequiredChain> =
+                chains.filter(|w| tables.contains(&w.table_key())).collect();
             let mut made = Vec::with_capacity(chains.len());
             for wanted in &chains {
                 let mut table = edit.table(wanted.family, &wanted.table)?;
@@ -82,7 +83,7 @@ impl Declared {
                 let rules = wanted.resolved()?;
                 let mut table = edit.table(wanted.family, &wanted.table)?;
                 let entries = table.rules(&*wanted.chain)?;
-                let found = Found::among(entries, &rules);
+                let found = Found::find_in(entries, &rules);
                 let completion = Completion::of(wanted, &found);
                 all.extend(missing(wanted, made, &completion));
                 if !completion.is_empty() {
@@ -96,7 +97,7 @@ impl Declared {
 
 impl Found {
     /// Matches a chain's rules with the wanted ones.
-    pub(crate) fn among(
+    pub(crate) fn find_in(
         entries: impl IntoIterator<Item = Result<Entry, NotExpressible>>,
         rules: &[Rule],
     ) -> Self {
@@ -104,28 +105,28 @@ impl Found {
             exists: true,
             ..Self::default()
         };
-        for (place, entry) in (0..).zip(entries) {
+        for (position, entry) in (0..).zip(entries) {
             found.total += 1;
             let which = entry.ok().and_then(|entry| {
                 rules
                     .iter()
                     .position(|wanted| wanted.means_the_same(&entry.rule))
             });
-            found.rules.extend(which.map(|which| (which, place)));
+            found.rules.extend(which.map(|which| (which, position)));
         }
         found
     }
 
     /// Looks up a chain of a legacy table that is in use. References are counted as nf_tables does: the chain's rules,
     /// and the table's rules that jump to it or may jump to it.
-    pub(crate) fn look_in(
+    pub(crate) fn find_in_legacy(
         table: &mut TableEdit<'_>,
-        wanted: &Wanted,
+        wanted: &RequiredChain,
     ) -> Result<Self, iptables::Error> {
         if !table.has_chain(&*wanted.chain)? {
             return Ok(Self::default());
         }
-        let mut found = Self::among(table.rules(&*wanted.chain)?, &wanted.rules);
+        let mut found = Self::find_in(table.rules(&*wanted.chain)?, &wanted.rules);
         let mut references = found.total;
         for chain in table.chains()? {
             for entry in table.rules(&chain)? {
@@ -143,7 +144,7 @@ impl Found {
     }
 }
 
-impl Wanted {
+impl RequiredChain {
     fn complete(
         &self,
         table: &mut TableEdit<'_>,
@@ -152,14 +153,14 @@ impl Wanted {
     ) -> Result<(), iptables::Error> {
         let chain = &*self.chain;
         // From last to first, so that the remaining positions stay valid.
-        for &place in completion.delete.iter().rev() {
-            table.delete_number(chain, place as usize + 1)?;
+        for &position in completion.delete.iter().rev() {
+            table.delete_number(chain, position as usize + 1)?;
         }
         for &index in &completion.put {
             let rule = &rules[index];
-            match self.place {
-                Place::Head => table.insert(chain, 1, rule, Counters::default())?,
-                Place::End => table.append(chain, rule)?,
+            match self.position {
+                InsertPosition::Head => table.insert(chain, 1, rule, Counters::default())?,
+                InsertPosition::End => table.append(chain, rule)?,
             }
         }
         Ok(())

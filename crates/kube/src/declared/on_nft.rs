@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::complete::{Completion, missing};
-use super::{Declared, Error, Found, Item, Wanted};
+use super::{Declared, Error, Found, Item, RequiredChain};
 use chainwright::iptables::nft::{Unwritable, chain, decode, encode};
 use chainwright::iptables::{Backend, Entry, Rule, SetError, builtin};
 use chainwright::nft::{
@@ -63,7 +63,7 @@ impl From<Error> for Attempt {
 }
 
 /// How an attempt succeeded.
-enum Done<T> {
+enum WorkResult<T> {
     /// A commit through the guard.
     Committed(T),
     /// A read only; the result is valid if the guard still holds.
@@ -84,7 +84,7 @@ pub(crate) fn change<T: Clone>(
     let done = attempt(declared, nft, |nft, guard| {
         let (mut transaction, done) = plan(nft, guard)?;
         if transaction.is_empty() {
-            return Ok(Done::Read(known(&unknown).unwrap_or(done)));
+            return Ok(WorkResult::Read(intended_result(&unknown).unwrap_or(done)));
         }
         commit(nft, guard, &mut transaction, done, &mut unknown)
     });
@@ -95,16 +95,16 @@ pub(crate) fn change<T: Clone>(
 fn attempt<T>(
     declared: &Declared,
     nft: &mut Connection,
-    mut work: impl FnMut(&mut Connection, &mut Guard) -> Result<Done<T>, Attempt>,
+    mut work: impl FnMut(&mut Connection, &mut Guard) -> Result<WorkResult<T>, Attempt>,
 ) -> Result<T, Error> {
     let scopes = declared.scopes();
     let mut attempts = nft.retry().begin();
     loop {
         let mut guard = nft.guard_for_attempt(&attempts, &scopes)?;
         match work(nft, &mut guard) {
-            Ok(Done::Committed(done)) => return Ok(done),
-            Ok(Done::Read(done)) if guard.holds(nft)? => return Ok(done),
-            Ok(Done::Read(_)) | Err(Attempt::Again) => {}
+            Ok(WorkResult::Committed(done)) => return Ok(done),
+            Ok(WorkResult::Read(done)) if guard.is_unchanged(nft)? => return Ok(done),
+            Ok(WorkResult::Read(_)) | Err(Attempt::Again) => {}
             Err(Attempt::Failed(Error::Read(error)))
                 if error.is_retryable() && attempts.retry_after_loss() =>
             {
@@ -126,9 +126,9 @@ fn commit<T>(
     transaction: &mut Transaction,
     done: T,
     unknown: &mut Unknown<T>,
-) -> Result<Done<T>, Attempt> {
+) -> Result<WorkResult<T>, Attempt> {
     match guard.commit(nft, transaction) {
-        Ok(()) => Ok(Done::Committed(done)),
+        Ok(()) => Ok(WorkResult::Committed(done)),
         Err(error) if error.outcome == Outcome::Unknown && unknown.is_none() => {
             *unknown = Some((done, error));
             Err(Attempt::Again)
@@ -138,7 +138,7 @@ fn commit<T>(
 }
 
 /// The result of the commit whose outcome was unknown, now that nothing remains to be done.
-fn known<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
+fn intended_result<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
     unknown.as_ref().map(|(done, _)| done.clone())
 }
 
@@ -153,7 +153,7 @@ fn contended<T>(error: Error, unknown: Unknown<T>) -> Error {
 impl Declared {
     pub(super) fn check_nft(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
         attempt(self, nft, |nft, guard| {
-            Ok(Done::Read(self.plan(nft, guard)?.1))
+            Ok(WorkResult::Read(self.plan(nft, guard)?.1))
         })
     }
 
@@ -179,8 +179,8 @@ impl Declared {
         let mut made = HashSet::new();
         for wanted in &self.chains {
             let rules = wanted.resolved()?;
-            let found = Found::look(nft, guard, wanted, &rules)?;
-            let name = (wanted.place_of(), &*wanted.chain);
+            let found = Found::find_in_kernel(nft, guard, wanted, &rules)?;
+            let name = (wanted.table_key(), &*wanted.chain);
             let make = !found.exists && made.insert(name);
             if make {
                 tx.add(&Table::new(wanted.family.into(), &*wanted.table))?
@@ -197,9 +197,9 @@ impl Declared {
             }
             for &index in &completion.put {
                 let rule = encode(wanted.family, &wanted.table, &wanted.chain, &rules[index])?;
-                match wanted.place {
-                    super::Place::Head => tx.insert(&rule)?,
-                    super::Place::End => tx.add(&rule)?,
+                match wanted.position {
+                    super::InsertPosition::Head => tx.insert(&rule)?,
+                    super::InsertPosition::End => tx.add(&rule)?,
                 };
             }
         }
@@ -209,10 +209,10 @@ impl Declared {
 
 impl Found {
     /// Looks up a chain and the wanted rules in it.
-    pub(crate) fn look(
+    pub(crate) fn find_in_kernel(
         nft: &mut Connection,
         guard: &Guard,
-        wanted: &Wanted,
+        wanted: &RequiredChain,
         rules: &[Rule],
     ) -> Result<Self, Attempt> {
         let family = nft::Family::from(wanted.family);
@@ -260,7 +260,7 @@ impl Found {
     }
 }
 
-impl Wanted {
+impl RequiredChain {
     pub(crate) fn delete(
         &self,
         tx: &mut Transaction,

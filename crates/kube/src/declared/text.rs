@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, ByteSlice};
 
-use super::{Declared, Place, Wanted};
-use chainwright::iptables::text::{Command, LONGEST_LINE, ParseError, Verb, words};
+use super::{Declared, InsertPosition, RequiredChain};
+use chainwright::iptables::text::{Command, MAX_LINE_LENGTH, ParseError, Verb, words};
 use chainwright::iptables::{Family, Rule, builtin, builtins};
 
 /// Largest number of rules in a declaration: each is looked up at every change.
-const MOST_RULES: usize = 10_000;
+const MAX_RULES: usize = 10_000;
 
 /// Why a text cannot be read as a declaration.
 #[derive(Debug, thiserror::Error)]
@@ -68,10 +68,10 @@ impl Declared {
 struct Reader {
     /// The current table.
     table: Option<String>,
-    chains: Vec<Wanted>,
+    chains: Vec<RequiredChain>,
     /// The names in `chains` by table.
     named: HashMap<String, HashSet<String>>,
-    rules: Vec<Wanted>,
+    rules: Vec<RequiredChain>,
     /// Indexes of the entries of `rules` that belong to a chain, for either place.
     of_chain: HashMap<(String, String), Vec<usize>>,
     /// Total number of rules.
@@ -81,13 +81,13 @@ struct Reader {
 impl Reader {
     fn line(&mut self, family: Family, line: &[u8]) -> Result<(), String> {
         let line = line.trim_ascii();
-        if line.len() > LONGEST_LINE {
-            return Err(format!("line has more than {LONGEST_LINE} bytes"));
+        if line.len() > MAX_LINE_LENGTH {
+            return Err(format!("line has more than {MAX_LINE_LENGTH} bytes"));
         }
         match (line.first(), &self.table) {
             (None | Some(b'#'), _) => Ok(()),
             (Some(b'*'), None) => {
-                let name = said(line[1..].trim_ascii().as_bstr())?;
+                let name = utf8_name(line[1..].trim_ascii().as_bstr())?;
                 if builtins(&name).is_none() {
                     return Err(format!("table `{name}` not found"));
                 }
@@ -98,7 +98,7 @@ impl Reader {
             (Some(b'*'), Some(table)) => Err(format!("table {table} has no COMMIT")),
             (Some(b':'), Some(table)) => {
                 let name = line[1..].split_str(" ").next().unwrap_or_default();
-                let chain = said(name.as_bstr())?;
+                let chain = utf8_name(name.as_bstr())?;
                 if chain.is_empty() {
                     return Err("the chain has no name".into());
                 }
@@ -141,10 +141,10 @@ impl Reader {
             return Err(format!("iptables would cut a text: {cut:?}"));
         }
         let chain = command.chain.ok_or("missing chain name")?;
-        let chain = said(chain.as_bstr())?;
-        let place = match command.verb {
-            Verb::Append => Place::End,
-            Verb::Insert(1) => Place::Head,
+        let chain = utf8_name(chain.as_bstr())?;
+        let position = match command.verb {
+            Verb::Append => InsertPosition::End,
+            Verb::Insert(1) => InsertPosition::Head,
             Verb::NewChain => {
                 self.chain(family, table, chain);
                 return Ok(());
@@ -157,11 +157,11 @@ impl Reader {
             return Err(format!("chain {chain} is not declared before this line"));
         }
         self.count = self.count.saturating_add(command.spec.number());
-        if self.count > MOST_RULES {
-            return Err(format!("more than {MOST_RULES} rules"));
+        if self.count > MAX_RULES {
+            return Err(format!("more than {MAX_RULES} rules"));
         }
         for rule in command.spec.rules() {
-            self.rule(family, &table, &chain, place, rule)?;
+            self.rule(family, &table, &chain, position, rule)?;
         }
         Ok(())
     }
@@ -169,11 +169,11 @@ impl Reader {
     fn chain(&mut self, family: Family, table: String, chain: String) {
         let named = self.named.entry(table.clone()).or_default();
         if named.insert(chain.clone()) {
-            self.chains.push(Wanted {
+            self.chains.push(RequiredChain {
                 family,
                 table: table.into(),
                 chain: chain.into(),
-                place: Place::End,
+                position: InsertPosition::End,
                 rules: Vec::new(),
             });
         }
@@ -184,7 +184,7 @@ impl Reader {
         family: Family,
         table: &str,
         chain: &str,
-        place: Place,
+        position: InsertPosition,
         rule: Rule,
     ) -> Result<(), String> {
         let of_chain = (table.to_owned(), chain.to_owned());
@@ -197,7 +197,7 @@ impl Reader {
             if known.rules.iter().any(|known| known.means_the_same(&rule)) {
                 return Err("duplicate rule in its chain".into());
             }
-            if known.place == place {
+            if known.position == position {
                 of_place = Some(index);
             }
         }
@@ -205,11 +205,11 @@ impl Reader {
             Some(known) => known.rules.push(rule),
             None => {
                 of_chain.push(self.rules.len());
-                self.rules.push(Wanted {
+                self.rules.push(RequiredChain {
                     family,
                     table: Cow::Owned(table.to_owned()),
                     chain: Cow::Owned(chain.to_owned()),
-                    place,
+                    position,
                     rules: vec![rule],
                 });
             }
@@ -219,7 +219,7 @@ impl Reader {
 }
 
 /// Converts a name to text.
-fn said(name: &BStr) -> Result<String, String> {
+fn utf8_name(name: &BStr) -> Result<String, String> {
     let text = name
         .to_str()
         .map_err(|_| format!("{name:?} is not valid UTF-8"))?;
@@ -234,7 +234,8 @@ mod tests {
         let read = Declared::of_text(Family::Ipv4, text).map_err(|error| error.to_string())?;
         let all = read.chains.iter().flat_map(|wanted| {
             let rules = wanted.rules.iter();
-            let rules = rules.map(|rule| format!("{:?} {}", wanted.place, wanted.item(Some(rule))));
+            let rules =
+                rules.map(|rule| format!("{:?} {}", wanted.position, wanted.item(Some(rule))));
             let none = wanted
                 .rules
                 .is_empty()
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_not_what_is_to_be_there_is_refused() {
+    fn invalid_declarations_are_rejected() {
         for (text, why) in [
             ("-A INPUT -j DROP", "line 1: missing table"),
             ("*filter\n-F\nCOMMIT", "line 2: "),
@@ -290,8 +291,8 @@ mod tests {
                 "line 2: chain a is not declared",
             ),
         ] {
-            let said = read(text).unwrap_err();
-            assert!(said.starts_with(why), "{text}: {said}");
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(why), "{text}: {error}");
         }
     }
 }

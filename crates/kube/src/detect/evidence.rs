@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Detection, Detector, LEGACY};
-use crate::service::{is_flat_table, whose_nftables};
+use crate::service::{is_flat_table, is_own_nftables_table};
 use chainwright::iptables::{Backend, Error, Family, builtins};
 use chainwright::legacy::{self, Lookup, Status};
 use chainwright::netlink;
-use chainwright::nft::{self, Connection, ElementsOf, List, Scope, SnapshotOptions};
+use chainwright::nft::{self, Connection, ElementFilter, List, Scope, SnapshotOptions};
 
 /// Prefixes of the names of chains that a node's components create.
 pub const PREFIXES: [&str; 4] = ["KUBE-", "CNI-", "AZURE-NPM", "cali-"];
@@ -123,7 +123,7 @@ impl Detector {
 
     fn evidence_with(&mut self, counts_rules: bool) -> Evidence {
         let mut evidence = Evidence {
-            detection: self.look(),
+            detection: self.probe(),
             nft_loaded: nft::is_loaded(),
             legacy: LEGACY.map(legacy::status),
             counts_rules,
@@ -171,7 +171,7 @@ impl Detector {
         let mut all = Vec::new();
         let listed = connection.tables(Scope::family(family.into()))?;
         listed.for_each(|table| {
-            let kind = match whose_nftables(&table) {
+            let kind = match is_own_nftables_table(&table) {
                 Some(true) => Some(ServiceTableKind::Nftables),
                 Some(false) => Some(ServiceTableKind::KubeProxy),
                 None => is_flat_table(table.name()).then_some(ServiceTableKind::Flat),
@@ -231,7 +231,7 @@ impl Detector {
                 continue;
             }
             let options = SnapshotOptions {
-                elements: ElementsOf::empty(),
+                elements: ElementFilter::empty(),
             };
             let scope = Scope::table(of, table.as_bstr());
             let snapshot = connection.snapshot_with(scope, options)?;

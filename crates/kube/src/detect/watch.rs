@@ -66,7 +66,7 @@ impl Detector {
                     Verdict::Undetermined | Verdict::Unavailable => last = Some(detection),
                     _ => return Ok(detection),
                 },
-                None => return Ok(last.unwrap_or_else(|| watch.detector.look())),
+                None => return Ok(last.unwrap_or_else(|| watch.detector.probe())),
             }
         }
     }
@@ -92,7 +92,7 @@ impl Watch {
                     Err(error) => tracing::debug!(%error, "nf_tables cannot be watched"),
                 }
             }
-            let detection = self.detector.look();
+            let detection = self.detector.probe();
             if self.last_reported != Some(detection.verdict()) {
                 self.last_reported = Some(detection.verdict());
                 return Ok(Some(detection));

@@ -80,9 +80,12 @@ impl AuditLog {
         None
     }
 
-    /// Returns the next queued record of a table that another process replaced in the network namespace `here` (the
+    /// Returns the next queued record of a table that another process replaced in the network namespace `own_namespace` (the
     /// target of a `/proc` link), as far as the namespace is known. Lost records are not reported.
-    pub(super) fn try_receive(&mut self, here: Option<&Path>) -> Result<Option<Record>, Error> {
+    pub(super) fn try_receive(
+        &mut self,
+        own_namespace: Option<&Path>,
+    ) -> Result<Option<Record>, Error> {
         loop {
             let length = match self.socket.try_receive(&mut self.buffer) {
                 Ok(None) => return Ok(None),
@@ -99,7 +102,9 @@ impl AuditLog {
                 continue;
             }
             let record = Record::read(message.payload);
-            if let Some(record) = record.filter(|record| record.is_of_another(here)) {
+            if let Some(record) =
+                record.filter(|record| record.is_of_another_namespace(own_namespace))
+            {
                 return Ok(Some(record));
             }
         }
@@ -146,10 +151,10 @@ impl Record {
     }
 
     /// Whether another process replaced the table, in this network namespace as far as is known.
-    fn is_of_another(&self, here: Option<&Path>) -> bool {
-        let there = fs::read_link(format!("/proc/{}/ns/net", self.process));
-        let is_elsewhere = match (there, here) {
-            (Ok(there), Some(here)) => there != here,
+    fn is_of_another_namespace(&self, own_namespace: Option<&Path>) -> bool {
+        let process_namespace = fs::read_link(format!("/proc/{}/ns/net", self.process));
+        let is_elsewhere = match (process_namespace, own_namespace) {
+            (Ok(process_namespace), Some(own_namespace)) => process_namespace != own_namespace,
             _ => false,
         };
         self.process != std::process::id() && !is_elsewhere
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_none() {
+    fn unrelated_records_are_ignored() {
         for text in [
             "",
             "audit(1.2:3): ",

@@ -16,7 +16,7 @@ mod facade {
         metrics::counter!("chainwright_guard_failures_total").increment(1);
     }
 
-    pub(in super::super) fn gave_way() {
+    pub(in super::super) fn backed_off() {
         metrics::counter!("chainwright_guard_gave_way_total").increment(1);
     }
 
@@ -31,8 +31,8 @@ mod facade {
 
     pub(in super::super) const fn repaired(_items: usize, _took: Duration) {}
     pub(in super::super) const fn failed() {}
-    pub(in super::super) const fn gave_way() {}
+    pub(in super::super) const fn backed_off() {}
     pub(in super::super) const fn lost() {}
 }
 
-pub(super) use facade::{failed, gave_way, lost, repaired};
+pub(super) use facade::{backed_off, failed, lost, repaired};

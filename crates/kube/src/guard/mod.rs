@@ -17,7 +17,7 @@
 //!
 //! let (sender, notices) = mpsc::channel();
 //! let guard = Guard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
-//! let running = guard.start(move |notice| { let _ = sender.send(notice); })?;
+//! let running = guard.start(move |notification| { let _ = sender.send(notification); })?;
 //! assert!(matches!(notices.recv()?.event, Event::Ready { .. }));
 //!
 //! Iptables::nft()?.update(Family::Ipv4, "filter", |table| table.flush_all())?;
@@ -35,8 +35,8 @@
 //! At first the guard creates everything that is missing, and retries until it succeeds. Later it restores what
 //! disappears at once, and checks again at the end of a burst: a `systemctl restart iptables` makes some twenty commits
 //! and may remove again what was restored between them. If another program keeps removing what the guard restores, the
-//! guard stops after [some repairs](PaceOptions::repairs): it reports that it backs off, and resumes later. When the
-//! kernel dropped events it checks everything. [`Pace`] makes these decisions, without a clock or a kernel.
+//! guard stops after [some repairs](BackoffOptions::repairs): it reports that it backs off, and resumes later. When the
+//! kernel dropped events it checks everything. [`Backoff`] makes these decisions, without a clock or a kernel.
 //!
 //! When idle it waits for nf_tables events without a deadline, and wakes for nothing else. Every change of the node's
 //! tables wakes it; it examines only the names in the change.
@@ -46,11 +46,11 @@
 //! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram
 //! `chainwright_guard_repair_seconds`.
 
+mod attribution;
 mod audit;
-mod culprit;
+mod backoff;
 mod metrics;
-mod notice;
-mod pace;
+mod notification;
 mod poll;
 mod run;
 #[cfg(feature = "tokio")]
@@ -66,24 +66,24 @@ use std::time::{Duration, Instant, SystemTime};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::causes;
-use super::declared::{self, Declared, Through};
+use super::declared::{self, BackendMut, Declared};
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::LockPolicy;
-use chainwright::nft::live::{Change, EventObject, Item as Told, Monitor, MonitorOptions};
+use chainwright::nft::live::{Change, EventObject, Item as MonitorItem, Monitor, MonitorOptions};
 use chainwright::nft::{self, Connection};
 
+pub use attribution::{Attribution, Parent};
 pub use audit::AuditLog;
-pub use culprit::{Culprit, Parent};
-pub use notice::{Event, Notice, Repair};
-pub use pace::{Outcome, Pace, PaceOptions};
+pub use backoff::{Backoff, BackoffOptions, Outcome};
+pub use notification::{Event, Notification, Repair};
 use poll::Poll;
 pub use run::Running;
 
 /// Largest number of events to read before a check.
 const MAX_EVENTS_PER_TURN: usize = 4096;
 /// Largest number of changes in a row whose processes are recorded.
-const MAX_CULPRITS: usize = 16;
+const MAX_ATTRIBUTIONS: usize = 16;
 
 /// Why a guard cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,7 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuardOptions {
     /// When it checks and repairs.
-    pub pace: PaceOptions,
+    pub backoff: BackoffOptions,
     /// How often to query the size and number of entries of legacy tables, which bounds the delay until a removal is
     /// noticed. A query takes some microseconds per table.
     pub poll: Duration,
@@ -118,7 +118,7 @@ impl Default for GuardOptions {
     /// Polls legacy tables once a second, and reads them completely twice a minute.
     fn default() -> Self {
         Self {
-            pace: PaceOptions::default(),
+            backoff: BackoffOptions::default(),
             poll: Duration::from_secs(1),
             whole: 30,
             monitor: MonitorOptions {
@@ -138,13 +138,13 @@ impl Default for GuardOptions {
 #[derive(Debug)]
 pub struct Guard {
     declared: Declared,
-    names: Names,
-    way: Way,
-    pace: Pace,
+    names: GuardedChains,
+    state: BackendState,
+    backoff: Backoff,
     /// Whether everything was present at least once.
     is_ready: bool,
     /// The processes that changed guarded chains since everything was last present.
-    by: Vec<Culprit>,
+    by: Vec<Attribution>,
     /// Time of the first of those changes.
     since: Option<(Instant, SystemTime)>,
     /// The last failure that was reported.
@@ -160,7 +160,7 @@ pub struct Guard {
 }
 
 #[derive(Debug)]
-enum Way {
+enum BackendState {
     Nft {
         connection: Box<Connection>,
         monitor: Box<Monitor>,
@@ -185,16 +185,16 @@ impl Guard {
         options: GuardOptions,
     ) -> Result<Self, Error> {
         let now = Instant::now();
-        let way = match backend {
+        let state = match backend {
             Backend::Nft => {
                 let open = || {
                     let connection = Connection::open()?.with_retry(options.retry);
-                    let monitor = options.monitor.open_beside(&connection)?;
+                    let monitor = options.monitor.open_in_namespace_of(&connection)?;
                     Ok((Box::new(connection), Box::new(monitor)))
                 };
                 let opened: Result<_, chainwright::netlink::Error> = open();
                 let (connection, monitor) = opened.map_err(declared::Error::from)?;
-                Way::Nft {
+                BackendState::Nft {
                     connection,
                     monitor,
                 }
@@ -209,7 +209,7 @@ impl Guard {
                         names.map_err(declared::Error::from)?;
                     }
                 }
-                Way::Legacy {
+                BackendState::Legacy {
                     iptables: Box::new(iptables),
                     poll: Box::new(Poll::new(&declared, &options, now)),
                     audit: None,
@@ -218,10 +218,10 @@ impl Guard {
             }
         };
         Ok(Self {
-            names: Names::of(&declared),
+            names: GuardedChains::of(&declared),
             declared,
-            way,
-            pace: Pace::new(options.pace, now),
+            state,
+            backoff: Backoff::new(options.backoff, now),
             is_ready: false,
             by: Vec::new(),
             since: None,
@@ -234,13 +234,13 @@ impl Guard {
     /// Sets another lock for changes of legacy tables, like [`Iptables::with_lock`].
     #[must_use]
     pub fn with_lock(mut self, policy: LockPolicy, limit: Retry) -> Self {
-        self.way = match self.way {
-            Way::Legacy {
+        self.state = match self.state {
+            BackendState::Legacy {
                 iptables,
                 poll,
                 audit,
                 namespace,
-            } => Way::Legacy {
+            } => BackendState::Legacy {
                 iptables: Box::new(iptables.with_lock(policy, limit)),
                 poll,
                 audit,
@@ -252,11 +252,11 @@ impl Guard {
     }
 
     /// Adds the audit log, which reports when a legacy table is replaced, and by which process, where that is audited.
-    /// The guard then polls the tables once no record has arrived for the [quiet](PaceOptions::quiet) time, and still
+    /// The guard then polls the tables once no record has arrived for the [quiet](BackoffOptions::quiet) time, and still
     /// at intervals. Has no effect on nf_tables, where it is not needed.
     #[must_use]
     pub fn with_audit(mut self, log: AuditLog) -> Self {
-        if let Way::Legacy { audit, .. } = &mut self.way {
+        if let BackendState::Legacy { audit, .. } = &mut self.state {
             *audit = Some(Box::new(log));
         }
         self
@@ -265,56 +265,58 @@ impl Guard {
     /// The backend that contains the tables.
     #[must_use]
     pub const fn backend(&self) -> Backend {
-        match self.way {
-            Way::Nft { .. } => Backend::Nft,
-            Way::Legacy { .. } => Backend::Legacy,
+        match self.state {
+            BackendState::Nft { .. } => Backend::Nft,
+            BackendState::Legacy { .. } => Backend::Legacy,
         }
     }
 
     /// Reads pending events, and checks if a check is due.
-    fn turn(&mut self, on: &mut dyn FnMut(Notice)) {
-        self.take_in(on);
-        if self.pace.is_due(Instant::now()) {
-            self.look(on);
+    fn process_pending(&mut self, on: &mut dyn FnMut(Notification)) {
+        self.read_pending(on);
+        if self.backoff.is_due(Instant::now()) {
+            self.check(on);
         }
     }
 
     /// When the next turn is due if nothing happens before. Pending events keep the descriptor readable.
     fn deadline(&self) -> Option<Instant> {
-        match (&self.way, self.pace.deadline()) {
-            (Way::Legacy { poll, .. }, Some(look)) => Some(look.min(poll.next())),
-            (Way::Legacy { poll, .. }, None) => Some(poll.next()),
-            (Way::Nft { .. }, look) => look,
+        match (&self.state, self.backoff.deadline()) {
+            (BackendState::Legacy { poll, .. }, Some(check)) => Some(check.min(poll.next())),
+            (BackendState::Legacy { poll, .. }, None) => Some(poll.next()),
+            (BackendState::Nft { .. }, check) => check,
         }
     }
 
     /// The descriptor that becomes readable when something happens; `None` if there is no source of events.
     fn events(&self) -> Option<BorrowedFd<'_>> {
-        match &self.way {
-            Way::Nft { monitor, .. } if !self.is_receiving_suspended => Some(monitor.as_fd()),
-            Way::Nft { .. } => None,
-            Way::Legacy { audit, .. } => audit.as_ref().map(|log| log.as_fd()),
+        match &self.state {
+            BackendState::Nft { monitor, .. } if !self.is_receiving_suspended => {
+                Some(monitor.as_fd())
+            }
+            BackendState::Nft { .. } => None,
+            BackendState::Legacy { audit, .. } => audit.as_ref().map(|log| log.as_fd()),
         }
     }
 
-    fn take_in(&mut self, on: &mut dyn FnMut(Notice)) {
-        match &mut self.way {
-            Way::Legacy { .. } => {
+    fn read_pending(&mut self, on: &mut dyn FnMut(Notification)) {
+        match &mut self.state {
+            BackendState::Legacy { .. } => {
                 // Before polling: the log shows which process changed the table.
                 self.read_log();
                 self.poll();
             }
-            Way::Nft { .. } => self.read_events(on),
+            BackendState::Nft { .. } => self.read_events(on),
         }
     }
 
     fn poll(&mut self) {
         let now = Instant::now();
-        if let Way::Legacy { poll, .. } = &mut self.way
+        if let BackendState::Legacy { poll, .. } = &mut self.state
             && poll.is_due(now)
             && poll.differs(now)
         {
-            self.touched(now);
+            self.record_change(now);
         }
     }
 
@@ -322,12 +324,12 @@ impl Guard {
     fn read_log(&mut self) {
         self.has_read_all = false;
         for _ in 0..MAX_EVENTS_PER_TURN {
-            let Way::Legacy {
+            let BackendState::Legacy {
                 audit,
                 namespace,
                 poll,
                 ..
-            } = &mut self.way
+            } = &mut self.state
             else {
                 return;
             };
@@ -341,8 +343,8 @@ impl Guard {
                 }
                 Ok(Some(record)) if self.names.has(record.family, record.table.as_bstr()) => {
                     let now = Instant::now();
-                    poll.report_change(now, self.pace.options().quiet);
-                    self.record_culprit(Culprit::of_record(&record), now);
+                    poll.report_change(now, self.backoff.options().quiet);
+                    self.record_attribution(Attribution::of_record(&record), now);
                 }
                 Ok(Some(_)) => {}
                 // Polling continues.
@@ -354,16 +356,16 @@ impl Guard {
         }
     }
 
-    fn read_events(&mut self, on: &mut dyn FnMut(Notice)) {
+    fn read_events(&mut self, on: &mut dyn FnMut(Notification)) {
         if self.is_receiving_suspended {
             return;
         }
         self.has_read_all = false;
         for _ in 0..MAX_EVENTS_PER_TURN {
-            let Way::Nft {
+            let BackendState::Nft {
                 connection,
                 monitor,
-            } = &mut self.way
+            } = &mut self.state
             else {
                 return;
             };
@@ -373,22 +375,22 @@ impl Guard {
                     self.has_read_all = true;
                     return;
                 }
-                Ok(Some(Told::Change(change))) => {
-                    if change.port() != connection.port() && self.names.are_touched(&change) {
-                        self.record_culprit(Culprit::of(&change), now);
-                        self.touched(now);
+                Ok(Some(MonitorItem::Change(change))) => {
+                    if change.port() != connection.port() && self.names.are_affected_by(&change) {
+                        self.record_attribution(Attribution::of(&change), now);
+                        self.record_change(now);
                     }
                 }
-                Ok(Some(Told::Lost(lost))) => {
+                Ok(Some(MonitorItem::Lost(lost))) => {
                     metrics::lost();
                     let what = lost.to_string();
                     notify(on, Event::Lost { what });
-                    self.touched(now);
+                    self.record_change(now);
                 }
                 Ok(Some(_)) => {}
                 Err(error) => {
                     self.is_receiving_suspended = true;
-                    self.pace.looked(now, Outcome::Failed);
+                    self.backoff.record_check(now, Outcome::Failed);
                     self.fail(on, &error);
                     return;
                 }
@@ -397,31 +399,31 @@ impl Guard {
     }
 
     /// Records a process that changed guarded chains. Beyond the limit only the last one is replaced.
-    fn record_culprit(&mut self, culprit: Culprit, now: Instant) {
-        if self.by.len() == MAX_CULPRITS {
+    fn record_attribution(&mut self, attribution: Attribution, now: Instant) {
+        if self.by.len() == MAX_ATTRIBUTIONS {
             self.by.pop();
         }
-        self.by.push(culprit);
+        self.by.push(attribution);
         self.since.get_or_insert_with(|| (now, SystemTime::now()));
     }
 
-    fn touched(&mut self, now: Instant) {
+    fn record_change(&mut self, now: Instant) {
         self.since.get_or_insert_with(|| (now, SystemTime::now()));
-        self.pace.changed(now);
+        self.backoff.changed(now);
     }
 
     /// Checks, and restores what is missing if the pace permits it.
-    fn look(&mut self, on: &mut dyn FnMut(Notice)) {
+    fn check(&mut self, on: &mut dyn FnMut(Notification)) {
         let start = Instant::now();
         self.is_receiving_suspended = false;
-        let is_trailing = self.pace.is_trailing();
-        let may_repair = self.pace.may_repair(start);
-        if let Way::Legacy { poll, .. } = &mut self.way {
+        let is_trailing = self.backoff.is_trailing();
+        let may_repair = self.backoff.may_repair(start);
+        if let BackendState::Legacy { poll, .. } = &mut self.state {
             poll.remember();
         }
-        let through = match &mut self.way {
-            Way::Nft { connection, .. } => Through::Nft(connection),
-            Way::Legacy { iptables, .. } => Through::Legacy(iptables),
+        let through = match &mut self.state {
+            BackendState::Nft { connection, .. } => BackendMut::Nft(connection),
+            BackendState::Legacy { iptables, .. } => BackendMut::Legacy(iptables),
         };
         let done = match may_repair {
             true => self.declared.ensure(through),
@@ -431,7 +433,7 @@ impl Guard {
         let items = match done {
             Ok(items) => items,
             Err(error) => {
-                self.pace.looked(end, Outcome::Failed);
+                self.backoff.record_check(end, Outcome::Failed);
                 self.fail(on, &error);
                 return;
             }
@@ -442,13 +444,13 @@ impl Guard {
             (false, true) => Outcome::Repaired,
             (false, false) => Outcome::BackedOff,
         };
-        self.pace.looked(end, outcome);
+        self.backoff.record_check(end, outcome);
         let by = std::mem::take(&mut self.by);
         let (began, since) = self.since.take().unwrap_or((start, SystemTime::now()));
         match outcome {
             Outcome::BackedOff => {
-                metrics::gave_way();
-                let rest = self.pace.options().rest;
+                metrics::backed_off();
+                let rest = self.backoff.options().rest;
                 let missing = items;
                 notify(on, Event::BackedOff { missing, by, rest });
             }
@@ -476,30 +478,30 @@ impl Guard {
 
     /// Forgets the known sizes of legacy tables after the guard changed them.
     fn forget_sizes_if(&mut self, changed: bool) {
-        if let Way::Legacy { poll, .. } = &mut self.way
+        if let BackendState::Legacy { poll, .. } = &mut self.state
             && changed
         {
             poll.forget();
         }
     }
 
-    fn fail(&mut self, on: &mut dyn FnMut(Notice), error: &dyn std::error::Error) {
+    fn fail(&mut self, on: &mut dyn FnMut(Notification), error: &dyn std::error::Error) {
         metrics::failed();
         let error = causes(error);
         if self.failure.as_ref() != Some(&error) {
             self.failure = Some(error.clone());
-            let retry = self.pace.pause();
+            let retry = self.backoff.pause();
             notify(on, Event::Failed { error, retry });
         }
     }
 }
 
-fn notify(on: &mut dyn FnMut(Notice), event: Event) {
+fn notify(on: &mut dyn FnMut(Notification), event: Event) {
     match event {
         Event::Ready { .. } | Event::Repaired(_) => tracing::info!(name = event.name(), "{event}"),
         _ => tracing::warn!(name = event.name(), "{event}"),
     }
-    on(Notice {
+    on(Notification {
         at: SystemTime::now(),
         event,
     });
@@ -507,11 +509,11 @@ fn notify(on: &mut dyn FnMut(Notice), event: Event) {
 
 /// The names of the guarded chains, as events contain them.
 #[derive(Debug)]
-struct Names {
+struct GuardedChains {
     chains: HashMap<nft::Family, HashMap<BString, HashSet<BString>>>,
 }
 
-impl Names {
+impl GuardedChains {
     fn of(declared: &Declared) -> Self {
         let mut chains: HashMap<_, HashMap<_, HashSet<_>>> = HashMap::new();
         for wanted in &declared.chains {
@@ -529,7 +531,7 @@ impl Names {
     }
 
     /// Whether a change may have removed something guarded.
-    fn are_touched(&self, change: &Change) -> bool {
+    fn are_affected_by(&self, change: &Change) -> bool {
         change.events().any(|event| {
             let tables = self.chains.get(&event.family());
             let Some(chains) = event.table().and_then(|name| tables?.get(name)) else {

@@ -14,7 +14,7 @@ pub(super) struct Poll {
     /// By family; `None` if there is nothing to query, or the tables could not be opened.
     connections: [Option<Connection>; 2],
     /// The tables' state at the last check; `None` after the guard changed them.
-    known: Option<Vec<Option<Info>>>,
+    last_sizes: Option<Vec<Option<Info>>>,
     interval: Duration,
     next: Instant,
     /// The next poll if no change is reported before.
@@ -35,11 +35,11 @@ impl Poll {
             .collect();
         Self {
             connections: Family::ALL.map(|family| {
-                let is_asked = tables.iter().any(|(of, _)| *of == family);
-                is_asked.then(|| Connection::open(family.into()).ok())?
+                let is_guarded = tables.iter().any(|(of, _)| *of == family);
+                is_guarded.then(|| Connection::open(family.into()).ok())?
             }),
             tables,
-            known: None,
+            last_sizes: None,
             interval: options.poll,
             next: now + options.poll,
             regular: now + options.poll,
@@ -76,17 +76,17 @@ impl Poll {
             self.left = self.whole;
             return true;
         }
-        self.known.is_none() || self.query_sizes() != self.known
+        self.last_sizes.is_none() || self.query_sizes() != self.last_sizes
     }
 
     /// Remembers the tables' state, just before a check.
     pub(super) fn remember(&mut self) {
-        self.known = self.query_sizes();
+        self.last_sizes = self.query_sizes();
     }
 
     /// Forgets the tables' state, after the guard changed them.
     pub(super) fn forget(&mut self) {
-        self.known = None;
+        self.last_sizes = None;
     }
 
     fn query_sizes(&self) -> Option<Vec<Option<Info>>> {

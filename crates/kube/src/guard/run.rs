@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::{Error, Guard, Notice};
+use super::{Error, Guard, Notification};
 
 impl Guard {
     /// Starts a thread that runs the guard and calls `on` there for each notice. No repairs happen while `on` runs; to
@@ -18,7 +18,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::Thread`]
-    pub fn start(self, on: impl FnMut(Notice) + Send + 'static) -> Result<Running, Error> {
+    pub fn start(self, on: impl FnMut(Notification) + Send + 'static) -> Result<Running, Error> {
         let (control, theirs) = UnixStream::pair().map_err(Error::Thread)?;
         let thread = std::thread::Builder::new()
             .name("chainwright".into())
@@ -31,9 +31,9 @@ impl Guard {
     }
 
     /// Runs until the other end of `control` is closed. Echoes each byte from there.
-    fn keep(mut self, mut control: UnixStream, mut on: impl FnMut(Notice)) {
+    fn keep(mut self, mut control: UnixStream, mut on: impl FnMut(Notification)) {
         loop {
-            self.turn(&mut on);
+            self.process_pending(&mut on);
             match self.wait(&control) {
                 Ok(false) => {}
                 Ok(true) => {
@@ -84,8 +84,8 @@ impl Running {
     #[must_use]
     pub fn is_alive(&mut self, within: Duration) -> bool {
         let mut answer = [0];
-        let asked = self.control.set_read_timeout(Some(within));
-        asked.is_ok()
+        let timeout_set = self.control.set_read_timeout(Some(within));
+        timeout_set.is_ok()
             && self.control.write_all(&[1]).is_ok()
             && self.control.read_exact(&mut answer).is_ok()
     }

@@ -8,7 +8,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Error, Guard, Notice};
+use super::{Error, Guard, Notification};
 
 impl Guard {
     /// Runs the guard as a task, and calls `on` for each notice. The guard ends when the future is dropped; chains and
@@ -28,7 +28,7 @@ impl Guard {
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     /// # runtime.block_on(async {
     /// let (sender, notices) = std::sync::mpsc::channel();
-    /// let task = tokio::spawn(guard.run(move |notice| { let _ = sender.send(notice); }));
+    /// let task = tokio::spawn(guard.run(move |notification| { let _ = sender.send(notification); }));
     /// # let first = tokio::task::spawn_blocking(move || notices.recv()).await??;
     /// # assert!(matches!(first.event, Event::Ready { .. }));
     /// // …
@@ -41,7 +41,7 @@ impl Guard {
     /// [`Error::Thread`] if the runtime is shut down, or waiting for its events fails.
     pub async fn run(
         mut self,
-        on: impl FnMut(Notice) + Send + 'static,
+        on: impl FnMut(Notification) + Send + 'static,
     ) -> Result<Infallible, Error> {
         let mut on = on;
         // The guard moves to other threads and back, so the task waits on a copy of its descriptor.
@@ -65,11 +65,11 @@ impl Guard {
                     None
                 }
             };
-            let turn = tokio::task::spawn_blocking(move || {
-                self.turn(&mut on);
+            let process_pending = tokio::task::spawn_blocking(move || {
+                self.process_pending(&mut on);
                 (self, on)
             });
-            let joined = turn.await;
+            let joined = process_pending.await;
             (self, on) = joined.map_err(|error| Error::Thread(io::Error::other(error)))?;
             if let Some(ready) = ready {
                 // All pending events have been read, or the descriptor will become readable again.

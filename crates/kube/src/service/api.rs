@@ -107,7 +107,7 @@ impl Service {
             return Ok(None);
         };
         let kind = word(spec.type_.as_ref()).unwrap_or("ClusterIP");
-        if kind == "ExternalName" || is_others(&service.metadata) {
+        if kind == "ExternalName" || is_for_another_proxy(&service.metadata) {
             return Ok(None);
         }
         if !["ClusterIP", "NodePort", "LoadBalancer"].contains(&kind) {
@@ -182,7 +182,7 @@ impl EndpointSlice {
     pub fn from_api(slice: &discovery::EndpointSlice) -> Result<Option<Self>, InvalidObject> {
         let object = Object::of("EndpointSlice", &slice.metadata)?;
         let service = label(&slice.metadata, SERVICE_NAME).filter(|name| !name.is_empty());
-        let Some(service) = service.filter(|_| !is_others(&slice.metadata)) else {
+        let Some(service) = service.filter(|_| !is_for_another_proxy(&slice.metadata)) else {
             return Ok(None);
         };
         let is_ipv6 = match &*slice.address_type {
@@ -433,7 +433,7 @@ fn label<'m>(metadata: &'m ObjectMeta, name: &str) -> Option<&'m str> {
 }
 
 /// Whether the object's labels exclude it from this proxy.
-fn is_others(metadata: &ObjectMeta) -> bool {
+fn is_for_another_proxy(metadata: &ObjectMeta) -> bool {
     [PROXY_NAME, HEADLESS]
         .iter()
         .any(|name| label(metadata, name).is_some())

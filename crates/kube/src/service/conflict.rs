@@ -112,7 +112,7 @@ pub(super) struct FrontendOwners {
     lost: Map<PortName, Vec<(ServiceFrontend, AddressKind)>>,
     /// The part of `lost` that `remove_conflicting` has already reported.
     noted: Map<PortName, Vec<(ServiceFrontend, AddressKind)>>,
-    /// Frontends that gained or lost one of several owners since the last call of `take_contesters`.
+    /// Frontends that gained or lost one of several owners since the last call of `take_contested_ports`.
     contested: Vec<ServiceFrontend>,
 }
 
@@ -122,7 +122,7 @@ impl FrontendOwners {
     }
 
     /// Registers a port's frontends.
-    pub(super) fn claim(&mut self, port: &ServicePort) {
+    pub(super) fn acquire(&mut self, port: &ServicePort) {
         of(port, |front, kind| {
             let owner = Owner {
                 kind,
@@ -170,7 +170,7 @@ impl FrontendOwners {
     }
 
     /// Returns the ports that may have got or lost a frontend since the last call, each once.
-    pub(super) fn take_contesters(&mut self) -> Vec<PortName> {
+    pub(super) fn take_contested_ports(&mut self) -> Vec<PortName> {
         let mut contested = std::mem::take(&mut self.contested);
         contested.sort_unstable();
         contested.dedup();
@@ -251,7 +251,7 @@ impl FrontendOwners {
     }
 
     /// Lists the ports that lack some of their frontends, sorted by name.
-    pub(super) fn losers(&self) -> Vec<&PortName> {
+    pub(super) fn ports_missing_frontends(&self) -> Vec<&PortName> {
         let mut names: Vec<_> = self.lost.keys().collect();
         names.sort_unstable();
         names

@@ -20,7 +20,7 @@ use chainwright::iptables::{self, Family};
 use chainwright::nft::CommitError;
 
 /// How many refusals of the kernel one sync tolerates: enough to find a few bad services among very many.
-const MOST_REFUSALS: usize = 64;
+const MAX_REFUSALS: usize = 64;
 
 /// The state of one family.
 pub(super) struct FamilyProxy {
@@ -43,7 +43,7 @@ pub(super) struct FamilyProxy {
 
 impl fmt::Debug for FamilyProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("OfFamily");
+        let mut f = f.debug_struct("FamilyProxy");
         f.field("family", &self.family)
             .field("ports", &self.ports.len())
             .field("is_known", &self.is_known)
@@ -105,7 +105,7 @@ impl std::error::Error for FamilyErrors {}
 
 /// The result of a sync.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct SyncResult {
     pub(super) transactions: usize,
     pub(super) skipped: Vec<SkippedService>,
     pub(super) conflicts: Vec<Conflict>,
@@ -149,10 +149,10 @@ impl FamilyProxy {
         changed: &[ObjectName],
         config: &Config,
         whole: bool,
-    ) -> Result<Done, Error> {
-        let mut done = Done::default();
+    ) -> Result<SyncResult, Error> {
+        let mut done = SyncResult::default();
         match whole {
-            true => self.sync_whole(services, changed, config, &mut done)?,
+            true => self.sync_all_services(services, changed, config, &mut done)?,
             false => {
                 let mut changes = Vec::new();
                 for service in changed {
@@ -166,12 +166,12 @@ impl FamilyProxy {
         Ok(done)
     }
 
-    fn sync_whole(
+    fn sync_all_services(
         &mut self,
         services: &Services,
         all: &[ObjectName],
         config: &Config,
-        done: &mut Done,
+        done: &mut SyncResult,
     ) -> Result<(), Error> {
         // Skipped services keep their previous state for now; they are retried at the end.
         let refused = mem::take(&mut self.skipped);
@@ -187,7 +187,7 @@ impl FamilyProxy {
                     .iter()
                     .filter_map(|name| ports.swap_remove_entry(name));
                 for (name, port) in there {
-                    self.frontends.claim(&port);
+                    self.frontends.acquire(&port);
                     self.ports.insert(name, port);
                 }
                 self.names.insert(service.clone(), of_it);
@@ -199,13 +199,13 @@ impl FamilyProxy {
         }
         self.resolve_conflicts(services, config, &mut Vec::new(), done);
         done.conflicts = self.conflicts().collect();
-        match self.layout.adopt(&self.ports) {
+        match self.layout.full_sync(&self.ports) {
             Ok(transactions) => done.transactions += transactions,
-            Err(error) if is_refusal(&error) => self.adopt_accepted(error, done)?,
+            Err(error) if is_refusal(&error) => self.full_sync_accepted(error, done)?,
             Err(error) => return Err(error),
         }
         self.is_known = true;
-        self.stale.take_all(&self.ports);
+        self.stale.record_all(&self.ports);
         let mut changes = Vec::new();
         for service in refused.keys() {
             self.resolve(services, service, config, |change| changes.push(change));
@@ -214,13 +214,13 @@ impl FamilyProxy {
         self.apply_changes(changes, done)
     }
 
-    /// Resolves a service's ports, and calls `tell` for each change.
+    /// Resolves a service's ports, and calls `on_change` for each change.
     fn resolve(
         &mut self,
         services: &Services,
         service: &ObjectName,
         config: &Config,
-        mut tell: impl FnMut(PortChange),
+        mut on_change: impl FnMut(PortChange),
     ) {
         let resolved = services.resolve(service, self.family, config);
         let names = self.names.entry(service.clone()).or_default();
@@ -230,24 +230,24 @@ impl FamilyProxy {
             before.retain(|name| *name != port.name);
             names.push(port.name.clone());
             let port = Arc::new(port);
-            let known = self.ports.insert(port.name.clone(), Arc::clone(&port));
-            if let Some(known) = &known {
-                self.frontends.release(known);
+            let previous = self.ports.insert(port.name.clone(), Arc::clone(&port));
+            if let Some(previous) = &previous {
+                self.frontends.release(previous);
             }
-            self.frontends.claim(&port);
-            if known.as_ref() != Some(&port) {
-                tell(changed(port.name.clone(), known, Some(port)));
+            self.frontends.acquire(&port);
+            if previous.as_ref() != Some(&port) {
+                on_change(changed(port.name.clone(), previous, Some(port)));
             }
         }
         if names.is_empty() {
             self.names.swap_remove(service);
         }
         for name in before {
-            let known = self.ports.swap_remove(&name);
-            if let Some(known) = &known {
-                self.frontends.forget(known);
+            let previous = self.ports.swap_remove(&name);
+            if let Some(previous) = &previous {
+                self.frontends.forget(previous);
             }
-            tell(changed(name, known, None));
+            on_change(changed(name, previous, None));
         }
     }
 
@@ -258,14 +258,14 @@ impl FamilyProxy {
         services: &Services,
         config: &Config,
         changes: &mut Vec<PortChange>,
-        done: &mut Done,
+        done: &mut SyncResult,
     ) {
-        let names = self.frontends.take_contesters();
+        let names = self.frontends.take_contested_ports();
         if names.is_empty() {
             return;
         }
-        let places = changes.iter().enumerate();
-        let places: HashMap<_, _> = places.map(|(i, c)| (c.name.clone(), i)).collect();
+        let indices = changes.iter().enumerate();
+        let indices: HashMap<_, _> = indices.map(|(i, c)| (c.name.clone(), i)).collect();
         for name in names {
             // A skipped service keeps its state.
             let resolved = services.resolve(&name.service, self.family, config);
@@ -279,11 +279,11 @@ impl FamilyProxy {
                     .extend(self.frontends.conflicts(&name, self.family));
             }
             let port = Arc::new(port);
-            let known = self.ports.insert(name.clone(), Arc::clone(&port));
-            match places.get(&name) {
-                Some(&place) => changes[place].after = Some(port),
-                None if known.as_ref() != Some(&port) => {
-                    changes.push(changed(name, known, Some(port)));
+            let previous = self.ports.insert(name.clone(), Arc::clone(&port));
+            match indices.get(&name) {
+                Some(&index) => changes[index].after = Some(port),
+                None if previous.as_ref() != Some(&port) => {
+                    changes.push(changed(name, previous, Some(port)));
                 }
                 None => {}
             }
@@ -293,13 +293,17 @@ impl FamilyProxy {
 
     /// Lists the frontends that services lack because others have them.
     pub(super) fn conflicts(&self) -> impl Iterator<Item = Conflict> {
-        let losers = self.frontends.losers().into_iter();
-        losers.flat_map(|name| self.frontends.conflicts(name, self.family))
+        let ports_missing_frontends = self.frontends.ports_missing_frontends().into_iter();
+        ports_missing_frontends.flat_map(|name| self.frontends.conflicts(name, self.family))
     }
 
     /// Writes changes to the kernel. If it refuses them, skips each service that it refuses individually and keeps that
     /// service's previous state.
-    fn apply_changes(&mut self, changes: Vec<PortChange>, done: &mut Done) -> Result<(), Error> {
+    fn apply_changes(
+        &mut self,
+        changes: Vec<PortChange>,
+        done: &mut SyncResult,
+    ) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -315,7 +319,7 @@ impl FamilyProxy {
         for change in &changes {
             self.put(&change.name, change.before.as_ref());
         }
-        match self.layout.adopt(&self.ports) {
+        match self.layout.full_sync(&self.ports) {
             Ok(transactions) => done.transactions += transactions,
             // The changes are not the reason for the refusal.
             Err(_) => return Err(error),
@@ -346,7 +350,7 @@ impl FamilyProxy {
 
     /// Adopts all services except those that the kernel refuses individually. Finds these with checks that change
     /// nothing, so that the other services are not disturbed.
-    fn adopt_accepted(&mut self, error: Error, done: &mut Done) -> Result<(), Error> {
+    fn full_sync_accepted(&mut self, error: Error, done: &mut SyncResult) -> Result<(), Error> {
         if !self.layout.set_check_only(true) {
             return Err(error);
         }
@@ -379,7 +383,7 @@ impl FamilyProxy {
                 false => drop(self.names.insert(service, names)),
             }
         }
-        done.transactions += self.layout.adopt(&self.ports)?;
+        done.transactions += self.layout.full_sync(&self.ports)?;
         for (service, error) in refused {
             self.skipped(service, error, done);
         }
@@ -395,7 +399,7 @@ impl FamilyProxy {
         })
     }
 
-    fn skipped(&mut self, service: ObjectName, error: Error, done: &mut Done) {
+    fn skipped(&mut self, service: ObjectName, error: Error, done: &mut SyncResult) {
         let error = Arc::new(error);
         self.skipped.insert(service.clone(), Arc::clone(&error));
         done.skipped.push(SkippedService {
@@ -408,12 +412,12 @@ impl FamilyProxy {
     /// Sets the state of a port.
     fn put(&mut self, name: &PortName, port: Option<&Arc<ServicePort>>) {
         let names = self.names.entry(name.service.clone()).or_default();
-        names.retain(|known| known != name);
-        if let Some(known) = self.ports.get(name) {
-            self.frontends.release(known);
+        names.retain(|previous| previous != name);
+        if let Some(previous) = self.ports.get(name) {
+            self.frontends.release(previous);
         }
         if let Some(port) = port {
-            self.frontends.claim(port);
+            self.frontends.acquire(port);
         }
         match port {
             Some(port) => {
@@ -431,11 +435,11 @@ impl FamilyProxy {
     }
 }
 
-impl Done {
+impl SyncResult {
     /// Whether to search for the refused services. Each call counts.
     const fn may_be_refused(&mut self) -> bool {
         self.refusals += 1;
-        self.refusals <= MOST_REFUSALS
+        self.refusals <= MAX_REFUSALS
     }
 }
 
@@ -444,20 +448,20 @@ struct Search<'s> {
     layout: &'s mut dyn FamilyLayout,
     ports: &'s Ports,
     refused: Vec<(ObjectName, Error)>,
-    done: &'s mut Done,
+    done: &'s mut SyncResult,
 }
 
 impl Search<'_> {
     /// Searches these services, which the kernel refuses together.
     fn all(&mut self, services: &[(ObjectName, Vec<PortName>)], error: Error) -> Result<(), Error> {
-        match self.layout.adopt(&Ports::default()) {
-            Ok(_) => self.among(services, error),
+        match self.layout.full_sync(&Ports::default()) {
+            Ok(_) => self.bisect(services, error),
             // The services are not the reason for the refusal.
             Err(_) => Err(error),
         }
     }
 
-    fn among(
+    fn bisect(
         &mut self,
         services: &[(ObjectName, Vec<PortName>)],
         error: Error,
@@ -470,20 +474,20 @@ impl Search<'_> {
             }
             several => {
                 let (left, right) = several.split_at(several.len() / 2);
-                self.look_at(left)?;
-                self.look_at(right)
+                self.check_half(left)?;
+                self.check_half(right)
             }
         }
     }
 
-    fn look_at(&mut self, services: &[(ObjectName, Vec<PortName>)]) -> Result<(), Error> {
+    fn check_half(&mut self, services: &[(ObjectName, Vec<PortName>)]) -> Result<(), Error> {
         let names = services.iter().flat_map(|(_, names)| names);
         let ports =
             names.filter_map(|name| Some((name.clone(), Arc::clone(self.ports.get(name)?))));
-        match self.layout.adopt(&ports.collect()) {
+        match self.layout.full_sync(&ports.collect()) {
             Ok(_) => Ok(()),
             Err(error) if is_refusal(&error) && self.done.may_be_refused() => {
-                self.among(services, error)
+                self.bisect(services, error)
             }
             Err(error) => Err(error),
         }

@@ -24,7 +24,7 @@ pub use config::{Config, LocalDetector, NodePortAddresses};
 pub use conflict::{AddressKind, Conflict};
 pub use family::{FamilyErrors, SkippedService};
 pub(super) use layout::flat::{has_frontend_keys, is_table as is_flat_table};
-pub(super) use layout::nftables::whose as whose_nftables;
+pub(super) use layout::nftables::is_own_table as is_own_nftables_table;
 pub use layout::{Layout, Progress};
 pub use model::{
     Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,

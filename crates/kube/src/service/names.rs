@@ -111,7 +111,7 @@ impl PortName {
 
     fn nftables(&self, prefix: &str, endpoint: fmt::Arguments<'_>) -> String {
         /// A name may have 255 bytes; kube-proxy leaves some room.
-        const LONGEST: usize = 240;
+        const MAX_LENGTH: usize = 240;
         let Self {
             service,
             port,
@@ -122,9 +122,9 @@ impl PortName {
         named.push_str(&hash(format_args!("{name}"))[..8]);
         named.push('-');
         named.push_str(&name);
-        if named.len() > LONGEST {
+        if named.len() > MAX_LENGTH {
             let whole = |end: &usize| named.is_char_boundary(*end);
-            let end = (0..=LONGEST - 3).rev().find(whole);
+            let end = (0..=MAX_LENGTH - 3).rev().find(whole);
             named.truncate(end.unwrap_or_default());
             named.push_str("...");
         }
@@ -160,7 +160,7 @@ mod tests {
 
     /// Names from kube-proxy's rulesets, and from its own tests.
     #[test]
-    fn names_are_kube_proxys() {
+    fn names_match_kube_proxy() {
         let svc1 = name("ns1", "svc1", "p80", Protocol::Tcp);
         let endpoint: SocketAddr = "10.180.0.1:80".parse().unwrap();
         assert_eq!(

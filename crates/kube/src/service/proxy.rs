@@ -270,7 +270,7 @@ impl ServiceProxy {
     #[must_use = "the flows are returned only once"]
     pub fn take_stale(&mut self) -> Vec<StaleFlows> {
         let there = self.families.iter_mut().filter(|f| !f.stale.is_empty());
-        there.map(|family| family.stale.take_out()).collect()
+        there.map(|family| family.stale.drain()).collect()
     }
 
     /// Lists all skipped services, separately for each family.
@@ -394,7 +394,7 @@ impl Layout {
     ///
     /// # Errors
     /// Those of listing tables, and of reading iptables' tables.
-    pub fn is_there(self, family: Family) -> Result<bool, chainwright::Error> {
+    pub fn is_installed(self, family: Family) -> Result<bool, chainwright::Error> {
         let has_table = |name: &str| match Connection::open_if_loaded() {
             Ok(mut nft) => Ok(nft.table(family.into(), name)?.is_some()),
             Err(chainwright::netlink::Error::NotLoaded) => Ok(false),
@@ -403,7 +403,7 @@ impl Layout {
         match self {
             Self::Flat => has_table(flat::TABLE),
             Self::Nftables => has_table(nftables::TABLE),
-            Self::Iptables(backend) => super::layout::iptables::is_there(backend, family),
+            Self::Iptables(backend) => super::layout::iptables::is_installed(backend, family),
         }
     }
 
@@ -434,7 +434,7 @@ mod tests {
     use chainwright_testing::Sandbox;
 
     #[test]
-    fn to_remove_another_layout_is_an_own_commit() {
+    fn other_layouts_are_removed_in_a_separate_commit() {
         let serve = |layout| {
             let mut config = Config::new("node1");
             config.own = false;

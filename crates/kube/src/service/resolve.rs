@@ -281,8 +281,14 @@ fn endpoints<'s>(
                 serving,
                 ..
             } = *f.endpoint;
-            let place = AsText::of(f.backend.address);
-            (place, terminating, !ready, !serving, !f.backend.local)
+            let address_text = TextOrder::of(f.backend.address);
+            (
+                address_text,
+                terminating,
+                !ready,
+                !serving,
+                !f.backend.local,
+            )
         });
         found.dedup_by_key(|f| f.backend.address);
     }
@@ -291,13 +297,13 @@ fn endpoints<'s>(
 
 /// An address that sorts like its text.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum AsText {
+enum TextOrder {
     /// Its characters, of four bits each, first character first: a dot, the digits, a colon.
     V4(u128),
     V6(String),
 }
 
-impl AsText {
+impl TextOrder {
     fn of(address: SocketAddr) -> Self {
         const DOT: u128 = 1;
         const ZERO: u128 = 2;
@@ -305,13 +311,13 @@ impl AsText {
         let SocketAddr::V4(v4) = address else {
             return Self::V6(address.to_string());
         };
-        let (mut text, mut room) = (0, u128::BITS);
+        let (mut text, mut shift) = (0, u128::BITS);
         let mut put = |character: u128| {
-            room -= 4;
-            text |= character << room;
+            shift -= 4;
+            text |= character << shift;
         };
-        for (place, octet) in v4.ip().octets().into_iter().enumerate() {
-            if place > 0 {
+        for (index, octet) in v4.ip().octets().into_iter().enumerate() {
+            if index > 0 {
                 put(DOT);
             }
             digits(octet.into(), |digit| put(ZERO + digit));

@@ -33,10 +33,10 @@ use chainwright::iptables::Family;
 
 /// Largest number of filters. The kernel scans all entries for each; about three such scans take as long as listing
 /// all.
-const MOST_FILTERS: usize = 4;
+const MAX_FILTERS: usize = 4;
 /// Largest number of removed endpoints to list individually; beyond it, all entries without a serving endpoint are
 /// sought.
-const MOST_GONE: usize = 64;
+const MAX_REMOVED_ENDPOINTS: usize = 64;
 
 /// UDP conntrack entries of one family that syncs made stale: packets of these connections would go to endpoints that
 /// are gone. [`ServiceProxy::take_stale`](super::ServiceProxy::take_stale) returns them, to be deleted where that
@@ -55,11 +55,11 @@ pub struct StaleFlows {
 #[derive(Debug, Clone)]
 struct Stale {
     port: Arc<ServicePort>,
-    what: What,
+    what: StaleKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum StaleKind {
     /// Entries to these endpoints, which are gone.
     To(Vec<SocketAddr>),
     /// Entries to anything but a serving endpoint.
@@ -98,12 +98,12 @@ impl StaleFlows {
     }
 
     /// Records all entries without a serving endpoint, if the previous state is unknown.
-    pub(super) fn take_all(&mut self, ports: &Ports) {
-        let stale = ports.iter().filter(|(_, port)| is_concerned(port));
+    pub(super) fn record_all(&mut self, ports: &Ports) {
+        let stale = ports.iter().filter(|(_, port)| is_served_udp(port));
         let stale = stale.map(|(name, port)| {
             let stale = Stale {
                 port: Arc::clone(port),
-                what: What::NotServing,
+                what: StaleKind::NotServing,
             };
             (name.clone(), stale)
         });
@@ -115,11 +115,11 @@ impl StaleFlows {
         if change.name.protocol != Protocol::Udp {
             return;
         }
-        let Some(port) = change.after.as_ref().filter(|port| is_concerned(port)) else {
+        let Some(port) = change.after.as_ref().filter(|port| is_served_udp(port)) else {
             self.ports.remove(&change.name);
             return;
         };
-        let what = What::of(change.before.as_deref(), port);
+        let what = StaleKind::of(change.before.as_deref(), port);
         let stale = Stale {
             port: Arc::clone(port),
             what,
@@ -132,12 +132,12 @@ impl StaleFlows {
         if let Some(older) = self.ports.remove(&name) {
             newer.what = older.what.and(newer.what, &newer.port);
         }
-        if newer.what != What::To(Vec::new()) {
+        if newer.what != StaleKind::To(Vec::new()) {
             self.ports.insert(name, newer);
         }
     }
 
-    pub(super) fn take_out(&mut self) -> Self {
+    pub(super) fn drain(&mut self) -> Self {
         let fresh = Self::none(self.family, Arc::clone(&self.config));
         std::mem::replace(self, fresh)
     }
@@ -181,19 +181,19 @@ impl StaleFlows {
     /// stay deleted; the call can be repeated for the rest.
     #[tracing::instrument(level = "debug", skip_all, fields(family = %self.family, ports = self.ports.len()))]
     pub fn delete(&self, conntrack: &mut Connection) -> Result<DeletedFlows, Error> {
-        let mut forgotten = DeletedFlows::default();
+        let mut deleted = DeletedFlows::default();
         if self.is_empty() {
-            return Ok(forgotten);
+            return Ok(deleted);
         }
         let wrong = StaleFilter::of(self)?;
-        for asked in self.filters() {
-            if asked.is_whole && conntrack.flush_matching(&asked.filter)? {
-                forgotten.flushes += 1;
+        for query in self.filters() {
+            if query.is_whole && conntrack.flush_matching(&query.filter)? {
+                deleted.flushes += 1;
                 continue;
             }
-            forgotten.listed += conntrack.delete_if(&asked.filter, |entry| wrong.has(entry))?;
+            deleted.listed += conntrack.delete_if(&query.filter, |entry| wrong.has(entry))?;
         }
-        Ok(forgotten)
+        Ok(deleted)
     }
 
     /// The filters with which the kernel is queried.
@@ -205,12 +205,12 @@ impl StaleFlows {
         };
         let mut all = Vec::new();
         for stale in self.ports.values() {
-            stale.filters(udp, |asked| {
-                if !all.contains(&asked) {
-                    all.push(asked);
+            stale.filters(udp, |query| {
+                if !all.contains(&query) {
+                    all.push(query);
                 }
             });
-            if all.len() > MOST_FILTERS {
+            if all.len() > MAX_FILTERS {
                 let (filter, is_whole) = (udp, false);
                 return vec![FlowQuery { filter, is_whole }];
             }
@@ -220,7 +220,7 @@ impl StaleFlows {
 }
 
 /// Whether it is a UDP port with a serving endpoint.
-fn is_concerned(port: &ServicePort) -> bool {
+fn is_served_udp(port: &ServicePort) -> bool {
     port.name.protocol == Protocol::Udp && !port.backends.serving.is_empty()
 }
 
@@ -232,12 +232,12 @@ fn frontends(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
     ips.map(|ip| SocketAddr::new(*ip, port.port))
 }
 
-impl What {
+impl StaleKind {
     fn of(before: Option<&ServicePort>, after: &ServicePort) -> Self {
         let has_same_fronts = |before: &&ServicePort| {
             before.node_port == after.node_port && frontends(before).eq(frontends(after))
         };
-        match before.filter(|b| is_concerned(b)).filter(has_same_fronts) {
+        match before.filter(|b| is_served_udp(b)).filter(has_same_fronts) {
             None => Self::NotServing,
             Some(before) => {
                 let gone = before.backends.serving.iter().copied();
@@ -255,7 +255,7 @@ impl What {
         gone.retain(|to| !port.backends.serves(*to));
         gone.sort_unstable();
         gone.dedup();
-        match gone.len() > MOST_GONE {
+        match gone.len() > MAX_REMOVED_ENDPOINTS {
             true => Self::NotServing,
             false => Self::To(gone),
         }
@@ -278,12 +278,12 @@ impl Stale {
         let mut take = |filter, is_whole| take(FlowQuery { filter, is_whole });
         let places = frontends(&self.port).count() + usize::from(self.port.node_port.is_some());
         match (&self.what, frontends(&self.port).next()) {
-            (What::To(gone), Some(front)) if places == 1 && gone.len() <= MOST_FILTERS => {
+            (StaleKind::To(gone), Some(front)) if places == 1 && gone.len() <= MAX_FILTERS => {
                 let udp = udp.original(to(front));
                 gone.iter()
                     .for_each(|gone| take(udp.reply(from(*gone)), true));
             }
-            (What::To(gone), _) if gone.len() <= places => {
+            (StaleKind::To(gone), _) if gone.len() <= places => {
                 gone.iter()
                     .for_each(|gone| take(udp.reply(from(*gone)), false));
             }
@@ -300,8 +300,8 @@ impl Stale {
     /// Whether a connection with replies from this address is stale.
     fn is_stale_reply(&self, answers: SocketAddr) -> bool {
         match &self.what {
-            What::To(gone) => gone.contains(&answers),
-            What::NotServing => !self.port.backends.serves(answers),
+            StaleKind::To(gone) => gone.contains(&answers),
+            StaleKind::NotServing => !self.port.backends.serves(answers),
         }
     }
 }
@@ -373,11 +373,11 @@ fn node_addresses(config: &Config, family: Family) -> Result<HashSet<IpAddr>, Er
         v4.or_else(|| address.as_sockaddr_in6().map(|a| a.ip().into()))
     });
     let is_one = |address: &IpAddr| {
-        let is_there = match &node_ports {
+        let serves_node_ports = match &node_ports {
             NodePortsOf::Networks(networks) => networks.iter().any(|of| of.contains(address)),
             _ => is_of(*address, family),
         };
-        is_there && (config.localhost_node_ports || !address.is_loopback())
+        serves_node_ports && (config.localhost_node_ports || !address.is_loopback())
     };
     Ok(addresses.filter(is_one).collect())
 }

@@ -114,12 +114,12 @@ impl Services {
         }
         let entry = self.services.entry(service.clone()).or_default();
         match entry.slice(&slice.name.name) {
-            Ok(place) if entry.slices[place] == slice => return,
-            Ok(place) => entry.slices[place] = slice,
-            Err(place) => {
+            Ok(index) if entry.slices[index] == slice => return,
+            Ok(index) => entry.slices[index] = slice,
+            Err(index) => {
                 self.slices.insert(slice.name.clone(), service.clone());
                 entry.slices.reserve_exact(1);
-                entry.slices.insert(place, slice);
+                entry.slices.insert(index, slice);
             }
         }
         self.changed.insert(service);
@@ -131,9 +131,9 @@ impl Services {
             return;
         };
         if let Some(entry) = self.services.get_mut(&service)
-            && let Ok(place) = entry.slice(&name.name)
+            && let Ok(index) = entry.slice(&name.name)
         {
-            entry.slices.remove(place);
+            entry.slices.remove(index);
         }
         self.forget_empty(&service);
         self.changed.insert(service);

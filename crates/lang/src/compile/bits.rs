@@ -1,9 +1,9 @@
 //! Compiles bitwise operations.
 
-use super::body::{Body, register};
 use super::constant::ExpectedType;
 use super::load::{Loaded, is_constant};
-use crate::parse::{Fault, number};
+use super::rule_builder::{RuleBuilder, register};
+use crate::parse::{Diagnostic, number};
 use crate::syntax::{Expr, Operator, Payload, Value};
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{Bitwise, BitwiseOp, Byteorder, Data};
@@ -39,7 +39,7 @@ fn chain(expr: &Expr) -> Chain<'_> {
     chain
 }
 
-impl Body<'_, '_> {
+impl RuleBuilder<'_, '_> {
     /// Compiles an operation. A sequence of bitwise operations with constants becomes one expression.
     pub(super) fn operation(
         &mut self,
@@ -47,7 +47,7 @@ impl Body<'_, '_> {
         operation: &Expr,
         (left, right): (&Expr, &Expr),
         word: u32,
-    ) -> Result<Loaded, Fault> {
+    ) -> Result<Loaded, Diagnostic> {
         if is_shift(operator) {
             return self.shifted(operator, left, right, word);
         }
@@ -63,19 +63,25 @@ impl Body<'_, '_> {
         if loaded.shift > 0 && self.wide.is_none() {
             if loaded.length > 1 {
                 // The bits keep their position: nft cannot list shifted values of several bytes.
-                let (mask, xor) = self.folded(chain.pending, loaded.want)?;
+                let (mask, xor) = self.folded(chain.pending, loaded.expected_type)?;
                 let (mask, xor) = (mask << loaded.shift, xor << loaded.shift);
-                self.mask_xor(word, mask, xor, loaded.length, loaded.want.order);
+                self.mask_xor(word, mask, xor, loaded.length, loaded.expected_type.order);
                 return Ok(loaded);
             }
             self.trim(&loaded, word);
         }
         self.bring_down(&mut loaded, word)?;
         self.widen(&mut loaded, word);
-        let want = loaded.want;
+        let expected_type = loaded.expected_type;
         let ones = Value::ones(loaded.length as u32 * 8); // at most 16 bytes
-        let (mask, xor) = self.folded(chain.pending, want)?;
-        self.mask_xor(word, mask & ones, xor & ones, loaded.length, want.order);
+        let (mask, xor) = self.folded(chain.pending, expected_type)?;
+        self.mask_xor(
+            word,
+            mask & ones,
+            xor & ones,
+            loaded.length,
+            expected_type.order,
+        );
         Ok(loaded)
     }
 
@@ -83,11 +89,11 @@ impl Body<'_, '_> {
     fn folded(
         &self,
         pending: Vec<(Operator, &Expr)>,
-        want: ExpectedType,
-    ) -> Result<(u128, u128), Fault> {
-        let (mut mask, mut xor) = (Value::ones(want.bits), 0);
+        expected_type: ExpectedType,
+    ) -> Result<(u128, u128), Diagnostic> {
+        let (mut mask, mut xor) = (Value::ones(expected_type.bits), 0);
         for (operator, right) in pending.into_iter().rev() {
-            let number = self.compiler.operand(right, want)?;
+            let number = self.compiler.operand(right, expected_type)?;
             match operator {
                 Operator::And => {
                     mask &= number;
@@ -109,17 +115,17 @@ impl Body<'_, '_> {
         &self,
         field: &Payload,
         to: &Expr,
-        want: ExpectedType,
-    ) -> Result<(u128, u128), Fault> {
+        expected_type: ExpectedType,
+    ) -> Result<(u128, u128), Diagnostic> {
         if is_constant(to) {
-            return Ok((0, self.compiler.value(to, want)?.number));
+            return Ok((0, self.compiler.value(to, expected_type)?.number));
         }
         let chain = chain(to);
         match chain.of {
-            Expr::Payload(of) if of == field => self.folded(chain.pending, want),
+            Expr::Payload(of) if of == field => self.folded(chain.pending, expected_type),
             _ => {
                 let message = "part of a byte can only be set to a constant, or to its old value with some bits changed";
-                Err(self.compiler.fault(to, message))
+                Err(self.compiler.diagnostic(to, message))
             }
         }
     }
@@ -131,15 +137,15 @@ impl Body<'_, '_> {
         left: &Expr,
         right: &Expr,
         word: u32,
-    ) -> Result<Loaded, Fault> {
+    ) -> Result<Loaded, Diagnostic> {
         let mut loaded = self.load(left, word)?;
         if loaded.shift > 0 && self.wide.is_none() {
             self.trim(&loaded, word);
         }
         self.bring_down(&mut loaded, word)?;
         self.widen(&mut loaded, word);
-        let want = loaded.want;
-        let count = self.compiler.shift_count(right, want)?;
+        let expected_type = loaded.expected_type;
+        let count = self.compiler.shift_count(right, expected_type)?;
         let op = match operator {
             Operator::LeftShift => BitwiseOp::LSHIFT,
             _ => BitwiseOp::RSHIFT,
@@ -161,11 +167,11 @@ impl Body<'_, '_> {
         left: &Expr,
         right: &Expr,
         word: u32,
-    ) -> Result<Loaded, Fault> {
+    ) -> Result<Loaded, Diagnostic> {
         let second = word + REGISTER;
         if second >= WORDS {
             let message = "too many values: out of registers";
-            return Err(self.compiler.fault(right, message));
+            return Err(self.compiler.diagnostic(right, message));
         }
         let [one, other] = [(left, word), (right, second)].map(|(expr, word)| {
             let mut loaded = self.load(expr, word)?;
@@ -179,9 +185,9 @@ impl Body<'_, '_> {
                 "bitwise operands have different lengths: {} and {} bytes",
                 one.length, other.length
             );
-            return Err(self.compiler.fault(right, message));
+            return Err(self.compiler.diagnostic(right, message));
         }
-        match one.want.order {
+        match one.expected_type.order {
             ByteOrder::Host => self.turn_to_host(&mut other, second),
             ByteOrder::Network => self.turn_to_network(&mut other, second),
         }
@@ -201,7 +207,7 @@ impl Body<'_, '_> {
     }
 
     /// Right-aligns the bits of a field. If the value is part of a wider number, the result is in host byte order.
-    pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+    pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
         match self.wide {
             Some(_) => self.shift_in_host_order(loaded, word),
             None => self.shift_down(loaded, word),
@@ -216,14 +222,14 @@ impl Body<'_, '_> {
         if matches!(loaded.length, 1 | 2) && loaded.length as u32 * 8 < bits {
             self.turn_to_host(loaded, word);
             loaded.length = bits as usize / 8;
-            loaded.want.bits = bits;
+            loaded.expected_type.bits = bits;
         }
     }
 
     /// Converts a value from network to host byte order.
     pub(super) fn turn_to_host(&mut self, loaded: &mut Loaded, word: u32) {
-        if loaded.want.order == ByteOrder::Network {
-            loaded.want.order = ByteOrder::Host;
+        if loaded.expected_type.order == ByteOrder::Network {
+            loaded.expected_type.order = ByteOrder::Host;
             if loaded.length > 1 {
                 let (register, length) = (register(word), loaded.length as u32); // at most 16
                 let unit = length.min(8);
@@ -233,13 +239,13 @@ impl Body<'_, '_> {
     }
 
     /// Right-aligns bits and restores their byte order. Bytes without bits of the value are dropped.
-    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
         if loaded.shift == 0 {
             return Ok(());
         }
-        let order = loaded.want.order;
+        let order = loaded.expected_type.order;
         self.shift_in_host_order(loaded, word)?;
-        if loaded.want.length() == 1 && cfg!(target_endian = "little") {
+        if loaded.expected_type.length() == 1 && cfg!(target_endian = "little") {
             loaded.length = 1;
         }
         if order == ByteOrder::Network {
@@ -249,7 +255,7 @@ impl Body<'_, '_> {
     }
 
     /// Right-aligns bits. The kernel shifts in host byte order, so values of several bytes are converted first.
-    fn shift_in_host_order(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+    fn shift_in_host_order(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
         if loaded.shift == 0 {
             return Ok(());
         }
@@ -278,13 +284,13 @@ impl Body<'_, '_> {
 
 impl super::Compiler<'_> {
     /// Evaluates the constant operand of a bitwise operation: a number for any type, or a constant of the type.
-    fn operand(&self, expr: &Expr, want: ExpectedType) -> Result<u128, Fault> {
+    fn operand(&self, expr: &Expr, expected_type: ExpectedType) -> Result<u128, Diagnostic> {
         if let Expr::Symbol(symbol) = expr
             && let Some(number) = number(&symbol.text)
         {
-            return self.fitting(number, want, expr);
+            return self.fitting(number, expected_type, expr);
         }
-        Ok(self.value(expr, want)?.number)
+        Ok(self.value(expr, expected_type)?.number)
     }
 }
 

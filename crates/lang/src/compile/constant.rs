@@ -6,8 +6,8 @@ use jiff::civil::{DateTime, Time};
 use nix::net::if_::if_nametoindex;
 
 use super::Compiler;
-use crate::parse::{Fault, number, parse_time};
-use crate::syntax::{Expr, Operator, Place, Symbol, Value};
+use crate::parse::{Diagnostic, number, parse_time};
+use crate::syntax::{Expr, Operator, Span, Symbol, Value};
 use crate::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, info, symbols};
 use chainwright::nft::DataType;
 use chainwright::nft::build::ByteOrder;
@@ -64,18 +64,18 @@ pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string:
 }
 
 /// Location of an expression's first constant.
-pub(super) fn place_of(expr: &Expr) -> Option<Place> {
+pub(super) fn span_of(expr: &Expr) -> Option<Span> {
     match expr {
-        Expr::Symbol(symbol) => Some(symbol.place),
+        Expr::Symbol(symbol) => Some(symbol.span),
         Expr::Binary(_, left, right)
         | Expr::Range(left, right)
         | Expr::Masked(left, right)
-        | Expr::Map(left, right) => place_of(left).or_else(|| place_of(right)),
-        Expr::Prefix(value, _) => place_of(value),
-        Expr::Concat(parts) | Expr::Flags(parts) => parts.iter().find_map(place_of),
+        | Expr::Map(left, right) => span_of(left).or_else(|| span_of(right)),
+        Expr::Prefix(value, _) => span_of(value),
+        Expr::Concat(parts) | Expr::Flags(parts) => parts.iter().find_map(span_of),
         Expr::Set(elements) => elements.iter().find_map(|element| match &element.key {
-            Some(key) => place_of(key),
-            None => element.data.as_ref().and_then(place_of),
+            Some(key) => span_of(key),
+            None => element.data.as_ref().and_then(span_of),
         }),
         _ => None,
     }
@@ -148,78 +148,97 @@ fn what(data_type: DataType) -> &'static str {
 
 impl Compiler<'_> {
     /// Evaluates a constant: a value, a prefix, a range or a string prefix.
-    pub(super) fn constant(&self, expr: &Expr, want: ExpectedType) -> Result<Expr, Fault> {
+    pub(super) fn constant(
+        &self,
+        expr: &Expr,
+        expected_type: ExpectedType,
+    ) -> Result<Expr, Diagnostic> {
         match expr {
-            Expr::Symbol(symbol) => self.symbol(symbol, want),
+            Expr::Symbol(symbol) => self.symbol(symbol, expected_type),
             Expr::Value(value) => Ok(Expr::Value(Value {
-                data_type: want.data_type,
-                bits: want.bits,
+                data_type: expected_type.data_type,
+                bits: expected_type.bits,
                 ..*value
             })),
             Expr::Prefix(value, bits) => {
-                if *bits > want.bits {
-                    return Err(self.fault(
+                if *bits > expected_type.bits {
+                    return Err(self.diagnostic(
                         expr,
                         format!(
                             "a prefix of {bits} bits is longer than the {} bits of the value",
-                            want.bits
+                            expected_type.bits
                         ),
                     ));
                 }
-                let value = self.value(value, want)?;
-                let zeros = Value::ones(want.bits - bits);
-                let first = want.value(value.number & !zeros);
-                Ok(match *bits == want.bits {
+                let value = self.value(value, expected_type)?;
+                let zeros = Value::ones(expected_type.bits - bits);
+                let first = expected_type.value(value.number & !zeros);
+                Ok(match *bits == expected_type.bits {
                     true => Expr::Value(value),
                     false => Expr::Prefix(Box::new(Expr::Value(first)), *bits),
                 })
             }
             Expr::Range(from, to) => {
-                let (from, to) = (self.value(from, want)?, self.value(to, want)?);
+                let (from, to) = (
+                    self.value(from, expected_type)?,
+                    self.value(to, expected_type)?,
+                );
                 if from.number > to.number {
-                    return Err(self.fault(expr, "range ends before it begins"));
+                    return Err(self.diagnostic(expr, "range ends before it begins"));
                 }
                 Ok(match from.number == to.number {
                     true => Expr::Value(from),
                     false => Expr::Range(Box::new(Expr::Value(from)), Box::new(Expr::Value(to))),
                 })
             }
-            Expr::Flags(_) | Expr::Binary(..) => Ok(Expr::Value(self.value(expr, want)?)),
-            other => Err(self.fault(other, format!("expected {}", what(want.data_type)))),
+            Expr::Flags(_) | Expr::Binary(..) => Ok(Expr::Value(self.value(expr, expected_type)?)),
+            other => {
+                Err(self.diagnostic(other, format!("expected {}", what(expected_type.data_type))))
+            }
         }
     }
 
     /// Evaluates a constant with a single value.
-    pub(super) fn value(&self, expr: &Expr, want: ExpectedType) -> Result<Value, Fault> {
+    pub(super) fn value(
+        &self,
+        expr: &Expr,
+        expected_type: ExpectedType,
+    ) -> Result<Value, Diagnostic> {
         match expr {
             // Combines flags.
             Expr::Flags(flags) => {
                 let mut number = 0;
                 for flag in flags {
-                    number |= self.value(flag, want)?.number;
+                    number |= self.value(flag, expected_type)?.number;
                 }
-                Ok(want.value(number))
+                Ok(expected_type.value(number))
             }
             Expr::Binary(operator, left, right) => {
-                let left = self.value(left, want)?.number;
+                let left = self.value(left, expected_type)?.number;
                 let number = match operator {
-                    Operator::And => left & self.value(right, want)?.number,
-                    Operator::Or => left | self.value(right, want)?.number,
-                    Operator::Xor => left ^ self.value(right, want)?.number,
-                    Operator::LeftShift => left.saturating_mul(1 << self.shift_count(right, want)?),
-                    Operator::RightShift => left >> self.shift_count(right, want)?,
+                    Operator::And => left & self.value(right, expected_type)?.number,
+                    Operator::Or => left | self.value(right, expected_type)?.number,
+                    Operator::Xor => left ^ self.value(right, expected_type)?.number,
+                    Operator::LeftShift => {
+                        left.saturating_mul(1 << self.shift_count(right, expected_type)?)
+                    }
+                    Operator::RightShift => left >> self.shift_count(right, expected_type)?,
                 };
-                Ok(want.value(self.fitting(number, want, expr)?))
+                Ok(expected_type.value(self.fitting(number, expected_type, expr)?))
             }
-            expr => match self.constant(expr, want)? {
+            expr => match self.constant(expr, expected_type)? {
                 Expr::Value(value) => Ok(value),
-                _ => Err(self.fault(expr, "expected a single value")),
+                _ => Err(self.diagnostic(expr, "expected a single value")),
             },
         }
     }
 
     /// Evaluates a shift count, which must be less than the number of bits.
-    pub(super) fn shift_count(&self, expr: &Expr, want: ExpectedType) -> Result<u32, Fault> {
+    pub(super) fn shift_count(
+        &self,
+        expr: &Expr,
+        expected_type: ExpectedType,
+    ) -> Result<u32, Diagnostic> {
         let count = ExpectedType {
             data_type: DataType::INTEGER,
             bits: 32,
@@ -227,43 +246,47 @@ impl Compiler<'_> {
         };
         let count = self.value(expr, count)?.number;
         let count = u32::try_from(count).ok();
-        count.filter(|count| *count < want.bits).ok_or_else(|| {
-            let most = want.bits.saturating_sub(1);
-            let message = format!(
-                "a value of {} bits can be shifted by at most {most}",
-                want.bits
-            );
-            self.fault(expr, message)
-        })
+        count
+            .filter(|count| *count < expected_type.bits)
+            .ok_or_else(|| {
+                let most = expected_type.bits.saturating_sub(1);
+                let message = format!(
+                    "a value of {} bits can be shifted by at most {most}",
+                    expected_type.bits
+                );
+                self.diagnostic(expr, message)
+            })
     }
 
-    fn symbol(&self, symbol: &Symbol, want: ExpectedType) -> Result<Expr, Fault> {
+    fn symbol(&self, symbol: &Symbol, expected_type: ExpectedType) -> Result<Expr, Diagnostic> {
         let text = &*symbol.text;
-        if types::is_string(want.data_type) {
-            return self.characters(symbol, want);
+        if types::is_string(expected_type.data_type) {
+            return self.characters(symbol, expected_type);
         }
-        let Some(number) = self.number_of(text, want) else {
-            let known = symbols(want.data_type).iter().map(|(name, _)| *name);
-            let message = format!("`{text}` is not {}", what(want.data_type));
-            return Err(Fault::new(symbol.place, message)
+        let Some(number) = self.number_of(text, expected_type) else {
+            let known = symbols(expected_type.data_type)
+                .iter()
+                .map(|(name, _)| *name);
+            let message = format!("`{text}` is not {}", what(expected_type.data_type));
+            return Err(Diagnostic::new(symbol.span, message)
                 .expecting(known)
                 .nearest_to(text));
         };
-        if want.bits == 0 {
-            return Ok(Expr::Value(want.value(number)));
+        if expected_type.bits == 0 {
+            return Ok(Expr::Value(expected_type.value(number)));
         }
-        let number = self.fitting(number, want, &Expr::Symbol(symbol.clone()))?;
-        Ok(Expr::Value(want.value(number)))
+        let number = self.fitting(number, expected_type, &Expr::Symbol(symbol.clone()))?;
+        Ok(Expr::Value(expected_type.value(number)))
     }
 
     /// Checks that a number fits into the bits of the type.
     pub(super) fn fitting(
         &self,
         number: u128,
-        want: ExpectedType,
+        expected_type: ExpectedType,
         expr: &Expr,
-    ) -> Result<u128, Fault> {
-        let most = Value::ones(want.bits);
+    ) -> Result<u128, Diagnostic> {
+        let most = Value::ones(expected_type.bits);
         if number <= most {
             return Ok(number);
         }
@@ -272,18 +295,18 @@ impl Compiler<'_> {
             _ => number.to_string(),
         };
         let message = format!("`{shown}` is larger than the maximum {most}");
-        Err(self.fault(expr, message))
+        Err(self.diagnostic(expr, message))
     }
 
     /// Number of a word, quoted or not.
-    fn number_of(&self, text: &str, want: ExpectedType) -> Option<u128> {
+    fn number_of(&self, text: &str, expected_type: ExpectedType) -> Option<u128> {
         let named = |data_type| {
             let mut names = symbols(data_type).iter();
             let found = names.find(|(name, _)| *name == text);
             found.map(|(_, number)| u128::from(*number))
         };
         let plain = || number(text);
-        match want.data_type {
+        match expected_type.data_type {
             DataType::IPV4_ADDR | types::OPTION_ADDRESS => plain().or_else(|| {
                 let address: Ipv4Addr = text.parse().ok()?;
                 Some(address.to_bits().into())
@@ -297,17 +320,21 @@ impl Compiler<'_> {
                 let port = self.names.service(text.as_bytes(), None)?;
                 Some(port.into())
             }),
-            DataType::INET_PROTO => plain().or_else(|| named(want.data_type)).or_else(|| {
-                let protocol = self.names.protocol(text.as_bytes())?;
-                Some(protocol.into())
-            }),
+            DataType::INET_PROTO => {
+                plain()
+                    .or_else(|| named(expected_type.data_type))
+                    .or_else(|| {
+                        let protocol = self.names.protocol(text.as_bytes())?;
+                        Some(protocol.into())
+                    })
+            }
             DataType::UID => plain().or_else(|| Some(self.names.user(text.as_bytes())?.into())),
             DataType::GID => plain().or_else(|| Some(self.names.group(text.as_bytes())?.into())),
             DataType::REALM => plain()
-                .or_else(|| named(want.data_type))
+                .or_else(|| named(expected_type.data_type))
                 .or_else(|| Some(self.names.realm(text.as_bytes())?.into())),
             DataType::DEVGROUP => plain()
-                .or_else(|| named(want.data_type))
+                .or_else(|| named(expected_type.data_type))
                 .or_else(|| Some(self.names.device_group(text.as_bytes())?.into())),
             DataType::IFACE_INDEX => plain().or_else(|| Some(if_nametoindex(text).ok()?.into())),
             DataType::TIME => parse_time(text).map(u128::from),
@@ -389,8 +416,8 @@ impl Compiler<'_> {
     }
 
     /// Parses a string or string prefix.
-    fn characters(&self, symbol: &Symbol, want: ExpectedType) -> Result<Expr, Fault> {
-        let most = (want.bits / 8).min(16) as usize;
+    fn characters(&self, symbol: &Symbol, expected_type: ExpectedType) -> Result<Expr, Diagnostic> {
+        let most = (expected_type.bits / 8).min(16) as usize;
         let (text, is_beginning) = match symbol.text.strip_suffix('*') {
             // Escaped asterisk.
             Some(text) if text.ends_with('\\') => (
@@ -403,7 +430,8 @@ impl Compiler<'_> {
         let fits = match is_beginning {
             true => text.len() < most,
             false => {
-                text.len() < most || (text.len() == most && want.data_type != DataType::IFNAME)
+                text.len() < most
+                    || (text.len() == most && expected_type.data_type != DataType::IFNAME)
             }
         };
         if !fits {
@@ -411,19 +439,19 @@ impl Compiler<'_> {
                 "name `{text}` is longer than {} bytes",
                 most.saturating_sub(1)
             );
-            return Err(Fault::new(symbol.place, message));
+            return Err(Diagnostic::new(symbol.span, message));
         }
         if text.is_empty() {
             let message = match is_beginning {
                 true => "every name matches an empty prefix: remove the match",
                 false => "a name cannot be empty",
             };
-            return Err(Fault::new(symbol.place, message));
+            return Err(Diagnostic::new(symbol.span, message));
         }
         let mut bytes = [0; 16];
         bytes[..text.len()].copy_from_slice(text.as_bytes());
         let number = u128::from_be_bytes(bytes) >> (128 - most * 8);
-        let value = want.value(number);
+        let value = expected_type.value(number);
         Ok(match is_beginning {
             true => Expr::Beginning(value, text.len() as u32 * 8), // at most 15 bytes
             false => Expr::Value(value),
@@ -431,7 +459,7 @@ impl Compiler<'_> {
     }
 
     /// Creates an error at an expression of the current statement.
-    pub(super) fn fault(&self, expr: &Expr, message: impl Into<String>) -> Fault {
-        Fault::new(place_of(expr).unwrap_or(self.place), message)
+    pub(super) fn diagnostic(&self, expr: &Expr, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(span_of(expr).unwrap_or(self.span), message)
     }
 }

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use super::Compiler;
-use super::body::Body;
 use super::constant::ExpectedType;
 use super::elements::{RangeMerging, Ranges};
 use super::load::Loaded;
+use super::rule_builder::RuleBuilder;
 use super::sets::{
-    Data, SetUserData, Shape, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
+    Data, SetSpec, SetUserData, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
 };
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::{Declared, ElementList, SetDeclaration, Verb};
-use crate::syntax::{Element, Expr, Place};
+use crate::syntax::{Element, Expr, Span};
 use crate::value::fields as fields_of;
 use crate::{typeof_, types};
 use chainwright::nft::build::ByteOrder;
@@ -23,16 +23,16 @@ use chainwright::nft::{
 
 impl Compiler<'_> {
     /// Records the existing sets.
-    pub(super) fn learn(&mut self, now: &Snapshot) {
+    pub(super) fn load_sets(&mut self, now: &Snapshot) {
         for table in now.tables() {
             let view = table.table();
             for set in table.sets() {
                 let there = set;
                 let set = set.set();
-                if let Some(mut shape) = shape_of(&set) {
-                    shape.is_filled = there.elements().next().is_some();
-                    self.shapes
-                        .insert(view.family(), view.name(), set.name(), shape);
+                if let Some(mut set_spec) = set_spec_of(&set) {
+                    set_spec.has_elements = there.elements().next().is_some();
+                    self.known_sets
+                        .insert(view.family(), view.name(), set.name(), set_spec);
                 }
             }
         }
@@ -44,17 +44,19 @@ impl Compiler<'_> {
         declared: &Declared,
         family: Family,
         table: &Name<'static>,
-    ) -> Result<Vec<ExpectedType>, Fault> {
+    ) -> Result<Vec<ExpectedType>, Diagnostic> {
         match declared {
             Declared::Types(all) => Ok(all.iter().map(|one| ExpectedType::of(*one)).collect()),
             Declared::Typeof(expr) => {
-                let body = Body::new(self, family, table.clone());
+                let rule_builder = RuleBuilder::new(self, family, table.clone());
                 let parts = match expr {
                     Expr::Concat(parts) => &parts[..],
                     one => std::slice::from_ref(one),
                 };
                 if parts.len() > 1 {
-                    parts.iter().try_for_each(|part| body.check_part(part))?;
+                    parts
+                        .iter()
+                        .try_for_each(|part| rule_builder.check_part(part))?;
                 }
                 if parts
                     .iter()
@@ -62,9 +64,12 @@ impl Compiler<'_> {
                 {
                     let message =
                         "nft crashes when it lists a set that is declared by `typeof jhash`";
-                    return Err(body.error(message));
+                    return Err(rule_builder.error(message));
                 }
-                Ok(parts.iter().map(|part| body.expected_type(part)).collect())
+                Ok(parts
+                    .iter()
+                    .map(|part| rule_builder.expected_type(part))
+                    .collect())
             }
             Declared::Objects(_) => Ok(Vec::new()),
         }
@@ -76,7 +81,7 @@ impl Compiler<'_> {
         verb: Verb,
         declared: &SetDeclaration,
         elements: Option<&ElementList>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let mut set = declared.set.clone();
         let (family, table, name) = (
             set.family,
@@ -86,7 +91,7 @@ impl Compiler<'_> {
         match verb {
             Verb::Add | Verb::Create => {}
             Verb::Flush => {
-                self.shapes.fill(family, &table, &name, false);
+                self.known_sets.fill(family, &table, &name, false);
                 self.contents.empty(family, Some(&table), Some(&name));
                 let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
                 return self.fitted(flushed);
@@ -100,21 +105,21 @@ impl Compiler<'_> {
                 return self.object(verb, &set);
             }
         }
-        let Some((keys, place)) = &declared.keys else {
+        let Some((keys, span)) = &declared.keys else {
             let message = "a set needs the type of its keys: `type ipv4_addr` or `typeof ip saddr`";
-            return Err(Fault::new(self.place, message));
+            return Err(Diagnostic::new(self.span, message));
         };
-        let wants = self.fields(keys, family, &table)?;
-        self.check_types(&wants, *place)?;
+        let expected_types = self.fields(keys, family, &table)?;
+        self.check_types(&expected_types, *span)?;
         let data = match &declared.data {
             None => None,
             Some((Declared::Objects(object_type), _)) => Some(Data::Object(*object_type)),
             Some((Declared::Types(types), _)) if types[..] == [DataType::VERDICT] => {
                 Some(Data::Verdict)
             }
-            Some((data, place)) => {
+            Some((data, span)) => {
                 let fields = self.fields(data, family, &table)?;
-                self.check_types(&fields, *place)?;
+                self.check_types(&fields, *span)?;
                 Some(Data::Values {
                     fields,
                     is_interval: declared.data_is_interval,
@@ -135,41 +140,42 @@ impl Compiler<'_> {
         let is_interval = flags.contains(SetFlags::INTERVAL);
         if declared.auto_merge && !is_interval {
             let message = "`auto-merge` needs an interval set";
-            return Err(Fault::new(self.place, message).with_hint("add flags interval"));
+            return Err(Diagnostic::new(self.span, message).with_hint("add flags interval"));
         }
         if let Some((Declared::Typeof(expr), _)) = &declared.data {
-            check_ipsec(expr, true).map_err(|message| Fault::new(self.place, message))?;
+            check_ipsec(expr, true).map_err(|message| Diagnostic::new(self.span, message))?;
         }
         if let Declared::Typeof(expr) = keys {
-            check_ipsec(expr, is_interval).map_err(|message| Fault::new(self.place, message))?;
+            check_ipsec(expr, is_interval)
+                .map_err(|message| Diagnostic::new(self.span, message))?;
         }
         set.flags = Some(flags);
         // Defaults are not sent.
         set.policy = set
             .policy
             .filter(|policy| *policy != SetPolicy::PERFORMANCE);
-        set = with_keys(set, &wants, is_interval);
+        set = with_keys(set, &expected_types, is_interval);
         if let Some(data) = &data {
             set = with_data(set, data);
         }
         let is_typeof = matches!(keys, Declared::Typeof(_));
-        let mut key_typeof = noted(keys, wants.len());
+        let mut key_typeof = noted(keys, expected_types.len());
         let data_typeof = match (&declared.data, &data) {
             (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
             (Some((declared, _)), Some(Data::Values { fields, .. })) => {
                 let noted = noted(declared, fields.len());
                 // Versions of nft read the expressions of both or of neither.
                 let (key, data) = (&mut key_typeof, noted);
-                let is_untold = |one: &Declared, note: &Option<Vec<u8>>| {
+                let is_inexpressible = |one: &Declared, note: &Option<Vec<u8>>| {
                     matches!(one, Declared::Typeof(_)) && note.is_none()
                 };
-                if is_untold(keys, key) || is_untold(declared, &data) {
-                    if !wants.iter().chain(fields).all(has_length) {
+                if is_inexpressible(keys, key) || is_inexpressible(declared, &data) {
+                    if !expected_types.iter().chain(fields).all(has_length) {
                         let message =
                             "nft's language cannot declare these key and data types together";
-                        return Err(Fault::new(self.place, message));
+                        return Err(Diagnostic::new(self.span, message));
                     }
-                    *key = (wants.len() > 1).then(typeof_::fields_of_types);
+                    *key = (expected_types.len() > 1).then(typeof_::fields_of_types);
                     (fields.len() > 1).then(typeof_::fields_of_types)
                 } else {
                     data
@@ -178,7 +184,7 @@ impl Compiler<'_> {
             _ => None,
         };
         let notes = SetUserData {
-            key_order: order_of(keys, &wants),
+            key_order: order_of(keys, &expected_types),
             data_order: match (&declared.data, &data) {
                 (Some((declared, _)), Some(Data::Values { fields, .. })) => {
                     order_of(declared, fields)
@@ -192,7 +198,7 @@ impl Compiler<'_> {
             comment: declared.comment.as_deref(),
         };
         let written = notes.write(&mut set);
-        written.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        written.map_err(|error| Diagnostic::new(self.span, error.to_string()))?;
         let statements: Vec<_> = declared
             .statements
             .iter()
@@ -213,26 +219,26 @@ impl Compiler<'_> {
         let id = self.declared;
         set.id = Some(id);
         let keys = match is_interval {
-            true => wants.into_iter().map(in_order_of_ranges).collect(),
-            false => wants,
+            true => expected_types.into_iter().map(in_order_of_ranges).collect(),
+            false => expected_types,
         };
-        let shape = Shape {
+        let set_spec = SetSpec {
             key_type: set.key_type.unwrap_or_default(),
             keys,
             data,
             is_interval,
             merges: declared.auto_merge,
             id: Some(id),
-            is_filled: false,
+            has_elements: false,
             is_unclear: false,
         };
         let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
         if flags.contains(SetFlags::CONSTANT) && !has_size {
             // The size of a constant set is that of its initial elements.
-            let size = elements.map_or(Ok(0), |elements| self.count(&shape, elements, verb))?;
+            let size = elements.map_or(Ok(0), |elements| self.count(&set_spec, elements, verb))?;
             set = set.with_size(size);
         }
-        self.shapes.insert(family, &table, &name, shape);
+        self.known_sets.insert(family, &table, &name, set_spec);
         self.object(verb, &set)
     }
 
@@ -255,15 +261,22 @@ impl Compiler<'_> {
         !is_deleted && flags.is_some_and(|flags| !flags.contains(SetFlags::EVAL))
     }
 
-    fn check_types(&self, wants: &[ExpectedType], place: Place) -> Result<(), Fault> {
-        if wants.is_empty() || wants.iter().any(|want| want.bits == 0) {
+    fn check_types(&self, expected_types: &[ExpectedType], span: Span) -> Result<(), Diagnostic> {
+        if expected_types.is_empty()
+            || expected_types
+                .iter()
+                .any(|expected_type| expected_type.bits == 0)
+        {
             let message = "keys and data need types of a known length: use `typeof` for numbers";
-            return Err(Fault::new(place, message));
+            return Err(Diagnostic::new(span, message));
         }
-        let length: u32 = wants.iter().map(|want| want.bits.div_ceil(32) * 4).sum();
+        let length: u32 = expected_types
+            .iter()
+            .map(|expected_type| expected_type.bits.div_ceil(32) * 4)
+            .sum();
         if length > 64 {
             let message = format!("{length} bytes exceed the kernel's maximum of 64");
-            return Err(Fault::new(place, message));
+            return Err(Diagnostic::new(span, message));
         }
         Ok(())
     }
@@ -271,29 +284,34 @@ impl Compiler<'_> {
     /// Compiles the elements of a named set.
     pub(super) fn elements_of<'e>(
         &'e self,
-        shape: &'e Shape,
+        set_spec: &'e SetSpec,
         elements: &'e ElementList,
         verb: Verb,
-    ) -> Result<impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e, Fault> {
-        if shape.is_unclear {
+    ) -> Result<impl Iterator<Item = Result<Bytes<'static>, Diagnostic>> + 'e, Diagnostic> {
+        if set_spec.is_unclear {
             let message = "the set does not record the byte order of its fields";
-            return Err(Fault::new(self.place, message));
+            return Err(Diagnostic::new(self.span, message));
         }
-        let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
-        let (keys, elements) = of_verb(shape, elements, verb);
-        let ranges = shape.ranges(verb);
-        let (_, each) = self.each_element(keys, elements, shape.is_interval, data, ranges)?;
+        let data = set_spec.data.as_ref().filter(|_| !is_deletion(verb));
+        let (keys, elements) = of_verb(set_spec, elements, verb);
+        let ranges = set_spec.ranges(verb);
+        let (_, each) = self.each_element(keys, elements, set_spec.is_interval, data, ranges)?;
         Ok(each)
     }
 
     /// Number of kernel elements.
-    fn count(&self, shape: &Shape, elements: &ElementList, verb: Verb) -> Result<u32, Fault> {
+    fn count(
+        &self,
+        set_spec: &SetSpec,
+        elements: &ElementList,
+        verb: Verb,
+    ) -> Result<u32, Diagnostic> {
         let count = elements.len();
-        let (keys, elements) = of_verb(shape, elements, verb);
-        match (&keys[..], shape.is_interval) {
+        let (keys, elements) = of_verb(set_spec, elements, verb);
+        match (&keys[..], set_spec.is_interval) {
             ([key], true) => {
-                let has_data = shape.data.is_some();
-                let intervals = self.intervals(key, elements, has_data, shape.ranges(verb))?;
+                let has_data = set_spec.data.is_some();
+                let intervals = self.intervals(key, elements, has_data, set_spec.ranges(verb))?;
                 Ok(intervals.size())
             }
             // A message cannot hold more.
@@ -309,12 +327,12 @@ pub(super) const fn is_deletion(verb: Verb) -> bool {
 
 /// Returns the fields of a set's keys, and the elements reduced to the parts that the verb uses.
 pub(super) fn of_verb<'e>(
-    shape: &Shape,
+    set_spec: &SetSpec,
     elements: &'e ElementList,
     verb: Verb,
 ) -> (Vec<Loaded>, impl Iterator<Item = Cow<'e, Element>>) {
-    let keys = shape.keys.iter().copied().map(Loaded::of).collect();
-    let is_interval = shape.is_interval;
+    let keys = set_spec.keys.iter().copied().map(Loaded::of).collect();
+    let is_interval = set_spec.is_interval;
     let elements = elements.iter().map(move |element| {
         if !is_deletion(verb) {
             return element;
@@ -334,7 +352,7 @@ pub(super) fn of_verb<'e>(
     (keys, elements)
 }
 
-impl Shape {
+impl SetSpec {
     pub(super) fn ranges(&self, verb: Verb) -> Ranges<'static> {
         Ranges {
             joins: match is_deletion(verb) {
@@ -344,14 +362,14 @@ impl Shape {
                 false => RangeMerging::Adjacent,
             },
             is_closed: true,
-            begins: !is_deletion(verb) && !self.is_filled,
+            begins: !is_deletion(verb) && !self.has_elements,
             there: None,
         }
     }
 }
 
 /// Byte order in the user data; nft writes none for some types.
-fn order_of(declared: &Declared, wants: &[ExpectedType]) -> u32 {
+fn order_of(declared: &Declared, expected_types: &[ExpectedType]) -> u32 {
     match declared {
         Declared::Types(types)
             if matches!(
@@ -365,7 +383,7 @@ fn order_of(declared: &Declared, wants: &[ExpectedType]) -> u32 {
         {
             0
         }
-        _ => noted_order(wants),
+        _ => noted_order(expected_types),
     }
 }
 
@@ -392,7 +410,7 @@ fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
 }
 
 /// Reads the structure of an existing set.
-fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
+fn set_spec_of(set: &SetRef<'_>) -> Option<SetSpec> {
     let flags = set.flags().unwrap_or_default();
     let is_interval = flags.contains(SetFlags::INTERVAL);
     let key_type = set.key_type().unwrap_or_default();
@@ -432,7 +450,7 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
             is_interval,
         })
     };
-    Some(Shape {
+    Some(SetSpec {
         key_type,
         keys: match is_interval {
             true => keys.into_iter().map(in_order_of_ranges).collect(),
@@ -445,7 +463,7 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
             .and_then(|data| UserData::new(data).number(userdata::SET_MERGE_ELEMENTS))
             .is_some_and(|number| number != 0),
         id: None,
-        is_filled: false,
+        has_elements: false,
         is_unclear,
     })
 }
@@ -496,16 +514,16 @@ fn expected_types(
         .iter()
         .map(|field| ExpectedType::of(*field).bits.div_ceil(32) * 4)
         .sum();
-    let wants = fields
+    let expected_types = fields
         .iter()
         .enumerate()
         .map(|(index, field)| {
-            let mut want = ExpectedType::of(*field);
+            let mut expected_type = ExpectedType::of(*field);
             let noted_field = of_fields.get(index);
             if let Some((_, bits)) = noted_field {
-                want.bits = *bits;
+                expected_type.bits = *bits;
             }
-            let bits = match (lengths.get(index), want.bits) {
+            let bits = match (lengths.get(index), expected_type.bits) {
                 (Some(length), _) => length * 8,
                 _ if is_single => whole * 8,
                 // A field of unknown length gets the remaining bytes.
@@ -520,18 +538,18 @@ fn expected_types(
                         noted.order
                     }
                 },
-                _ => want.order,
+                _ => expected_type.order,
             };
             ExpectedType {
-                bits: match want.bits {
+                bits: match expected_type.bits {
                     0 => bits,
                     own if own.div_ceil(8) * 8 == bits => own,
                     _ => bits,
                 },
                 order,
-                ..want
+                ..expected_type
             }
         })
         .collect();
-    (wants, is_unclear)
+    (expected_types, is_unclear)
 }

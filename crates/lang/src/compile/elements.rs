@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::Compiler;
-use super::constant::{ExpectedType, place_of};
+use super::constant::{ExpectedType, span_of};
 use super::load::Loaded;
 use super::sets::Data;
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::stateful;
-use crate::syntax::{Element, Expr, Place, Statement, Value};
+use crate::syntax::{Element, Expr, Span, Statement, Value};
 use chainwright::nft::expr::{Expressions, NestedExpression};
 use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
 
@@ -49,23 +49,23 @@ struct Interval<'e> {
     from: u128,
     to: u128,
     /// Location in the source text.
-    place: Place,
+    span: Span,
     /// Source element, if it has data, options or statements.
     with: Option<Box<Cow<'e, Element>>>,
     /// Whether the range exists in the kernel.
-    is_there: bool,
+    exists: bool,
 }
 
 impl Interval<'_> {
     /// Merges with a range that overlaps or is adjacent and does not start earlier. Returns the existing range that
     /// the result replaces. The options of the first new range are kept.
     fn join(&mut self, other: Self) -> Option<(u128, u128)> {
-        let replaced = match (self.is_there, other.is_there) {
+        let replaced = match (self.exists, other.exists) {
             (true, false) if other.to <= self.to => return None,
             (true, false) => {
                 let replaced = (self.from, self.to);
                 self.with = other.with;
-                self.is_there = false;
+                self.exists = false;
                 Some(replaced)
             }
             (_, true) => Some((other.from, other.to)),
@@ -88,13 +88,13 @@ pub(super) struct Intervals<'e> {
 
 impl Intervals<'_> {
     /// Creates existing ranges.
-    pub(super) fn of(ranges: &[(u128, u128)], place: Place) -> Self {
+    pub(super) fn of(ranges: &[(u128, u128)], span: Span) -> Self {
         let range = |(from, to): &(u128, u128)| Interval {
             from: *from,
             to: *to,
-            place,
+            span,
             with: None,
-            is_there: true,
+            exists: true,
         };
         Self {
             ranges: ranges.iter().map(range).collect(),
@@ -106,10 +106,10 @@ impl Intervals<'_> {
     }
 
     /// Replaces the ranges and keeps the catch-all element.
-    pub(super) fn with_ranges(self, ranges: &[(u128, u128)], place: Place) -> Self {
+    pub(super) fn with_ranges(self, ranges: &[(u128, u128)], span: Span) -> Self {
         Self {
             others: self.others,
-            ..Self::of(ranges, place)
+            ..Self::of(ranges, span)
         }
     }
 
@@ -119,9 +119,9 @@ impl Intervals<'_> {
     }
 
     /// Location of the first range that satisfies the predicate.
-    pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Place> {
+    pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Span> {
         let found = self.ranges.iter().find(|range| is_it(range.from, range.to));
-        found.map(|range| range.place)
+        found.map(|range| range.span)
     }
 
     /// Keeps the ranges that satisfy the predicate.
@@ -143,7 +143,7 @@ impl Intervals<'_> {
 /// Kernel elements, and the set size if it differs from the number of source elements.
 pub(super) type Each<'e> = (
     Option<u32>,
-    Box<dyn Iterator<Item = Result<Bytes<'static>, Fault>> + 'e>,
+    Box<dyn Iterator<Item = Result<Bytes<'static>, Diagnostic>> + 'e>,
 );
 
 impl Compiler<'_> {
@@ -155,7 +155,7 @@ impl Compiler<'_> {
         has_ranges: bool,
         data: Option<&'e Data>,
         ranges: Ranges<'_>,
-    ) -> Result<Each<'e>, Fault> {
+    ) -> Result<Each<'e>, Diagnostic> {
         let fields = data.map_or_else(Vec::new, Data::fields);
         if let ([key], true) = (&keys[..], has_ranges) {
             let key = *key;
@@ -173,7 +173,7 @@ impl Compiler<'_> {
                         true => Bytes::range(from, to),
                         false if from != to => {
                             let message = "ranges and prefixes need a set with `flags interval`";
-                            return Err(self.fault(key, message));
+                            return Err(self.diagnostic(key, message));
                         }
                         false => Bytes::new(from),
                     }
@@ -189,13 +189,13 @@ impl Compiler<'_> {
         &self,
         key: &Expr,
         fields: &[Loaded],
-    ) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    ) -> Result<(Vec<u8>, Vec<u8>), Diagnostic> {
         let parts = match (key, fields) {
             (Expr::Concat(parts), [_, _, ..]) => &parts[..],
             _ => std::slice::from_ref(key),
         };
         if let ([part], [field]) = (parts, fields) {
-            let (first, last) = self.ends(part, field.want)?;
+            let (first, last) = self.ends(part, field.expected_type)?;
             return Ok((field.bytes(first), field.bytes(last)));
         }
         if parts.len() != fields.len() {
@@ -204,11 +204,11 @@ impl Compiler<'_> {
                 fields.len(),
                 parts.len()
             );
-            return Err(self.fault(key, message));
+            return Err(self.diagnostic(key, message));
         }
         let (mut from, mut to) = (Vec::new(), Vec::new());
         for (part, field) in parts.iter().zip(fields) {
-            let (first, last) = self.ends(part, field.want)?;
+            let (first, last) = self.ends(part, field.expected_type)?;
             from.push(field.bytes(first));
             to.push(field.bytes(last));
         }
@@ -219,23 +219,24 @@ impl Compiler<'_> {
     }
 
     /// Returns the first and last number of a constant.
-    fn ends(&self, expr: &Expr, want: ExpectedType) -> Result<(u128, u128), Fault> {
+    fn ends(&self, expr: &Expr, expected_type: ExpectedType) -> Result<(u128, u128), Diagnostic> {
         let of = |expr: &Expr| match expr {
             Expr::Value(value) => Ok(value.number),
-            other => Err(self.fault(other, "expected a value")),
+            other => Err(self.diagnostic(other, "expected a value")),
         };
-        Ok(match self.constant(expr, want)? {
+        Ok(match self.constant(expr, expected_type)? {
             Expr::Value(value) => (value.number, value.number),
             Expr::Range(from, to) => (of(&from)?, of(&to)?),
             Expr::Prefix(value, bits) => {
                 let first = of(&value)?;
-                (first, first | Value::ones(want.bits - bits))
+                (first, first | Value::ones(expected_type.bits - bits))
             }
             Expr::Beginning(value, bits) => {
-                let rest = Value::ones(want.bits) & !(Value::ones(bits) << (want.bits - bits));
+                let rest = Value::ones(expected_type.bits)
+                    & !(Value::ones(bits) << (expected_type.bits - bits));
                 (value.number, value.number | rest)
             }
-            other => return Err(self.fault(&other, "expected a constant")),
+            other => return Err(self.diagnostic(&other, "expected a constant")),
         })
     }
 
@@ -246,30 +247,30 @@ impl Compiler<'_> {
         elements: impl Iterator<Item = Cow<'e, Element>>,
         has_data: bool,
         kept: Ranges<'_>,
-    ) -> Result<Intervals<'e>, Fault> {
+    ) -> Result<Intervals<'e>, Diagnostic> {
         let (mut ranges, mut others) = (Vec::new(), None);
         for element in elements {
             let Some(key_expr) = &element.key else {
                 others = Some(element);
                 continue;
             };
-            let (from, to) = self.ends(key_expr, key.want)?;
-            let place = place_of(key_expr).unwrap_or(self.place);
+            let (from, to) = self.ends(key_expr, key.expected_type)?;
+            let span = span_of(key_expr).unwrap_or(self.span);
             let has_more = has_data || element.data.is_some() || !is_plain(&element);
             ranges.push(Interval {
                 from,
                 to,
-                place,
+                span,
                 with: has_more.then(|| Box::new(element)),
-                is_there: false,
+                exists: false,
             });
         }
         if let Some(there) = kept.there {
             let near = there.near(ranges.iter().map(|range| (range.from, range.to)));
             let near: Vec<_> = near.into_iter().collect();
-            ranges.extend(Intervals::of(&near, self.place).ranges);
+            ranges.extend(Intervals::of(&near, self.span).ranges);
         }
-        ranges.sort_by_key(|range| (range.from, range.is_there, range.to));
+        ranges.sort_by_key(|range| (range.from, range.exists, range.to));
         let mut joined: Vec<Interval<'_>> = Vec::with_capacity(ranges.len());
         let mut replaced = Vec::new();
         for range in ranges {
@@ -279,7 +280,7 @@ impl Compiler<'_> {
                     RangeMerging::Overlapping => range.from <= last.to,
                     RangeMerging::Adjacent => range.from <= last.to.saturating_add(1),
                 };
-                let is_new = !last.is_there || !range.is_there;
+                let is_new = !last.exists || !range.exists;
                 if is_near && !has_data && is_new {
                     replaced.extend(last.join(range));
                     continue;
@@ -289,12 +290,12 @@ impl Compiler<'_> {
                     if is_same && !has_data {
                         continue;
                     }
-                    return Err(Fault::new(range.place, "this overlaps another element"));
+                    return Err(Diagnostic::new(range.span, "this overlaps another element"));
                 }
             }
             joined.push(range);
         }
-        joined.retain(|range| !range.is_there);
+        joined.retain(|range| !range.exists);
         Ok(Intervals {
             ranges: joined,
             others,
@@ -311,7 +312,7 @@ impl Compiler<'_> {
         intervals: Intervals<'e>,
         data: Option<&'e Data>,
         fields: Vec<Loaded>,
-    ) -> impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e {
+    ) -> impl Iterator<Item = Result<Bytes<'static>, Diagnostic>> + 'e {
         let highest = Value::ones(key.length as u32 * 8); // at most 16 bytes
         let first = intervals.begins().then(|| Ok(Bytes::end(key.bytes(0))));
         let Intervals {
@@ -356,12 +357,12 @@ impl Compiler<'_> {
         element: &Element,
         data: Option<&Data>,
         fields: &[Loaded],
-    ) -> Result<Bytes<'static>, Fault> {
+    ) -> Result<Bytes<'static>, Diagnostic> {
         this.timeout = element.timeout.map(Milliseconds);
         this.expiration = element.expires.map(Milliseconds);
         if let Some(comment) = &element.comment {
             let put = userdata::put_comment(&mut this.userdata, userdata::ELEMENT_COMMENT, comment);
-            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
+            put.map_err(|error| Diagnostic::new(self.span, error.to_string()))?;
         }
         match &element.statements[..] {
             [] => {}
@@ -385,33 +386,36 @@ impl Compiler<'_> {
                     from.extend(to);
                 } else if from != to {
                     let message = "only maps to intervals can have ranges as data";
-                    return Err(self.fault(value, message));
+                    return Err(self.diagnostic(value, message));
                 }
                 this = this.with_data(from);
             }
             (_, data) => {
-                let at = data.as_ref().and_then(place_of);
-                let at = at.or_else(|| element.key.as_ref().and_then(place_of));
+                let at = data.as_ref().and_then(span_of);
+                let at = at.or_else(|| element.key.as_ref().and_then(span_of));
                 let message = match element.data {
                     Some(_) => {
                         "set elements cannot have data, and all elements of a map need the same kind of data"
                     }
                     None => "a map element needs data: `key : data`",
                 };
-                return Err(Fault::new(at.unwrap_or(self.place), message));
+                return Err(Diagnostic::new(at.unwrap_or(self.span), message));
             }
         }
         Ok(this)
     }
 
     /// Compiles a stateful statement of an element.
-    pub(super) fn nested(&self, statement: &Statement) -> Result<NestedExpression<'static>, Fault> {
+    pub(super) fn nested(
+        &self,
+        statement: &Statement,
+    ) -> Result<NestedExpression<'static>, Diagnostic> {
         match stateful::instruction(statement) {
             Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
             None => {
                 let message =
                     "an element can only have statements such as counters, limits and quotas";
-                Err(Fault::new(self.place, message))
+                Err(Diagnostic::new(self.span, message))
             }
         }
     }
@@ -419,7 +423,7 @@ impl Compiler<'_> {
     pub(super) fn all_nested(
         &self,
         statements: &[Statement],
-    ) -> Result<Expressions<'static>, Fault> {
+    ) -> Result<Expressions<'static>, Diagnostic> {
         let mut all = Expressions::new();
         for statement in statements {
             match stateful::instruction(statement) {
@@ -427,7 +431,7 @@ impl Compiler<'_> {
                 None => {
                     let message =
                         "an element can only have statements such as counters, limits and quotas";
-                    return Err(Fault::new(self.place, message));
+                    return Err(Diagnostic::new(self.span, message));
                 }
             }
         }

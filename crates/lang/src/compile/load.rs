@@ -1,8 +1,8 @@
 //! Compiles loads of selectors into registers.
 
-use super::body::{Body, register};
 use super::constant::{ExpectedType, bytes_in};
-use crate::parse::Fault;
+use super::rule_builder::{RuleBuilder, register};
+use crate::parse::Diagnostic;
 use crate::syntax::{Expr, Payload, Value};
 use crate::types::{self, info};
 use chainwright::nft::build::ByteOrder;
@@ -19,7 +19,7 @@ const REGISTER: u32 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Loaded {
     /// Type of the values.
-    pub(super) want: ExpectedType,
+    pub(super) expected_type: ExpectedType,
     /// Length in bytes.
     pub(super) length: usize,
     /// Number of bits by which the value is shifted left in the register.
@@ -28,17 +28,17 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Creates a value that is not shifted.
-    pub(super) const fn of(want: ExpectedType) -> Self {
+    pub(super) const fn of(expected_type: ExpectedType) -> Self {
         Self {
-            want,
-            length: want.length(),
+            expected_type,
+            length: expected_type.length(),
             shift: 0,
         }
     }
 
     /// Encodes a number as in the register.
     pub(super) fn bytes(&self, number: u128) -> Vec<u8> {
-        self.want.bytes(number << self.shift, self.length)
+        self.expected_type.bytes(number << self.shift, self.length)
     }
 
     pub(super) const fn words(&self) -> u32 {
@@ -47,35 +47,35 @@ impl Loaded {
 }
 
 /// Bytes that contain a bit range.
-struct Place {
+struct CoveringBytes {
     offset: u32,
     length: u32,
     /// Number of bits behind the range.
     shift: u32,
 }
 
-impl Place {
-    const fn holding(&self, want: ExpectedType) -> Loaded {
+impl CoveringBytes {
+    const fn holding(&self, expected_type: ExpectedType) -> Loaded {
         Loaded {
-            want,
+            expected_type,
             length: self.length as usize,
             shift: self.shift,
         }
     }
 }
 
-fn place(start: u32, bits: u32) -> Place {
+fn span(start: u32, bits: u32) -> CoveringBytes {
     let end = start + bits;
     let (first, behind) = (start / 8, end.div_ceil(8));
     let shift = behind * 8 - end;
-    Place {
+    CoveringBytes {
         offset: first,
         length: behind - first,
         shift,
     }
 }
 
-impl Body<'_, '_> {
+impl RuleBuilder<'_, '_> {
     /// Type of an expression's values.
     pub(super) fn expected_type(&self, expr: &Expr) -> ExpectedType {
         match expr {
@@ -116,25 +116,25 @@ impl Body<'_, '_> {
     }
 
     /// Offset of a field in bits from its base.
-    pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Fault> {
+    pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Diagnostic> {
         let start = payload.field.map_or(0, |(protocol, _)| {
             self.protocols_in(payload.tunnel).start_of(protocol)
         });
-        self.check_place(payload.offset, payload.bits)?;
+        self.check_bit_range(payload.offset, payload.bits)?;
         Ok(start + payload.offset)
     }
 
     /// Checks that a bit range fits into a register.
-    fn check_place(&self, offset: u32, bits: u32) -> Result<(), Fault> {
-        const FARTHEST: u32 = 1 << 20;
-        const MOST: u32 = 128;
-        if offset > FARTHEST {
-            let message = format!("offset is beyond bit {FARTHEST}");
-            return Err(Fault::new(self.compiler.place, message));
+    fn check_bit_range(&self, offset: u32, bits: u32) -> Result<(), Diagnostic> {
+        const MAX_OFFSET: u32 = 1 << 20;
+        const MAX_BITS: u32 = 128;
+        if offset > MAX_OFFSET {
+            let message = format!("offset is beyond bit {MAX_OFFSET}");
+            return Err(Diagnostic::new(self.compiler.span, message));
         }
-        if offset % 8 + bits > MOST {
+        if offset % 8 + bits > MAX_BITS {
             let message = "a register holds at most 16 bytes of a packet";
-            return Err(Fault::new(self.compiler.place, message));
+            return Err(Diagnostic::new(self.compiler.span, message));
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Body<'_, '_> {
         key: &Expr,
         word: u32,
         is_turned: bool,
-    ) -> Result<Vec<Loaded>, Fault> {
+    ) -> Result<Vec<Loaded>, Diagnostic> {
         let Expr::Concat(parts) = key else {
             let mut loaded = self.load(key, word)?;
             if is_turned {
@@ -161,7 +161,7 @@ impl Body<'_, '_> {
             let mut loaded = self.load(part, at)?;
             self.shift_down(&mut loaded, at)?;
             if is_turned {
-                let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
+                let is_byte = loaded.length == 1 && loaded.expected_type.order == ByteOrder::Host;
                 self.turn_to_network(&mut loaded, at);
                 if is_byte {
                     // No effect, but nft sends it.
@@ -172,7 +172,7 @@ impl Body<'_, '_> {
             if at > 16 {
                 return Err(self
                     .compiler
-                    .fault(key, "key is longer than the kernel's maximum of 64 bytes"));
+                    .diagnostic(key, "key is longer than the kernel's maximum of 64 bytes"));
             }
             fields.push(loaded);
         }
@@ -180,7 +180,7 @@ impl Body<'_, '_> {
     }
 
     /// Checks that an expression can be part of a concatenation. nft aborts when it lists some of them.
-    pub(super) fn check_part(&self, part: &Expr) -> Result<(), Fault> {
+    pub(super) fn check_part(&self, part: &Expr) -> Result<(), Diagnostic> {
         let is_part = |payload: &Payload| {
             !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
         };
@@ -198,26 +198,26 @@ impl Body<'_, '_> {
     }
 
     /// Loads a value into a register.
-    pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+    pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Diagnostic> {
         let loaded = self.load_bytes(expr, word)?;
         let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
-        if is_field && loaded.want.bits as usize != loaded.length * 8 {
+        if is_field && loaded.expected_type.bits as usize != loaded.length * 8 {
             self.trim(&loaded, word);
         }
         Ok(loaded)
     }
 
     /// Loads the bytes that contain a value into a register.
-    pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+    pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Diagnostic> {
         let dreg = register(word);
-        let want = self.expected_type(expr);
-        let whole = Loaded::of(want);
+        let expected_type = self.expected_type(expr);
+        let whole = Loaded::of(expected_type);
         match expr {
             Expr::Payload(payload) => {
-                let place = place(self.start_of(payload)?, payload.bits);
-                let load = Load::load(payload.base, place.offset, place.length, dreg);
+                let span = span(self.start_of(payload)?, payload.bits);
+                let load = Load::load(payload.base, span.offset, span.length, dreg);
                 self.push_at(payload.tunnel, &load);
-                return Ok(place.holding(want));
+                return Ok(span.holding(expected_type));
             }
             Expr::Option(option) => {
                 let kind = option.extension.kind;
@@ -225,16 +225,16 @@ impl Body<'_, '_> {
                     self.push(&Exthdr::present(kind, option.number, dreg));
                     return Ok(Loaded { length: 1, ..whole });
                 }
-                self.check_place(option.offset, option.bits)?;
+                self.check_bit_range(option.offset, option.bits)?;
                 let is_whole = option.offset.is_multiple_of(8) && option.bits.is_multiple_of(8);
                 if option.field().is_none() && !is_whole {
                     let message = "nft aborts when it lists an unnamed part of an option byte: match the whole byte";
                     return Err(self.error(message));
                 }
-                let place = place(option.offset, option.bits);
-                let load = Exthdr::load(kind, option.number, place.offset, place.length, dreg);
+                let span = span(option.offset, option.bits);
+                let load = Exthdr::load(kind, option.number, span.offset, span.length, dreg);
                 self.push(&load);
-                return Ok(place.holding(want));
+                return Ok(span.holding(expected_type));
             }
             Expr::Meta(MetaKey::NFPROTO) if self.family != Family::INET => {
                 let message = "meta nfproto is only useful in the inet family";
@@ -316,7 +316,9 @@ impl Body<'_, '_> {
                 return self.operation(*operator, expr, (left, right), word);
             }
             other => {
-                return Err(self.compiler.fault(other, "this expression has no value"));
+                return Err(self
+                    .compiler
+                    .diagnostic(other, "this expression has no value"));
             }
         }
         Ok(whole)
@@ -324,7 +326,7 @@ impl Body<'_, '_> {
 
     /// Masks the bits that do not belong to the field.
     pub(super) fn trim(&mut self, loaded: &Loaded, word: u32) {
-        let mask = Value::ones(loaded.want.bits) << loaded.shift;
+        let mask = Value::ones(loaded.expected_type.bits) << loaded.shift;
         self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
     }
 
@@ -344,7 +346,7 @@ impl Body<'_, '_> {
 
     /// Masks a value before a comparison. Like nft, this omits the operation attribute, whose default is mask and xor.
     pub(super) fn mask(&mut self, loaded: &Loaded, mask: u128) {
-        let order = loaded.want.order;
+        let order = loaded.expected_type.order;
         let xor = vec![0; loaded.length];
         let mask = bytes_in(mask << loaded.shift, loaded.length, order, false);
         self.push(&Bitwise {
@@ -355,9 +357,9 @@ impl Body<'_, '_> {
 
     /// Converts a register to network byte order, in which numbers compare bytewise.
     pub(super) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
-        let is_number = !types::is_string(loaded.want.data_type);
-        if loaded.want.order == ByteOrder::Host && is_number {
-            loaded.want.order = ByteOrder::Network;
+        let is_number = !types::is_string(loaded.expected_type.data_type);
+        if loaded.expected_type.order == ByteOrder::Host && is_number {
+            loaded.expected_type.order = ByteOrder::Network;
             if loaded.length > 1 {
                 let (register, length) = (register(word), loaded.length as u32); // at most 16
                 self.push(&Byteorder::hton(register, register, length, length.min(8)));
@@ -371,7 +373,7 @@ impl Body<'_, '_> {
         self.wide = Some(32);
         self.widen(loaded, word);
         self.wide = None;
-        if !is_untyped(loaded.want.data_type) {
+        if !is_untyped(loaded.expected_type.data_type) {
             self.turn_to_host(loaded, word);
         }
     }
@@ -381,38 +383,43 @@ impl Body<'_, '_> {
     pub(super) fn put(
         &mut self,
         expr: &Expr,
-        wants: &[ExpectedType],
+        expected_types: &[ExpectedType],
         word: u32,
-    ) -> Result<u32, Fault> {
-        let length = |wants: &[ExpectedType]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
-        match (expr, wants) {
+    ) -> Result<u32, Diagnostic> {
+        let length = |expected_types: &[ExpectedType]| {
+            expected_types
+                .iter()
+                .map(|expected_type| expected_type.bits.div_ceil(32))
+                .sum()
+        };
+        match (expr, expected_types) {
             (Expr::Map(key, map), _) => {
-                self.map(key, map, wants, word)?;
-                Ok(length(wants))
+                self.map(key, map, expected_types, word)?;
+                Ok(length(expected_types))
             }
-            (Expr::Concat(parts), _) if parts.len() == wants.len() => {
+            (Expr::Concat(parts), _) if parts.len() == expected_types.len() => {
                 let mut at = word;
-                for (part, want) in parts.iter().zip(wants) {
-                    at += self.put(part, &[*want], at)?;
+                for (part, expected_type) in parts.iter().zip(expected_types) {
+                    at += self.put(part, &[*expected_type], at)?;
                 }
                 Ok(at - word)
             }
-            (expr, [want]) => {
+            (expr, [expected_type]) => {
                 if is_constant(expr) {
-                    let value = self.compiler.value(expr, *want)?;
-                    let bytes = want.bytes(value.number, want.length());
+                    let value = self.compiler.value(expr, *expected_type)?;
+                    let bytes = expected_type.bytes(value.number, expected_type.length());
                     self.push(&Immediate::value(register(word), &bytes));
-                    return Ok(want.bits.div_ceil(32));
+                    return Ok(expected_type.bits.div_ceil(32));
                 }
                 // A mark can hold any number that fits.
-                let is_mark = want.data_type == DataType::MARK;
-                self.wide = is_mark.then_some(want.bits);
+                let is_mark = expected_type.data_type == DataType::MARK;
+                self.wide = is_mark.then_some(expected_type.bits);
                 let mut loaded = self.load(expr, word)?;
                 self.bring_down(&mut loaded, word)?;
                 self.widen(&mut loaded, word);
                 self.wide = None;
-                let (given, wanted) = (loaded.want.data_type, want.data_type);
-                let is_as_long = loaded.length == want.length();
+                let (given, wanted) = (loaded.expected_type.data_type, expected_type.data_type);
+                let is_as_long = loaded.length == expected_type.length();
                 let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
                 let fits = match is_mark {
                     true => is_as_long && !types::is_bitmask(given) && !types::is_string(given),
@@ -422,9 +429,9 @@ impl Body<'_, '_> {
                 if !fits {
                     let name = |data_type| info(data_type).map_or("a number", |info| info.name);
                     let message = format!("expected `{}`, found `{}`", name(wanted), name(given));
-                    return Err(self.compiler.fault(expr, message));
+                    return Err(self.compiler.diagnostic(expr, message));
                 }
-                match want.order {
+                match expected_type.order {
                     ByteOrder::Network => self.turn_to_network(&mut loaded, word),
                     ByteOrder::Host if is_mark => self.turn_to_mark(&mut loaded, word),
                     ByteOrder::Host => {}
@@ -433,7 +440,7 @@ impl Body<'_, '_> {
             }
             (expr, _) => Err(self
                 .compiler
-                .fault(expr, format!("expected {} values", wants.len()))),
+                .diagnostic(expr, format!("expected {} values", expected_types.len()))),
         }
     }
 }

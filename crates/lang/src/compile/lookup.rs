@@ -1,11 +1,11 @@
 //! Compiles lookups in sets and maps.
 
-use super::body::{Body, register};
 use super::constant::ExpectedType;
 use super::load::Loaded;
 use super::matching::type_of;
-use super::sets::{Data, LookupKey, Shape, kernel_type};
-use crate::parse::Fault;
+use super::rule_builder::{RuleBuilder, register};
+use super::sets::{Data, LookupKey, SetSpec, kernel_type};
+use crate::parse::Diagnostic;
 use crate::syntax::Expr;
 use crate::types;
 use chainwright::nft::build::ByteOrder;
@@ -44,8 +44,8 @@ fn is_data_for(wanted: ExpectedType, of_map: ExpectedType) -> bool {
 }
 
 /// Names of these types.
-fn names(wants: &[ExpectedType]) -> String {
-    crate::data_type(type_of(wants.iter().copied()))
+fn names(expected_types: &[ExpectedType]) -> String {
+    crate::data_type(type_of(expected_types.iter().copied()))
 }
 
 /// Whether values of a type are numbers, which can be marks.
@@ -53,15 +53,15 @@ fn is_number(data_type: DataType) -> bool {
     !types::is_bitmask(data_type) && !types::is_string(data_type)
 }
 
-impl Body<'_, '_> {
+impl RuleBuilder<'_, '_> {
     /// Returns a reference to a set in this table.
     pub(super) fn named(&self, name: &str) -> SetId<'static> {
         let id = self
             .compiler
-            .shapes
+            .known_sets
             .table(self.family, &self.table)
             .and_then(|sets| sets.get(name.as_bytes()))
-            .and_then(|shape| shape.id);
+            .and_then(|set_spec| set_spec.id);
         SetId {
             id,
             ..SetId::new(self.family, self.table.clone(), name.to_owned())
@@ -83,18 +83,18 @@ impl Body<'_, '_> {
         set: &Expr,
         word: u32,
         data: Option<&Data>,
-    ) -> Result<SetId<'static>, Fault> {
+    ) -> Result<SetId<'static>, Diagnostic> {
         let declared = self.expected_types(key);
         match set {
             Expr::Reference(name) => {
                 let is_map = data.is_some();
-                let shape = self.compiler.set(self.family, &self.table, name, is_map)?;
-                self.check(&shape, &declared, is_map, data, set)?;
-                let mut fields = self.load_key(key, word, shape.is_interval)?;
+                let set_spec = self.compiler.set(self.family, &self.table, name, is_map)?;
+                self.check(&set_spec, &declared, is_map, data, set)?;
+                let mut fields = self.load_key(key, word, set_spec.is_interval)?;
                 // In named sets, bits of a byte are stored right-aligned.
                 if let [field] = &mut fields[..] {
                     self.shift_down(field, word)?;
-                    if shape.key_type == DataType::MARK && !shape.is_interval {
+                    if set_spec.key_type == DataType::MARK && !set_spec.is_interval {
                         self.turn_to_mark(field, word);
                     }
                 }
@@ -106,14 +106,14 @@ impl Body<'_, '_> {
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &declared)?;
                 let fields = self.load_key(key, word, has_ranges)?;
-                let asked = LookupKey {
+                let lookup_key = LookupKey {
                     key,
                     fields,
                     declared,
                 };
                 let (family, table) = (self.family, &self.table);
                 self.compiler
-                    .anonymous_set(family, table, &asked, elements, has_ranges, data)
+                    .anonymous_set(family, table, &lookup_key, elements, has_ranges, data)
             }
             other => {
                 let what = match data {
@@ -121,15 +121,15 @@ impl Body<'_, '_> {
                     Some(_) => "expected a map",
                     None => "expected a set",
                 };
-                Err(self.compiler.fault(other, what))
+                Err(self.compiler.diagnostic(other, what))
             }
         }
     }
 
     /// Type of the data of a named map.
-    pub(super) fn data_of(&self, name: &str) -> Result<Data, Fault> {
-        let shape = self.compiler.set(self.family, &self.table, name, true)?;
-        shape
+    pub(super) fn data_of(&self, name: &str) -> Result<Data, Diagnostic> {
+        let set_spec = self.compiler.set(self.family, &self.table, name, true)?;
+        set_spec
             .data
             .ok_or_else(|| self.error(format!("expected a map: `{name}` is a set")))
     }
@@ -137,28 +137,31 @@ impl Body<'_, '_> {
     /// Checks the types of a set's keys and data. `to_mark` allows numbers as keys of a set of marks.
     pub(super) fn check(
         &self,
-        shape: &Shape,
+        set_spec: &SetSpec,
         keys: &[ExpectedType],
         to_mark: bool,
         data: Option<&Data>,
         at: &Expr,
-    ) -> Result<(), Fault> {
-        let bytes = |wants: &[ExpectedType]| -> Vec<usize> {
-            wants.iter().map(|want| want.length()).collect()
+    ) -> Result<(), Diagnostic> {
+        let bytes = |expected_types: &[ExpectedType]| -> Vec<usize> {
+            expected_types
+                .iter()
+                .map(|expected_type| expected_type.length())
+                .collect()
         };
         let to_mark = to_mark && keys.len() == 1;
-        let mut fields = keys.iter().zip(&shape.keys);
-        if bytes(keys) != bytes(&shape.keys)
+        let mut fields = keys.iter().zip(&set_spec.keys);
+        if bytes(keys) != bytes(&set_spec.keys)
             || !fields.all(|(field, of_set)| is_key_of(*field, *of_set, to_mark))
         {
             let message = format!(
                 "the set's keys are `{}`, but this is `{}`",
-                crate::data_type(shape.key_type),
+                crate::data_type(set_spec.key_type),
                 names(keys)
             );
-            return Err(self.compiler.fault(at, message));
+            return Err(self.compiler.diagnostic(at, message));
         }
-        let fits = match (data, &shape.data) {
+        let fits = match (data, &set_spec.data) {
             (None, _) => true,
             (Some(Data::Values { fields, .. }), Some(Data::Values { fields: of_map, .. })) => {
                 let mut both = fields.iter().zip(of_map);
@@ -170,7 +173,7 @@ impl Body<'_, '_> {
         match fits {
             true => Ok(()),
             false => {
-                let message = match (data, &shape.data) {
+                let message = match (data, &set_spec.data) {
                     (
                         Some(Data::Values { fields, .. }),
                         Some(Data::Values { fields: of_map, .. }),
@@ -181,7 +184,7 @@ impl Body<'_, '_> {
                     ),
                     _ => "the map has the wrong kind of data".to_owned(),
                 };
-                Err(self.compiler.fault(at, message))
+                Err(self.compiler.diagnostic(at, message))
             }
         }
     }
@@ -191,9 +194,9 @@ impl Body<'_, '_> {
         &mut self,
         key: &Expr,
         map: &Expr,
-        wants: &[ExpectedType],
+        expected_types: &[ExpectedType],
         word: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let is_interval = match map {
             Expr::Set(elements) => elements
                 .iter()
@@ -201,12 +204,12 @@ impl Body<'_, '_> {
             _ => false,
         };
         let data = Data::Values {
-            fields: wants.to_vec(),
+            fields: expected_types.to_vec(),
             is_interval,
         };
         let set = self.sought(key, map, word, Some(&data))?;
         self.look_up_from(&set, word, Some(register(word)), false);
-        if let (Expr::Reference(name), [wanted]) = (map, wants)
+        if let (Expr::Reference(name), [wanted]) = (map, expected_types)
             && wanted.data_type == DataType::MARK
             && let Data::Values { fields, .. } = self.data_of(name)?
             && let [of_map] = fields[..]
@@ -217,8 +220,8 @@ impl Body<'_, '_> {
     }
 
     /// Compiles a verdict map lookup.
-    pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Fault> {
-        self.require(key)?;
+    pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Diagnostic> {
+        self.add_dependency(key)?;
         let set = self.sought(key, map, 0, Some(&Data::Verdict))?;
         self.look_up(&set, Some(Register::VERDICT), false);
         Ok(())

@@ -1,13 +1,13 @@
 //! Compiles matches.
 
 use super::bits::not_constant;
-use super::body::Body;
 use super::constant::ExpectedType;
 use super::load::is_constant;
 use super::protocols::Protocols;
+use super::rule_builder::RuleBuilder;
 use super::sets::kernel_type;
 use crate::headers::GRE;
-use crate::parse::{Fault, number};
+use crate::parse::{Diagnostic, number};
 use crate::syntax::{Element, Expr, Operator, Relation, Value};
 use crate::types::{self, HOUR};
 use chainwright::nft::build::ByteOrder;
@@ -46,7 +46,7 @@ fn only(elements: &[Element]) -> Option<&Expr> {
 }
 
 /// Whether a comparison tests for existence.
-fn asks_presence(right: &Expr) -> bool {
+fn is_presence_test(right: &Expr) -> bool {
     matches!(right, Expr::Symbol(symbol) if matches!(&*symbol.text, "exists" | "missing"))
 }
 
@@ -61,16 +61,16 @@ fn is_newer(left: &Expr) -> bool {
     }
 }
 
-impl Body<'_, '_> {
+impl RuleBuilder<'_, '_> {
     /// Compiles a match.
     pub(super) fn matches(
         &mut self,
         left: &Expr,
         relation: Relation,
         right: &Expr,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         if let Expr::Fib(flags, FibResult::OIF) = left
-            && asks_presence(right)
+            && is_presence_test(right)
             && !flags.contains(FibFlags::PRESENT)
         {
             let left = Expr::Fib(*flags | FibFlags::PRESENT, FibResult::OIF);
@@ -83,9 +83,9 @@ impl Body<'_, '_> {
         }
         if let Some(other) = not_constant(left) {
             let message = "bits of the left-hand side can only be changed by constants";
-            return Err(self.compiler.fault(other, message));
+            return Err(self.compiler.diagnostic(other, message));
         }
-        self.require(left)?;
+        self.add_dependency(left)?;
         if let (Expr::Set(elements), false) = (right, matches!(left, Expr::Concat(_)))
             && let Some(one) = only(elements)
         {
@@ -98,16 +98,16 @@ impl Body<'_, '_> {
                     Relation::NotEqual => true,
                     _ => {
                         let message = "a set can only be compared with `==` and `!=`";
-                        return Err(self.compiler.fault(right, message));
+                        return Err(self.compiler.diagnostic(right, message));
                     }
                 };
                 self.is_in(left, right, not)
             }
             Expr::Masked(value, mask) => {
                 let loaded = self.load(left, 0)?;
-                let mask = self.compiler.value(mask, loaded.want)?.number;
-                let value = self.compiler.value(value, loaded.want)?.number;
-                let (length, order) = (loaded.length, loaded.want.order);
+                let mask = self.compiler.value(mask, loaded.expected_type)?.number;
+                let value = self.compiler.value(value, loaded.expected_type)?.number;
+                let (length, order) = (loaded.length, loaded.expected_type.order);
                 self.mask_xor(0, mask << loaded.shift, 0, length, order);
                 self.compare_bytes(operation(relation), &loaded.bytes(value));
                 Ok(())
@@ -120,16 +120,16 @@ impl Body<'_, '_> {
         self.push(&Cmp::new(Register::R1, operation, bytes));
     }
 
-    fn compare(&mut self, left: &Expr, relation: Relation, right: &Expr) -> Result<(), Fault> {
+    fn compare(&mut self, left: &Expr, relation: Relation, right: &Expr) -> Result<(), Diagnostic> {
         if let (Expr::Concat(parts), Expr::Concat(values)) = (left, right) {
             if parts.len() != values.len() {
                 let message = format!("expected {} values, one for each field", parts.len());
-                return Err(self.compiler.fault(right, message));
+                return Err(self.compiler.diagnostic(right, message));
             }
             let fields = self.load_key(left, 0, false)?;
             let mut bytes = Vec::new();
             for (field, value) in fields.iter().zip(values) {
-                let value = self.compiler.value(value, field.want)?;
+                let value = self.compiler.value(value, field.expected_type)?;
                 bytes.push(field.bytes(value.number));
             }
             let bytes = concatenation(bytes.iter().map(Vec::as_slice));
@@ -138,14 +138,14 @@ impl Body<'_, '_> {
         }
         if !is_constant(right) {
             let message = "a field can only be compared with constants and sets";
-            return Err(self.compiler.fault(right, message));
+            return Err(self.compiler.diagnostic(right, message));
         }
-        let want = self.expected_type(left);
-        let is_flags = types::is_bitmask(want.data_type)
+        let expected_type = self.expected_type(left);
+        let is_flags = types::is_bitmask(expected_type.data_type)
             && !matches!(left, Expr::Binary(..))
             && !matches!(right, Expr::Range(..) | Expr::Prefix(..));
         if is_flags && matches!(relation, Relation::Implicit | Relation::None) {
-            let flags = self.compiler.value(right, want)?.number;
+            let flags = self.compiler.value(right, expected_type)?.number;
             let loaded = self.load(left, 0)?;
             self.mask(&loaded, flags);
             let operation = match relation {
@@ -157,19 +157,19 @@ impl Body<'_, '_> {
         }
         if relation == Relation::None {
             let message = "`!` needs an expression with flags";
-            return Err(self.compiler.fault(right, message));
+            return Err(self.compiler.diagnostic(right, message));
         }
         // Results of operations are numbers.
         if let (Expr::Binary(..), Expr::Symbol(symbol)) = (left, right)
             && let Some(number) = number(&symbol.text)
-            && number <= Value::ones(want.bits)
+            && number <= Value::ones(expected_type.bits)
         {
-            return self.compare_value(left, relation, want.value(number));
+            return self.compare_value(left, relation, expected_type.value(number));
         }
-        if let (Expr::Range(from, to), HOUR) = (right, want.data_type)
+        if let (Expr::Range(from, to), HOUR) = (right, expected_type.data_type)
             && let (from, to) = (
-                self.compiler.value(from, want)?,
-                self.compiler.value(to, want)?,
+                self.compiler.value(from, expected_type)?,
+                self.compiler.value(to, expected_type)?,
             )
             && from.number > to.number
         {
@@ -182,11 +182,13 @@ impl Body<'_, '_> {
             let between = Expr::Range(Box::new(Expr::Value(to)), Box::new(Expr::Value(from)));
             return self.compare(left, other, &between);
         }
-        match self.compiler.constant(right, want)? {
+        match self.compiler.constant(right, expected_type)? {
             Expr::Value(value) => self.compare_value(left, relation, value),
             Expr::Range(from, to) => {
                 let (Expr::Value(from), Expr::Value(to)) = (*from, *to) else {
-                    return Err(self.compiler.fault(right, "expected a range of values"));
+                    return Err(self
+                        .compiler
+                        .diagnostic(right, "expected a range of values"));
                 };
                 let mut loaded = self.load(left, 0)?;
                 self.turn_to_network(&mut loaded, 0);
@@ -202,21 +204,23 @@ impl Body<'_, '_> {
                     Relation::NotEqual => self.push(&Range::outside(Register::R1, &from, &to)),
                     _ => {
                         let message = "a range can only be compared with `==` and `!=`";
-                        return Err(self.compiler.fault(right, message));
+                        return Err(self.compiler.diagnostic(right, message));
                     }
                 }
                 Ok(())
             }
             Expr::Prefix(value, bits) => {
                 let Expr::Value(value) = *value else {
-                    return Err(self.compiler.fault(right, "expected the prefix of a value"));
+                    return Err(self
+                        .compiler
+                        .diagnostic(right, "expected the prefix of a value"));
                 };
                 if !matches!(
                     relation,
                     Relation::Implicit | Relation::Equal | Relation::NotEqual
                 ) {
                     let message = "a prefix can only be compared with `==` and `!=`";
-                    return Err(self.compiler.fault(right, message));
+                    return Err(self.compiler.diagnostic(right, message));
                 }
                 self.compare_prefix(left, relation, value, bits)
             }
@@ -231,11 +235,11 @@ impl Body<'_, '_> {
                     }
                     _ => {
                         let message = "a name prefix can only be compared with `==` and `!=`";
-                        Err(self.compiler.fault(right, message))
+                        Err(self.compiler.diagnostic(right, message))
                     }
                 }
             }
-            other => Err(self.compiler.fault(&other, "expected a constant")),
+            other => Err(self.compiler.diagnostic(&other, "expected a constant")),
         }
     }
 
@@ -244,13 +248,13 @@ impl Body<'_, '_> {
         left: &Expr,
         relation: Relation,
         value: Value,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         match relation {
             Relation::Implicit | Relation::Equal | Relation::NotEqual => {
                 // An xor on the left side is applied to the value instead.
                 if let Expr::Binary(Operator::Xor, inner, bits) = left {
-                    let want = self.expected_type(left);
-                    let bits = self.compiler.value(bits, want)?.number;
+                    let expected_type = self.expected_type(left);
+                    let bits = self.compiler.value(bits, expected_type)?.number;
                     let value = Value {
                         number: value.number ^ bits,
                         ..value
@@ -263,7 +267,7 @@ impl Body<'_, '_> {
                     return Ok(());
                 }
                 self.equals(left, value.number)?;
-                self.learn(left, &value);
+                self.record_match(left, &value);
             }
             relation => {
                 let mut loaded = self.load(left, 0)?;
@@ -280,7 +284,7 @@ impl Body<'_, '_> {
         relation: Relation,
         value: Value,
         bits: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let is_whole = matches!(left, Expr::Payload(payload)
             if payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8));
         if let (Expr::Payload(payload), true) =
@@ -288,8 +292,8 @@ impl Body<'_, '_> {
         {
             // Only the leading bytes.
             let offset = self.start_of(payload)? / 8;
-            let want = self.expected_type(left);
-            let bytes = want.bytes(value.number, want.length());
+            let expected_type = self.expected_type(left);
+            let bytes = expected_type.bytes(value.number, expected_type.length());
             let length = bits / 8;
             let load = Load::load(payload.base, offset, length, Register::R1);
             self.push_at(payload.tunnel, &load);
@@ -299,7 +303,7 @@ impl Body<'_, '_> {
         let loaded = self.load(left, 0)?;
         if bits > 0
             && bits.is_multiple_of(8)
-            && loaded.want.order == ByteOrder::Network
+            && loaded.expected_type.order == ByteOrder::Network
             && loaded.shift == 0
         {
             let bytes = loaded.bytes(value.number);
@@ -313,29 +317,29 @@ impl Body<'_, '_> {
     }
 
     /// Compiles a set lookup.
-    fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
+    fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Diagnostic> {
         let set = self.sought(left, right, 0, None)?;
         self.look_up(&set, None, not);
         if let (false, Expr::Set(elements)) = (not, right)
             && Protocols::establishes_protocols(left)
         {
-            let want = self.expected_type(left);
+            let expected_type = self.expected_type(left);
             let keys = elements.iter().filter_map(|element| element.key.as_ref());
-            let values = keys.map(|key| self.compiler.value(key, want).ok());
+            let values = keys.map(|key| self.compiler.value(key, expected_type).ok());
             let values: Vec<_> = values.collect();
             let single: Vec<_> = values.iter().copied().flatten().collect();
             let or_other = single.len() < values.len();
             self.protocols_in(left.tunnel())
-                .learn_several(left, &single, or_other);
+                .record_matches(left, &single, or_other);
         }
         Ok(())
     }
 }
 
 /// Type number of a value or a concatenation in the kernel.
-pub(super) fn type_of(wants: impl IntoIterator<Item = ExpectedType>) -> DataType {
-    let told = |want: ExpectedType| kernel_type(want.data_type);
-    let types: Vec<DataType> = wants.into_iter().map(told).collect();
+pub(super) fn type_of(expected_types: impl IntoIterator<Item = ExpectedType>) -> DataType {
+    let to_kernel_type = |expected_type: ExpectedType| kernel_type(expected_type.data_type);
+    let types: Vec<DataType> = expected_types.into_iter().map(to_kernel_type).collect();
     match types[..] {
         [one] => one,
         _ => DataType::concatenation(types),

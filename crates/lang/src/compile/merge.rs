@@ -8,8 +8,8 @@ use super::Compiler;
 use super::declared::{is_deletion, of_verb};
 use super::elements::{Intervals, Ranges};
 use super::load::Loaded;
-use super::sets::Shape;
-use crate::parse::{Command, ElementList, Elements, Fault, Object, Verb};
+use super::sets::SetSpec;
+use crate::parse::{Command, Diagnostic, ElementList, Elements, Object, Verb};
 use crate::syntax::Value;
 use chainwright::nft::expr::Data;
 use chainwright::nft::{Element as Bytes, Family, Ranges as There, SetId, userdata};
@@ -151,7 +151,7 @@ fn name_of(id: &SetId<'_>) -> Named {
     (id.family, id.table.to_vec(), id.set.to_vec())
 }
 
-impl Shape {
+impl SetSpec {
     /// Returns the key of a set with `auto-merge`.
     pub(super) fn joined(&self) -> Option<Loaded> {
         match &self.keys[..] {
@@ -232,49 +232,49 @@ impl Compiler<'_> {
     }
 
     /// Creates the error that the elements of a set are unknown.
-    fn unknown_elements(&mut self, name: &Named) -> Fault {
+    fn unknown_elements(&mut self, name: &Named) -> Diagnostic {
         self.contents.missing_elements = Some(name.clone());
-        Fault::new(self.place, "the elements of the set are unknown")
+        Diagnostic::new(self.span, "the elements of the set are unknown")
     }
 
     /// Adds ranges to a set without `auto-merge`, or deletes them.
     pub(super) fn ranged(
         &mut self,
         verb: Verb,
-        shape: &Shape,
+        set_spec: &SetSpec,
         id: &SetId<'static>,
         elements: &Elements,
         commands: &[&Command],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let name = name_of(id);
-        let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
-        let (keys, each) = of_verb(shape, &elements.elements, verb);
+        let data = set_spec.data.as_ref().filter(|_| !is_deletion(verb));
+        let (keys, each) = of_verb(set_spec, &elements.elements, verb);
         let [key] = keys[..] else {
             return Ok(());
         };
-        let highest = Value::ones(key.want.bits);
-        let mut intervals = self.intervals(&key, each, data.is_some(), shape.ranges(verb))?;
+        let highest = Value::ones(key.expected_type.bits);
+        let mut intervals = self.intervals(&key, each, data.is_some(), set_spec.ranges(verb))?;
         let are_several = self.ahead.are_several(commands, &name);
         let reaches_end = intervals.ends().any(|(_, to)| to >= highest);
         // The kernel itself checks deleted ranges that have an end element.
-        let must_know = reaches_end || verb == Verb::Destroy;
-        if must_know || are_several || !is_deletion(verb) {
+        let needs_contents = reaches_end || verb == Verb::Destroy;
+        if needs_contents || are_several || !is_deletion(verb) {
             let mut content = self.content(&name, highest);
-            if must_know && !content.is_whole {
+            if needs_contents && !content.is_whole {
                 return Err(self.unknown_elements(&name));
             }
             let there = &mut content.ranges;
             let wrong = match verb {
-                Verb::Delete => intervals.find(|from, to| must_know && !there.has(from, to)),
+                Verb::Delete => intervals.find(|from, to| needs_contents && !there.has(from, to)),
                 Verb::Destroy => {
                     intervals.retain(|from, to| there.has(from, to) || there.overlaps(from, to));
                     intervals.find(|from, to| !there.has(from, to))
                 }
                 _ => intervals.find(|from, to| there.overlaps(from, to)),
             };
-            if let Some(place) = wrong {
-                return Err(Fault::new(
-                    place,
+            if let Some(span) = wrong {
+                return Err(Diagnostic::new(
+                    span,
                     match is_deletion(verb) {
                         true => "element does not exist: the set has no such range",
                         false => "interval overlaps with an existing one",
@@ -301,27 +301,27 @@ impl Compiler<'_> {
     pub(super) fn join_elements(
         &mut self,
         verb: Verb,
-        shape: &Shape,
+        set_spec: &SetSpec,
         id: &SetId<'static>,
         elements: &[&ElementList],
         commands: &[&Command],
-    ) -> Result<(), Fault> {
-        let Some(key) = shape.joined() else {
+    ) -> Result<(), Diagnostic> {
+        let Some(key) = set_spec.joined() else {
             return Ok(());
         };
         let elements = elements.iter().flat_map(|list| list.iter());
         let name = name_of(id);
         let are_several = self.ahead.are_several(commands, &name);
-        let mut content = self.content(&name, Value::ones(key.want.bits));
+        let mut content = self.content(&name, Value::ones(key.expected_type.bits));
         let kept = Ranges {
             there: Some(&content.ranges),
-            ..shape.ranges(verb)
+            ..set_spec.ranges(verb)
         };
         let mut intervals = self.intervals(&key, elements, false, kept)?;
         let replaced = mem::take(&mut intervals.replaced);
         let added: Vec<_> = intervals.ends().collect();
         let mut tx = mem::take(&mut self.tx);
-        let taken = Intervals::of(&replaced, self.place);
+        let taken = Intervals::of(&replaced, self.span);
         let taken = self.of_intervals(key, taken, None, Vec::new());
         let done = self
             .write_elements(&mut tx, Verb::Delete, id, taken)
@@ -348,29 +348,29 @@ impl Compiler<'_> {
     pub(super) fn cut_elements(
         &mut self,
         verb: Verb,
-        shape: &Shape,
+        set_spec: &SetSpec,
         id: &SetId<'static>,
         elements: &[&ElementList],
-    ) -> Result<(), Fault> {
-        let Some(key) = shape.joined() else {
+    ) -> Result<(), Diagnostic> {
+        let Some(key) = set_spec.joined() else {
             return Ok(());
         };
         let name = name_of(id);
-        let mut content = self.content(&name, Value::ones(key.want.bits));
+        let mut content = self.content(&name, Value::ones(key.expected_type.bits));
         if !content.is_whole {
             return Err(self.unknown_elements(&name));
         }
         let there = &mut content.ranges;
         let each = elements
             .iter()
-            .flat_map(|list| of_verb(shape, list, verb).1);
-        let mut intervals = self.intervals(&key, each, false, shape.ranges(verb))?;
+            .flat_map(|list| of_verb(set_spec, list, verb).1);
+        let mut intervals = self.intervals(&key, each, false, set_spec.ranges(verb))?;
         if verb == Verb::Destroy {
             intervals.retain(|from, to| there.has(from, to) || there.overlaps(from, to));
         }
-        if let Some(place) = intervals.find(|from, to| there.around(from, to).is_none()) {
+        if let Some(span) = intervals.find(|from, to| there.around(from, to).is_none()) {
             let message = "element does not exist: the set has no such range";
-            return Err(Fault::new(place, message));
+            return Err(Diagnostic::new(span, message));
         }
         let mut cut: BTreeMap<_, Vec<(u128, u128)>> = BTreeMap::new();
         for (from, to) in intervals.ends() {
@@ -379,7 +379,7 @@ impl Compiler<'_> {
             }
         }
         let whole: Vec<_> = cut.keys().copied().collect();
-        let intervals = intervals.with_ranges(&whole, self.place);
+        let intervals = intervals.with_ranges(&whole, self.span);
         let mut tx = mem::take(&mut self.tx);
         let taken = self.of_intervals(key, intervals, None, Vec::new());
         let mut done = self.write_elements(&mut tx, verb, id, taken);
@@ -416,7 +416,7 @@ impl Compiler<'_> {
                 let comment = userdata::UserData::new(data).comment(userdata::ELEMENT_COMMENT)?;
                 Some([comment, &b"\0"[..]].concat())
             });
-            let added = self.of_intervals(key, Intervals::of(&rest, self.place), None, Vec::new());
+            let added = self.of_intervals(key, Intervals::of(&rest, self.span), None, Vec::new());
             let added = added.map(|each| {
                 let mut each = each?;
                 if each.flags.is_some() {
@@ -450,13 +450,13 @@ impl Compiler<'_> {
         tx: &mut chainwright::nft::Transaction,
         verb: Verb,
         id: &SetId<'_>,
-        mut each: impl Iterator<Item = Result<Bytes<'static>, Fault>>,
-    ) -> Result<(), Fault> {
-        let mut fault = None;
+        mut each: impl Iterator<Item = Result<Bytes<'static>, Diagnostic>>,
+    ) -> Result<(), Diagnostic> {
+        let mut diagnostic = None;
         let each = std::iter::from_fn(|| match each.next()? {
             Ok(element) => Some(element),
             Err(found) => {
-                fault = Some(found);
+                diagnostic = Some(found);
                 None
             }
         });
@@ -467,8 +467,8 @@ impl Compiler<'_> {
             Verb::Destroy => tx.destroy_elements(id, each).map(|_| ()),
             _ => return Err(self.not_a_change()),
         };
-        match fault {
-            Some(fault) => Err(fault),
+        match diagnostic {
+            Some(diagnostic) => Err(diagnostic),
             None => self.fitted(done),
         }
     }

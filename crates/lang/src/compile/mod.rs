@@ -4,13 +4,12 @@
 //! |---|---|
 //! | `constant` | values of constants |
 //! | `protocols` | protocols established by matches, and the matches that a field requires |
-//! | `body`, `load`, `lookup`, `matching`, `statement` | expressions of a rule |
+//! | `rule_builder`, `load`, `lookup`, `matching`, `statement` | expressions of a rule |
 //! | `sets`, `declared` | sets |
 //! | `elements`, `merge` | set elements |
 //! | `order` | rules that a script refers to by index |
 
 mod bits;
-mod body;
 mod constant;
 mod declared;
 mod elements;
@@ -20,6 +19,7 @@ mod matching;
 mod merge;
 pub(super) mod order;
 mod protocols;
+mod rule_builder;
 mod sets;
 mod statement;
 
@@ -28,11 +28,10 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::parse::{Command, Elements, Fault, Object, Position, Rule, Verb, names_devices};
+use crate::parse::{Command, Diagnostic, Elements, Object, Position, Rule, Verb, names_devices};
 use crate::script::updated_sets;
-use crate::syntax::{Expr, Line, Place};
+use crate::syntax::{Expr, Line, Span};
 use crate::zone::Zone;
-use body::Body;
 use chainwright::netlink::MessageError;
 use chainwright::nft::Object as KernelObject;
 use chainwright::nft::{
@@ -41,18 +40,19 @@ use chainwright::nft::{
 };
 use chainwright::xt::Names;
 use order::{At, Order};
-use sets::Shapes;
+use rule_builder::RuleBuilder;
+use sets::KnownSets;
 
 /// Creates the error that a command cannot be part of a transaction.
-pub(super) fn not_a_change(place: Place) -> Fault {
+pub(super) fn not_a_change(span: Span) -> Diagnostic {
     let message = "a listing cannot be part of a transaction";
-    Fault::new(place, message)
+    Diagnostic::new(span, message)
 }
 
 /// Result of compiling commands.
 pub(super) enum Compiled {
     /// The transaction, and the location of the command for each operation.
-    Done(Transaction, Vec<Place>),
+    Done(Transaction, Vec<Span>),
     /// The elements of this set must be read first.
     NeedsElements(merge::Named),
 }
@@ -66,7 +66,7 @@ pub(super) struct Compiler<'c> {
     time_zone: Zone,
     /// Current ruleset, as far as the commands need it.
     now: Option<&'c Snapshot>,
-    shapes: Shapes,
+    known_sets: KnownSets,
     /// Sets that rules of the text update.
     updated: HashSet<(Family, BString, BString)>,
     deleted: Vec<Deleted>,
@@ -77,7 +77,7 @@ pub(super) struct Compiler<'c> {
     order: Order,
     tx: Transaction,
     /// Location of the current command or statement.
-    place: Place,
+    span: Span,
     /// Numbers assigned so far to declared sets, anonymous sets and chains, as in nft.
     declared: u32,
     anonymous: u32,
@@ -106,7 +106,7 @@ impl<'c> Compiler<'c> {
             names: Names::system(),
             time_zone,
             now,
-            shapes: Shapes::default(),
+            known_sets: KnownSets::default(),
             updated: HashSet::new(),
             deleted: Vec::new(),
             read,
@@ -114,13 +114,13 @@ impl<'c> Compiler<'c> {
             ahead: merge::MergePlan::default(),
             order: Order::default(),
             tx: Transaction::nft_compatible(),
-            place: Place::default(),
+            span: Span::default(),
             declared: 0,
             anonymous: 0,
             chains: 0,
         };
         if let Some(now) = now {
-            this.learn(now);
+            this.load_sets(now);
             // The next commit may change the meaning of names and handles in it.
             if let Some(generation) = now.generation() {
                 this.tx.expect_generation(generation);
@@ -130,8 +130,8 @@ impl<'c> Compiler<'c> {
     }
 
     /// Compiles commands. Also returns the location of the command for each operation.
-    pub(super) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Fault> {
-        let mut places = Vec::with_capacity(commands.len());
+    pub(super) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Diagnostic> {
+        let mut spans = Vec::with_capacity(commands.len());
         // Declared sets are numbered before all others.
         let is_declared = |command: &&Command| {
             matches!(command.object, Object::Set(_))
@@ -144,25 +144,25 @@ impl<'c> Compiler<'c> {
             .flat_map(|command| updated_sets(command))
             .collect();
         for (index, command) in commands.iter().enumerate() {
-            self.place = command.place;
-            if let Err(fault) = self.command(commands, index) {
+            self.span = command.span;
+            if let Err(diagnostic) = self.command(commands, index) {
                 return match self.contents.missing_elements {
                     Some(set) => Ok(Compiled::NeedsElements(set)),
-                    None => Err(fault),
+                    None => Err(diagnostic),
                 };
             }
-            places.resize(self.tx.len(), command.place);
+            spans.resize(self.tx.len(), command.span);
         }
-        Ok(Compiled::Done(self.tx, places))
+        Ok(Compiled::Done(self.tx, spans))
     }
 
     /// Compiles the elements of a lookup.
     pub(super) fn sought_elements(
         mut self,
         elements: &Elements,
-        place: Place,
-    ) -> Result<Vec<ElementQuery>, Fault> {
-        self.place = place;
+        span: Span,
+    ) -> Result<Vec<ElementQuery>, Diagnostic> {
+        self.span = span;
         let name = String::from_utf8_lossy(&elements.set).into_owned();
         let known = self.set(elements.family, &elements.table, &name, false)?;
         if !known.is_interval || known.keys.len() > 1 {
@@ -185,28 +185,28 @@ impl<'c> Compiler<'c> {
 
     /// Data type and length in bits of an expression's value.
     pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
-        let body = Body::new(&mut self, Family::INET, Name::default());
-        let want = body.expected_type(expr);
+        let rule_builder = RuleBuilder::new(&mut self, Family::INET, Name::default());
+        let expected_type = rule_builder.expected_type(expr);
         let bits = match expr {
             Expr::Socket(..) => expr.bits(), // the declared length, even if no value needs all bits
-            _ => want.bits,
+            _ => expected_type.bits,
         };
-        (want.data_type, bits)
+        (expected_type.data_type, bits)
     }
 
-    fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Fault> {
+    fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Diagnostic> {
         match added {
             Ok(_) => Ok(()),
-            Err(unfit) => Err(Fault::new(self.place, unfit.to_string())),
+            Err(unfit) => Err(Diagnostic::new(self.span, unfit.to_string())),
         }
     }
 
-    fn add<T: KernelObject>(&mut self, object: &T) -> Result<(), Fault> {
+    fn add<T: KernelObject>(&mut self, object: &T) -> Result<(), Diagnostic> {
         let added = self.tx.add(object).map(|_| ());
         self.fitted(added)
     }
 
-    fn command(&mut self, commands: &[&Command], index: usize) -> Result<(), Fault> {
+    fn command(&mut self, commands: &[&Command], index: usize) -> Result<(), Diagnostic> {
         let Some(command) = commands.get(index) else {
             return Ok(());
         };
@@ -317,11 +317,11 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    fn not_a_change(&self) -> Fault {
-        not_a_change(self.place)
+    fn not_a_change(&self) -> Diagnostic {
+        not_a_change(self.span)
     }
 
-    fn object<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
+    fn object<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Diagnostic> {
         let done = match verb {
             Verb::Add => self.tx.add(object),
             Verb::Create => self.tx.create(object),
@@ -334,14 +334,18 @@ impl<'c> Compiler<'c> {
     }
 
     /// Deletes devices from the hook of an object; the object remains.
-    fn delete_devices<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
+    fn delete_devices<T: KernelObject>(
+        &mut self,
+        verb: Verb,
+        object: &T,
+    ) -> Result<(), Diagnostic> {
         let is_destroyed = verb == Verb::Destroy;
         let deleted = self.tx.delete_devices(object, is_destroyed).map(|_| ());
         self.fitted(deleted)
     }
 
     /// Compiles `rename chain`. The kernel finds the chain by its handle.
-    fn rename(&mut self, chain: &Chain<'static>, name: &Name<'static>) -> Result<(), Fault> {
+    fn rename(&mut self, chain: &Chain<'static>, name: &Name<'static>) -> Result<(), Diagnostic> {
         let mut renamed = chain.clone();
         if renamed.handle.is_none() {
             let found = self.now.and_then(|now| {
@@ -351,7 +355,7 @@ impl<'c> Compiler<'c> {
             let Some(found) = found else {
                 let name = chain.name.as_deref().unwrap_or_default();
                 let message = format!("no such chain: `{}`", String::from_utf8_lossy(name));
-                return Err(Fault::missing(self.place, message));
+                return Err(Diagnostic::missing(self.span, message));
             };
             renamed.handle = Some(found.chain().handle());
         }
@@ -360,7 +364,7 @@ impl<'c> Compiler<'c> {
         self.fitted(renamed)
     }
 
-    fn rule(&mut self, verb: Verb, rule: &Rule, index: usize) -> Result<(), Fault> {
+    fn rule(&mut self, verb: Verb, rule: &Rule, index: usize) -> Result<(), Diagnostic> {
         let at = match (self.order.refers(index), rule.position) {
             (Some(at), _) => at,
             (None, Position::Handle(handle)) => Some(At::Handle(handle)),
@@ -381,15 +385,15 @@ impl<'c> Compiler<'c> {
             _ => (made.position, made.position_id) = (handle, number),
         }
         made.id = self.order.number(index);
-        let mut body = Body::new(self, rule.family, rule.table.clone());
-        for (statement, place) in &rule.statements {
-            body.compiler.place = *place;
-            body.statement(statement)?;
+        let mut rule_builder = RuleBuilder::new(self, rule.family, rule.table.clone());
+        for (statement, span) in &rule.statements {
+            rule_builder.compiler.span = *span;
+            rule_builder.statement(statement)?;
         }
-        made.expressions = Some(body.finish());
+        made.expressions = Some(rule_builder.finish());
         if let Some(comment) = &rule.comment {
             let put = userdata::put_comment(&mut made.userdata, userdata::RULE_COMMENT, comment);
-            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
+            put.map_err(|error| Diagnostic::new(self.span, error.to_string()))?;
         }
         let done = match verb {
             Verb::Insert => self.tx.insert(&made),
@@ -407,7 +411,7 @@ impl<'c> Compiler<'c> {
         family: Family,
         table: &Name<'static>,
         rules: &[Line],
-    ) -> Result<u32, Fault> {
+    ) -> Result<u32, Diagnostic> {
         self.chains += 1;
         let id = self.chains;
         let chain = Chain {
@@ -419,15 +423,15 @@ impl<'c> Compiler<'c> {
         };
         self.add(&chain)?;
         for rule in rules {
-            let mut body = Body::new(self, family, table.clone());
+            let mut rule_builder = RuleBuilder::new(self, family, table.clone());
             for statement in &rule.statements {
-                body.statement(statement)?;
+                rule_builder.statement(statement)?;
             }
             let made = KernelRule {
                 family,
                 table: Some(table.clone()),
                 chain_id: Some(id),
-                expressions: Some(body.finish()),
+                expressions: Some(rule_builder.finish()),
                 ..KernelRule::default()
             };
             self.add(&made)?;
@@ -441,7 +445,7 @@ impl<'c> Compiler<'c> {
         elements: &Elements,
         commands: &[&Command],
         index: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let name = String::from_utf8_lossy(&elements.set).into_owned();
         let known = self.set(elements.family, &elements.table, &name, false)?;
         let id = SetId {
@@ -455,7 +459,7 @@ impl<'c> Compiler<'c> {
         let is_made = matches!(verb, Verb::Add | Verb::Create);
         if verb == Verb::Flush || (is_made && known.id.is_some()) {
             let (family, table) = (elements.family, &elements.table);
-            self.shapes.fill(family, table, &elements.set, is_made);
+            self.known_sets.fill(family, table, &elements.set, is_made);
         }
         if verb == Verb::Flush {
             let (family, table) = (elements.family, &elements.table);

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use bstr::BString;
 
-use crate::parse::{Command, Fault, Object, Position, Rule, Verb, names_devices};
-use crate::syntax::Place;
+use crate::parse::{Command, Diagnostic, Object, Position, Rule, Verb, names_devices};
+use crate::syntax::Span;
 use chainwright::nft::{Family, Snapshot};
 
 type Named = (Family, BString, BString);
@@ -64,7 +64,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn of(commands: &[&Command], now: Option<&Snapshot>) -> Result<Self, Fault> {
+    pub(super) fn of(commands: &[&Command], now: Option<&Snapshot>) -> Result<Self, Diagnostic> {
         let mut chains: HashMap<Named, Counts> = counted(commands.iter().copied())
             .into_iter()
             .map(|name| {
@@ -112,7 +112,7 @@ impl Order {
         command: &Command,
         rule: &Rule,
         counts: &mut Counts,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let rules = &mut counts.rules;
         let found = match rule.position {
             Position::Any => None,
@@ -127,7 +127,7 @@ impl Order {
                 let at = usize::try_from(wanted).unwrap_or(usize::MAX);
                 let is_empty = rules.is_empty() && at < counts.flushed;
                 if at >= rules.len() && !is_empty {
-                    return Err(no_such_rule(command.place, wanted));
+                    return Err(no_such_rule(command.span, wanted));
                 }
                 (!is_empty).then_some(at)
             }
@@ -173,9 +173,9 @@ impl Order {
     }
 }
 
-fn no_such_rule(place: Place, index: u64) -> Fault {
+fn no_such_rule(span: Span, index: u64) -> Diagnostic {
     let message = format!("the chain has no rule at index {index} (indexes start at 0)");
-    Fault::missing(place, message)
+    Diagnostic::missing(span, message)
 }
 
 /// Removes the rules that a command flushes or deletes.

@@ -343,10 +343,10 @@ impl Protocols {
     }
 
     /// Records a match of several values; `or_other` if others are possible.
-    pub(super) fn learn_several(&mut self, left: &Expr, values: &[Value], or_other: bool) {
+    pub(super) fn record_matches(&mut self, left: &Expr, values: &[Value], or_other: bool) {
         let each = values.iter().map(|value| {
             let mut one = self.clone();
-            one.learn(left, value);
+            one.record_match(left, value);
             one
         });
         let mut each: Vec<Self> = each.collect();
@@ -377,7 +377,7 @@ impl Protocols {
     }
 
     /// Records a match of one value.
-    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
+    pub(super) fn record_match(&mut self, left: &Expr, right: &Value) {
         let number = right.number;
         match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 && self.link.is_empty() => {
@@ -396,7 +396,7 @@ impl Protocols {
                 }
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
-                self.learn_transport(number);
+                self.set_transport(number);
             }
             Expr::Payload(Payload {
                 field: Some((protocol, field)),
@@ -410,8 +410,8 @@ impl Protocols {
                     return;
                 }
                 match protocol.base {
-                    PayloadBase::LINK => self.learn_type(number),
-                    PayloadBase::NETWORK => self.learn_transport(number),
+                    PayloadBase::LINK => self.set_protocol_above_ethernet(number),
+                    PayloadBase::NETWORK => self.set_transport(number),
                     _ => {}
                 }
             }
@@ -419,7 +419,7 @@ impl Protocols {
         }
     }
 
-    fn learn_type(&mut self, number: u128) {
+    fn set_protocol_above_ethernet(&mut self, number: u128) {
         match headers::above_ethernet(number) {
             Some(above) if above.base == PayloadBase::LINK => {
                 self.link.push(above);
@@ -435,7 +435,7 @@ impl Protocols {
         }
     }
 
-    fn learn_transport(&mut self, number: u128) {
+    fn set_transport(&mut self, number: u128) {
         self.transport = match headers::above_ip(number) {
             Some(above) => Layer::Is(above),
             None => Layer::Other,

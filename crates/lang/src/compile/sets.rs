@@ -8,7 +8,7 @@ use super::constant::ExpectedType;
 use super::elements::Ranges;
 use super::load::Loaded;
 use super::matching::type_of;
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::syntax::{Element, Expr, Payload};
 use crate::{typeof_, types};
 use chainwright::nft::build::ByteOrder;
@@ -18,7 +18,7 @@ use chainwright::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields,
 
 /// Structure of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct SetSpec {
     pub(crate) key_type: DataType,
     /// Fields of its keys, in storage order.
     pub(crate) keys: Vec<ExpectedType>,
@@ -29,7 +29,7 @@ pub(crate) struct Shape {
     /// ID in this transaction.
     pub(crate) id: Option<u32>,
     /// Whether it has elements before the current command: the lowest value then is in a range or has an end element.
-    pub(crate) is_filled: bool,
+    pub(crate) has_elements: bool,
     /// Whether it has several fields, and the byte order of one of them is unknown.
     pub(crate) is_unclear: bool,
 }
@@ -77,32 +77,32 @@ impl Data {
 
 /// Known sets, by family, table and name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shapes(HashMap<(Family, Vec<u8>), HashMap<Vec<u8>, Shape>>);
+pub(crate) struct KnownSets(HashMap<(Family, Vec<u8>), HashMap<Vec<u8>, SetSpec>>);
 
-impl Shapes {
-    pub(crate) fn insert(&mut self, family: Family, table: &[u8], name: &[u8], shape: Shape) {
+impl KnownSets {
+    pub(crate) fn insert(&mut self, family: Family, table: &[u8], name: &[u8], set_spec: SetSpec) {
         let table = self.0.entry((family, table.to_vec())).or_default();
-        table.insert(name.to_vec(), shape);
+        table.insert(name.to_vec(), set_spec);
     }
 
     /// Records whether a set has elements.
-    pub(super) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], is_filled: bool) {
+    pub(super) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], has_elements: bool) {
         let table = self.0.get_mut(&(family, table.to_vec()));
-        if let Some(shape) = table.and_then(|sets| sets.get_mut(name)) {
-            shape.is_filled = is_filled;
+        if let Some(set_spec) = table.and_then(|sets| sets.get_mut(name)) {
+            set_spec.has_elements = has_elements;
         }
     }
 
-    pub(super) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, Shape>> {
+    pub(super) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, SetSpec>> {
         self.0.get(&(family, table.to_vec()))
     }
 }
 
 /// Converts a key to the byte order of interval sets.
-pub(super) fn in_order_of_ranges(want: ExpectedType) -> ExpectedType {
+pub(super) fn in_order_of_ranges(expected_type: ExpectedType) -> ExpectedType {
     ExpectedType {
         order: ByteOrder::Network,
-        ..want
+        ..expected_type
     }
 }
 
@@ -131,8 +131,8 @@ pub(super) struct SetUserData<'n> {
 }
 
 /// Byte order in the user data; 0 for concatenations.
-pub(super) const fn noted_order(wants: &[ExpectedType]) -> u32 {
-    match wants {
+pub(super) const fn noted_order(expected_types: &[ExpectedType]) -> u32 {
+    match expected_types {
         [one] => match one.order {
             ByteOrder::Host => HOST_ENDIAN,
             ByteOrder::Network => BIG_ENDIAN,
@@ -216,8 +216,8 @@ fn is_abortive(expr: &Expr) -> bool {
 }
 
 /// Whether the type determines the length of a value.
-pub(super) fn has_length(want: &ExpectedType) -> bool {
-    types::info(kernel_type(want.data_type)).is_some_and(|info| info.bits > 0)
+pub(super) fn has_length(expected_type: &ExpectedType) -> bool {
+    types::info(kernel_type(expected_type.data_type)).is_some_and(|info| info.bits > 0)
 }
 
 impl LookupKey<'_> {
@@ -236,14 +236,14 @@ impl LookupKey<'_> {
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
         match self.key {
             Expr::Concat(parts) => {
-                let is_turned = |want: &ExpectedType| {
-                    want.order == ByteOrder::Host
-                        && want.bits > 8
-                        && !types::is_string(want.data_type)
+                let is_turned = |expected_type: &ExpectedType| {
+                    expected_type.order == ByteOrder::Host
+                        && expected_type.bits > 8
+                        && !types::is_string(expected_type.data_type)
                 };
-                let is_unsaid = parts.iter().any(is_abortive)
+                let is_inexpressible = parts.iter().any(is_abortive)
                     || (has_ranges && !is_map && self.declared.iter().any(is_turned));
-                match typeof_::written(self.key).filter(|_| !is_unsaid) {
+                match typeof_::written(self.key).filter(|_| !is_inexpressible) {
                     Some(written) => Some(written),
                     None => Some(typeof_::fields_of_types()),
                 }
@@ -271,22 +271,22 @@ impl Compiler<'_> {
         table: &[u8],
         name: &str,
         is_map: bool,
-    ) -> Result<Shape, Fault> {
-        let known = self.shapes.table(family, table);
-        if let Some(shape) = known.and_then(|sets| sets.get(name.as_bytes())) {
-            if is_map && shape.data.is_none() {
+    ) -> Result<SetSpec, Diagnostic> {
+        let known = self.known_sets.table(family, table);
+        if let Some(set_spec) = known.and_then(|sets| sets.get(name.as_bytes())) {
+            if is_map && set_spec.data.is_none() {
                 let message = format!("expected a map: `{name}` is a set");
-                return Err(Fault::new(self.place, message));
+                return Err(Diagnostic::new(self.span, message));
             }
             // A map can be used as a set of its keys.
-            return Ok(shape.clone());
+            return Ok(set_spec.clone());
         }
         let names = known.into_iter().flat_map(HashMap::keys);
         let mut names: Vec<_> = names.map(|name| String::from_utf8_lossy(name)).collect();
         names.sort_unstable();
         let table = String::from_utf8_lossy(table);
         let message = format!("no set `{name}` in table {family} {table}");
-        Err(Fault::missing(self.place, message)
+        Err(Diagnostic::missing(self.span, message)
             .expecting(names)
             .nearest_to(name))
     }
@@ -296,14 +296,14 @@ impl Compiler<'_> {
         &self,
         elements: &[Element],
         keys: &[ExpectedType],
-    ) -> Result<bool, Fault> {
-        let is_range = |key: &Expr, want: ExpectedType| -> Result<bool, Fault> {
+    ) -> Result<bool, Diagnostic> {
+        let is_range = |key: &Expr, expected_type: ExpectedType| -> Result<bool, Diagnostic> {
             Ok(match key {
-                Expr::Symbol(symbol) if types::is_string(want.data_type) => {
+                Expr::Symbol(symbol) if types::is_string(expected_type.data_type) => {
                     symbol.text.ends_with('*') && !symbol.text.ends_with("\\*")
                 }
                 Expr::Symbol(_) | Expr::Value(_) => false,
-                key => !matches!(self.constant(key, want)?, Expr::Value(_)),
+                key => !matches!(self.constant(key, expected_type)?, Expr::Value(_)),
             })
         };
         for element in elements {
@@ -337,7 +337,7 @@ impl Compiler<'_> {
         with: impl FnOnce(Set<'static>) -> Set<'static>,
         notes: &SetUserData<'_>,
         elements: &[Bytes<'static>],
-    ) -> Result<SetId<'static>, Fault> {
+    ) -> Result<SetId<'static>, Diagnostic> {
         self.anonymous += 1;
         let id = self.anonymous;
         let set = Set {
@@ -350,7 +350,7 @@ impl Compiler<'_> {
         };
         let mut set = with(set);
         let noted = notes.write(&mut set);
-        noted.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        noted.map_err(|error| Diagnostic::new(self.span, error.to_string()))?;
         let name = SetId {
             id: Some(id),
             ..SetId::new(family, table.clone(), pattern)
@@ -361,7 +361,7 @@ impl Compiler<'_> {
             .and_then(|tx| tx.add_elements(&name, elements));
         match added {
             Ok(_) => Ok(name),
-            Err(unfit) => Err(Fault::new(self.place, unfit.to_string())),
+            Err(unfit) => Err(Diagnostic::new(self.span, unfit.to_string())),
         }
     }
 
@@ -370,46 +370,46 @@ impl Compiler<'_> {
         &mut self,
         family: Family,
         table: &Name<'static>,
-        asked: &LookupKey<'_>,
+        lookup_key: &LookupKey<'_>,
         elements: &[Element],
         has_ranges: bool,
         data: Option<&Data>,
-    ) -> Result<SetId<'static>, Fault> {
-        if elements.len() > 1 && !asked.can_be_listed() {
+    ) -> Result<SetId<'static>, Diagnostic> {
+        if elements.len() > 1 && !lookup_key.can_be_listed() {
             let message =
                 "nft aborts when it lists an anonymous set of these fields: declare a named set";
-            return Err(Fault::new(self.place, message));
+            return Err(Diagnostic::new(self.span, message));
         }
-        let keys = &asked.fields;
+        let keys = &lookup_key.fields;
         let each = elements.iter().map(Cow::Borrowed);
         let ranges = Ranges::WITHOUT_NAME;
         let (size, each) = self.each_element(keys.clone(), each, has_ranges, data, ranges)?;
         let bytes = each.collect::<Result<Vec<_>, _>>()?;
         let size = size.unwrap_or(bytes.len() as u32); // a message cannot hold more
         let notes = SetUserData {
-            key_order: noted_order(&asked.declared),
+            key_order: noted_order(&lookup_key.declared),
             data_order: match data {
                 Some(Data::Values { fields, .. }) => noted_order(fields),
                 _ => 0,
             },
             data,
             merges: has_ranges && data.is_none(),
-            key_typeof: asked.typeof_(data.is_some(), has_ranges),
+            key_typeof: lookup_key.typeof_(data.is_some(), has_ranges),
             data_typeof: match data {
                 Some(Data::Verdict) => Some(typeof_::verdicts()),
                 _ => None,
             },
             comment: None,
         };
-        let wants: Vec<ExpectedType> = keys
+        let expected_types: Vec<ExpectedType> = keys
             .iter()
             .map(|key| ExpectedType {
                 bits: key.length as u32 * 8, // at most 16
-                ..key.want
+                ..key.expected_type
             })
             .collect();
         let with = |set: Set<'static>| {
-            let mut set = with_keys(set, &wants, has_ranges).with_size(size);
+            let mut set = with_keys(set, &expected_types, has_ranges).with_size(size);
             if let Some(data) = data {
                 set = with_data(set, data);
             }

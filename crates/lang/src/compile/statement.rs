@@ -1,11 +1,11 @@
 //! Compiles statements.
 
-use super::body::{Body, register};
 use super::constant::ExpectedType;
 use super::load::is_constant;
-use super::sets::{Data, SetUserData, Shape, noted_order, with_keys};
+use super::rule_builder::{RuleBuilder, register};
+use super::sets::{Data, SetSpec, SetUserData, noted_order, with_keys};
 use crate::headers;
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::stateful;
 use crate::syntax::{Element, Expr, Payload, Statement, Target, Translation, Value, Verdict};
 use crate::types::CT_EVENT;
@@ -85,9 +85,9 @@ const fn ends_rule(statement: &Statement) -> bool {
     }
 }
 
-impl Body<'_, '_> {
+impl RuleBuilder<'_, '_> {
     /// Compiles a statement.
-    pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Fault> {
+    pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
         if self.is_over {
             return Err(self.error("unreachable statement: the one before it ends the rule"));
         }
@@ -105,18 +105,18 @@ impl Body<'_, '_> {
             } => return self.matches(left, *relation, right),
             Statement::VerdictMap(key, map) => self.verdict_map(key, map)?,
             _ => {
-                self.require_all(statement)?;
-                self.flush_waiting();
+                self.add_dependencies(statement)?;
+                self.flush_pending();
                 self.act(statement)?;
             }
         }
-        self.flush_waiting();
+        self.flush_pending();
         Ok(())
     }
 
     /// Checks the options of `log`: levels are for the kernel's log, options other than prefix and flags for nflog
     /// groups.
-    fn check_log(&self, statement: &Statement) -> Result<(), Fault> {
+    fn check_log(&self, statement: &Statement) -> Result<(), Diagnostic> {
         let Statement::Log {
             prefix,
             group,
@@ -140,43 +140,48 @@ impl Body<'_, '_> {
     }
 
     /// Adds the protocol matches that a statement requires.
-    fn require_all(&mut self, statement: &Statement) -> Result<(), Fault> {
+    fn add_dependencies(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
         match statement {
             Statement::Set(target, to) => {
-                self.require(target)?;
-                self.require(to)
+                self.add_dependency(target)?;
+                self.add_dependency(to)
             }
             Statement::Translate { address, port, .. }
             | Statement::Tproxy { address, port, .. } => {
                 let mut both = address.iter().chain(port);
-                both.try_for_each(|expr| self.require(expr))
+                both.try_for_each(|expr| self.add_dependency(expr))
             }
-            Statement::Queue { numbers, .. } => {
-                numbers.iter().try_for_each(|expr| self.require(expr))
-            }
+            Statement::Queue { numbers, .. } => numbers
+                .iter()
+                .try_for_each(|expr| self.add_dependency(expr)),
             Statement::Duplicate { address, device } => {
                 let mut both = address.iter().chain(device);
-                both.try_for_each(|expr| self.require(expr))
+                both.try_for_each(|expr| self.add_dependency(expr))
             }
             Statement::Forward {
                 address, device, ..
             } => {
                 let mut both = address.iter().chain([device]);
-                both.try_for_each(|expr| self.require(expr))
+                both.try_for_each(|expr| self.add_dependency(expr))
             }
             Statement::Update { element, .. } | Statement::Meter { element, .. } => {
                 let mut both = element.key.iter().chain(&element.data);
-                both.try_for_each(|expr| self.require(expr))
+                both.try_for_each(|expr| self.add_dependency(expr))
             }
-            Statement::Object(_, object) => self.require(object),
-            Statement::Reset(option) => self.require(option),
-            Statement::Reject(words) => self.first(|this| this.require_for_reject(words.as_ref())),
+            Statement::Object(_, object) => self.add_dependency(object),
+            Statement::Reset(option) => self.add_dependency(option),
+            Statement::Reject(words) => {
+                self.first(|this| this.add_reject_dependencies(words.as_ref()))
+            }
             _ => Ok(()),
         }
     }
 
     /// Restricts the rule to packets of this protocol.
-    fn require_protocol(&mut self, protocol: &'static headers::Protocol) -> Result<(), Fault> {
+    fn add_protocol_dependency(
+        &mut self,
+        protocol: &'static headers::Protocol,
+    ) -> Result<(), Diagnostic> {
         let field = protocol.fields.first();
         let payload = Payload {
             base: protocol.base,
@@ -185,26 +190,26 @@ impl Body<'_, '_> {
             field: Some((protocol, 0)),
             tunnel: None,
         };
-        self.require(&Expr::Payload(payload))
+        self.add_dependency(&Expr::Payload(payload))
     }
 
-    fn require_for_reject(
+    fn add_reject_dependencies(
         &mut self,
         words: Option<&(&'static str, Option<Value>)>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         match words {
-            Some(("tcp reset", _)) => self.require_protocol(&headers::TCP),
-            Some(("icmp", _)) => self.require_protocol(&headers::IP),
-            Some(("icmpv6", _)) => self.require_protocol(&headers::IP6),
+            Some(("tcp reset", _)) => self.add_protocol_dependency(&headers::TCP),
+            Some(("icmp", _)) => self.add_protocol_dependency(&headers::IP),
+            Some(("icmpv6", _)) => self.add_protocol_dependency(&headers::IP6),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn error(&self, message: impl Into<String>) -> Fault {
-        Fault::new(self.compiler.place, message)
+    pub(super) fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.compiler.span, message)
     }
 
-    fn act(&mut self, statement: &Statement) -> Result<(), Fault> {
+    fn act(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
         match statement {
             Statement::Verdict(Expr::Verdict(verdict)) => {
                 let verdict = self.jump(verdict)?;
@@ -356,7 +361,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    fn jump(&mut self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Fault> {
+    fn jump(&mut self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Diagnostic> {
         match verdict {
             Verdict::Jump(Target::Rules(rules)) => {
                 let id = self.compiler.bound_chain(self.family, &self.table, rules)?;
@@ -370,7 +375,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn reject(&mut self, words: Option<&(&'static str, Option<Value>)>) -> Result<(), Fault> {
+    fn reject(&mut self, words: Option<&(&'static str, Option<Value>)>) -> Result<(), Diagnostic> {
         let code = |value: Option<Value>, usual| match value {
             Some(value) => value.number as u8, // of 8 bits
             None => usual,
@@ -442,7 +447,7 @@ impl Body<'_, '_> {
         prefix: bool,
         (to, ports): (Option<&Expr>, Option<&Expr>),
         mut flags: NatRangeFlags,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let mut nat = Nat {
             nat_type: Some(nat_type),
             ..Nat::default()
@@ -467,13 +472,14 @@ impl Body<'_, '_> {
                 }
                 (None, _) => self.family_of_address(to),
             };
-            let want = address(version);
+            let expected_type = address(version);
             nat.addr_min = Some(register(word));
             match to {
                 Expr::Map(key, map) => {
-                    let (fields, is_interval) = self.nat_data(map, want, ports.is_some())?;
+                    let (fields, is_interval) =
+                        self.nat_data(map, expected_type, ports.is_some())?;
                     self.map(key, map, &fields, word)?;
-                    let behind = want.bits / 32;
+                    let behind = expected_type.bits / 32;
                     if fields.len() > 1 {
                         self.check_transport(Some(key))?;
                         nat.proto_min = Some(register(word + behind));
@@ -488,7 +494,7 @@ impl Body<'_, '_> {
                     word += REGISTER;
                 }
                 to if is_constant(to) => {
-                    let (from, last) = match self.compiler.constant(to, want)? {
+                    let (from, last) = match self.compiler.constant(to, expected_type)? {
                         Expr::Value(value) => (value.number, None),
                         Expr::Range(from, to) => match (*from, *to) {
                             (Expr::Value(from), Expr::Value(to)) => (from.number, Some(to.number)),
@@ -496,7 +502,7 @@ impl Body<'_, '_> {
                         },
                         Expr::Prefix(value, bits) => match *value {
                             Expr::Value(value) => {
-                                let last = value.number | Value::ones(want.bits - bits);
+                                let last = value.number | Value::ones(expected_type.bits - bits);
                                 (value.number, Some(last))
                             }
                             _ => return Err(self.error("expected an address prefix")),
@@ -504,7 +510,7 @@ impl Body<'_, '_> {
                         _ => return Err(self.error("expected an address")),
                     };
                     let mut put = |number: u128| {
-                        let bytes = want.bytes(number, want.length());
+                        let bytes = expected_type.bytes(number, expected_type.length());
                         let into = register(word);
                         self.push(&Immediate::value(into, &bytes));
                         word += REGISTER;
@@ -514,7 +520,7 @@ impl Body<'_, '_> {
                     nat.addr_max = last.map(&mut put);
                 }
                 to => {
-                    self.put(to, &[want], word)?;
+                    self.put(to, &[expected_type], word)?;
                     word += REGISTER;
                 }
             }
@@ -538,7 +544,7 @@ impl Body<'_, '_> {
         map: &Expr,
         address: ExpectedType,
         has_port: bool,
-    ) -> Result<(Vec<ExpectedType>, bool), Fault> {
+    ) -> Result<(Vec<ExpectedType>, bool), Diagnostic> {
         match map {
             Expr::Reference(name) => match self.data_of(name)? {
                 Data::Values {
@@ -567,8 +573,8 @@ impl Body<'_, '_> {
     }
 
     /// Checks that packets have ports, because of an established protocol or the key of a map.
-    fn check_transport(&self, key: Option<&Expr>) -> Result<(), Fault> {
-        let tells = |expr: &Expr| match expr {
+    fn check_transport(&self, key: Option<&Expr>) -> Result<(), Diagnostic> {
+        let determines_transport = |expr: &Expr| match expr {
             Expr::Meta(MetaKey::L4PROTO) => true,
             Expr::Payload(payload) => payload.field.is_some_and(|(protocol, field)| {
                 let is_key = protocol.key == Some(protocol.fields[field].name);
@@ -576,12 +582,12 @@ impl Body<'_, '_> {
             }),
             _ => false,
         };
-        let is_told = match key {
-            Some(Expr::Concat(parts)) => parts.iter().any(tells),
-            Some(key) => tells(key),
+        let is_transport_known = match key {
+            Some(Expr::Concat(parts)) => parts.iter().any(determines_transport),
+            Some(key) => determines_transport(key),
             None => false,
         };
-        match is_told || self.protocols.has_transport() {
+        match is_transport_known || self.protocols.has_transport() {
             true => Ok(()),
             false => Err(self.error(
                 "only protocols with ports can get one: match the protocol first (`meta l4proto tcp`)",
@@ -594,31 +600,31 @@ impl Body<'_, '_> {
         &mut self,
         ports: &Expr,
         word: &mut u32,
-    ) -> Result<(Option<Register>, Option<Register>), Fault> {
+    ) -> Result<(Option<Register>, Option<Register>), Diagnostic> {
         let key = match ports {
             Expr::Map(key, _) => Some(&**key),
             _ => None,
         };
         self.check_transport(key)?;
-        let want = port();
+        let expected_type = port();
         if is_constant(ports)
-            && let Expr::Range(from, to) = self.compiler.constant(ports, want)?
+            && let Expr::Range(from, to) = self.compiler.constant(ports, expected_type)?
         {
             let first = register(*word);
-            self.put(&from, &[want], *word)?;
+            self.put(&from, &[expected_type], *word)?;
             *word += REGISTER;
             let last = register(*word);
-            self.put(&to, &[want], *word)?;
+            self.put(&to, &[expected_type], *word)?;
             *word += REGISTER;
             return Ok((Some(first), Some(last)));
         }
         let only = register(*word);
-        self.put(ports, &[want], *word)?;
+        self.put(ports, &[expected_type], *word)?;
         *word += REGISTER;
         Ok((Some(only), None))
     }
 
-    fn queue(&mut self, numbers: Option<&Expr>, words: &[&'static str]) -> Result<(), Fault> {
+    fn queue(&mut self, numbers: Option<&Expr>, words: &[&'static str]) -> Result<(), Diagnostic> {
         let mut flags = QueueFlags::empty();
         for word in words {
             flags |= match *word {
@@ -626,7 +632,7 @@ impl Body<'_, '_> {
                 _ => QueueFlags::CPU_FANOUT,
             };
         }
-        let want = ExpectedType {
+        let expected_type = ExpectedType {
             data_type: DataType::INTEGER,
             bits: 16,
             order: ByteOrder::Host,
@@ -635,7 +641,7 @@ impl Body<'_, '_> {
             None => Queue::spread(0, 1),
             Some(numbers) if is_constant(numbers) => {
                 let number = |value: &Value| value.number as u16; // of 16 bits
-                match self.compiler.constant(numbers, want)? {
+                match self.compiler.constant(numbers, expected_type)? {
                     Expr::Value(value) => Queue::to(number(&value)),
                     Expr::Range(from, to) => match (&*from, &*to) {
                         (Expr::Value(from), Expr::Value(to)) => {
@@ -649,8 +655,11 @@ impl Body<'_, '_> {
                 }
             }
             Some(numbers) => {
-                let want = ExpectedType { bits: 32, ..want };
-                self.put(numbers, &[want], 0)?;
+                let expected_type = ExpectedType {
+                    bits: 32,
+                    ..expected_type
+                };
+                self.put(numbers, &[expected_type], 0)?;
                 Queue::register(Register::R1)
             }
         };
@@ -663,26 +672,26 @@ impl Body<'_, '_> {
     }
 
     /// Compiles an assignment to packet bytes or metadata.
-    fn set_to(&mut self, target: &Expr, to: &Expr) -> Result<(), Fault> {
+    fn set_to(&mut self, target: &Expr, to: &Expr) -> Result<(), Diagnostic> {
         match target {
             Expr::Meta(key) => {
                 self.put(to, &[self.expected_type(target)], 0)?;
                 self.push(&Meta::set(*key, Register::R1));
             }
             Expr::Ct(key, direction, _) => {
-                let mut want = self.expected_type(target);
+                let mut expected_type = self.expected_type(target);
                 if *key == CtKey::EVENTMASK {
-                    want = ExpectedType::of(CT_EVENT);
+                    expected_type = ExpectedType::of(CT_EVENT);
                 }
-                self.put(to, &[want], 0)?;
+                self.put(to, &[expected_type], 0)?;
                 self.push(&Ct {
                     direction: *direction,
                     ..Ct::set(*key, Register::R1)
                 });
             }
             Expr::Option(option) if option.extension.kind == ExthdrOp::TCPOPT => {
-                let want = self.expected_type(target);
-                self.put(to, &[want], 0)?;
+                let expected_type = self.expected_type(target);
+                self.put(to, &[expected_type], 0)?;
                 let (offset, length) = (option.offset / 8, option.bits.div_ceil(8));
                 self.push(&Exthdr::set_tcp_option(
                     option.number,
@@ -701,16 +710,16 @@ impl Body<'_, '_> {
     }
 
     /// Writes packet bytes: 16-bit units if a checksum must be updated.
-    fn write(&mut self, payload: &Payload, to: &Expr) -> Result<(), Fault> {
+    fn write(&mut self, payload: &Payload, to: &Expr) -> Result<(), Diagnostic> {
         let protocol = payload.field.map(|(protocol, _)| protocol);
         let start = self.start_of(payload)?;
         let checksum = protocol.and_then(headers::checksum_of);
         let unit = if checksum.is_some() { 16 } else { 8 };
-        let want = self.expected_type(&Expr::Payload(*payload));
+        let expected_type = self.expected_type(&Expr::Payload(*payload));
         let is_whole = start.is_multiple_of(unit) && payload.bits.is_multiple_of(unit);
         let (mut first, mut behind) = (start / 8, (start + payload.bits).div_ceil(8));
         if is_whole {
-            self.put(to, &[want], 0)?;
+            self.put(to, &[expected_type], 0)?;
         } else {
             if checksum.is_some() && (behind - first) % 2 == 1 {
                 match first % 2 {
@@ -718,7 +727,7 @@ impl Body<'_, '_> {
                     _ => behind += 1,
                 }
             }
-            let (mask, xor) = self.changed(payload, to, want)?;
+            let (mask, xor) = self.changed(payload, to, expected_type)?;
             let length = behind - first;
             let shift = behind * 8 - (start + payload.bits);
             let changed = Value::ones(payload.bits) & !mask;
@@ -751,8 +760,8 @@ impl Body<'_, '_> {
         op: DynsetOp,
         set: &SetId<'static>,
         element: &Element,
-        shape: Option<&Shape>,
-    ) -> Result<(), Fault> {
+        set_spec: Option<&SetSpec>,
+    ) -> Result<(), Diagnostic> {
         let Some(key) = &element.key else {
             return Err(self.error("an element needs a key"));
         };
@@ -760,16 +769,16 @@ impl Body<'_, '_> {
             let message = "a rule cannot add an element that never times out: the kernel applies the set's timeout";
             return Err(self.error(message));
         }
-        let words = match shape {
+        let words = match set_spec {
             // A key that is the same for all packets.
-            Some(shape) if is_constant(key) => self.put(key, &shape.keys, 0)?,
+            Some(set_spec) if is_constant(key) => self.put(key, &set_spec.keys, 0)?,
             _ => {
-                if let Some(shape) = shape {
-                    self.check(shape, &self.expected_types(key), true, None, key)?;
+                if let Some(set_spec) = set_spec {
+                    self.check(set_spec, &self.expected_types(key), true, None, key)?;
                 }
                 let mut fields = self.load_key(key, 0, false)?;
                 if let ([field], Some(DataType::MARK)) =
-                    (&mut fields[..], shape.map(|shape| shape.key_type))
+                    (&mut fields[..], set_spec.map(|set_spec| set_spec.key_type))
                 {
                     self.turn_to_mark(field, 0);
                 }
@@ -784,7 +793,7 @@ impl Body<'_, '_> {
             timeout: element.timeout.map(Milliseconds),
             ..Dynset::default()
         };
-        let data = shape.and_then(|shape| shape.data.as_ref());
+        let data = set_spec.and_then(|set_spec| set_spec.data.as_ref());
         if let (Some(value), Some(Data::Values { fields, .. })) = (&element.data, data) {
             let word = words.next_multiple_of(REGISTER);
             self.put(value, fields, word)?;
@@ -803,11 +812,16 @@ impl Body<'_, '_> {
     }
 
     /// Creates the set of a `meter` statement.
-    fn meter(&mut self, name: &str, size: Option<u32>, element: &Element) -> Result<(), Fault> {
+    fn meter(
+        &mut self,
+        name: &str,
+        size: Option<u32>,
+        element: &Element,
+    ) -> Result<(), Diagnostic> {
         let Some(key) = &element.key else {
             return Err(self.error("a meter needs a key"));
         };
-        let wants: Vec<ExpectedType> = match key {
+        let expected_types: Vec<ExpectedType> = match key {
             Expr::Concat(parts) => parts.iter().map(|part| self.expected_type(part)).collect(),
             key => vec![self.expected_type(key)],
         };
@@ -829,9 +843,9 @@ impl Body<'_, '_> {
             flags: Some(flags),
             ..Set::default()
         };
-        let mut set = with_keys(set, &wants, false);
+        let mut set = with_keys(set, &expected_types, false);
         let notes = SetUserData {
-            key_order: noted_order(&wants),
+            key_order: noted_order(&expected_types),
             ..SetUserData::default()
         };
         let noted = notes.write(&mut set);
@@ -847,7 +861,7 @@ impl Body<'_, '_> {
         self.dynset(op, &set, element, None)
     }
 
-    fn object(&mut self, words: &'static str, object: &Expr) -> Result<(), Fault> {
+    fn object(&mut self, words: &'static str, object: &Expr) -> Result<(), Diagnostic> {
         let Some(object_type) = object_type(words) else {
             return Err(self.error(format!("unknown object type `{words}`")));
         };
@@ -865,7 +879,7 @@ impl Body<'_, '_> {
                 });
             }
             other => {
-                return Err(self.compiler.fault(other, "expected an object name"));
+                return Err(self.compiler.diagnostic(other, "expected an object name"));
             }
         }
         Ok(())
@@ -874,7 +888,7 @@ impl Body<'_, '_> {
 
 impl super::Compiler<'_> {
     /// Converts a verdict, except jumps to anonymous chains.
-    pub(super) fn verdict(&self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Fault> {
+    pub(super) fn verdict(&self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Diagnostic> {
         Ok(match verdict {
             Verdict::Accept => expr::Verdict::Accept,
             Verdict::Drop => expr::Verdict::Drop,
@@ -885,7 +899,7 @@ impl super::Compiler<'_> {
             Verdict::Goto(Target::Chain(name)) => expr::Verdict::Goto(name.clone().into()),
             Verdict::Jump(_) | Verdict::Goto(_) => {
                 let message = "rules in braces are not allowed here: use a named chain";
-                return Err(Fault::new(self.place, message));
+                return Err(Diagnostic::new(self.span, message));
             }
         })
     }

@@ -8,33 +8,33 @@ use super::layout::JanssonLayout;
 use super::read::node::{self, Key, Kind, Node};
 use crate::parse::script::VERBS;
 use crate::parse::{Command, Object, Verb};
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::nft::Committed;
 use chainwright::nft::live::{Event, EventObject};
 
 const HANDLE: &str = "handle";
 
-/// Returns the handles of the objects that commands added, with the commands' locations. `places` has the location for
+/// Returns the handles of the objects that commands added, with the commands' locations. `spans` has the location for
 /// each operation.
 pub(crate) fn handles(
     commands: &[Command],
-    places: &[Place],
+    spans: &[Span],
     committed: &Committed,
-) -> Vec<(Place, u64)> {
+) -> Vec<(Span, u64)> {
     let at: HashMap<u32, &Object> = commands
         .iter()
         .filter(|command| !matches!(command.object, Object::Elements(_)))
-        .map(|command| (command.place.start, &command.object))
+        .map(|command| (command.span.start, &command.object))
         .collect();
     let additions = committed.additions();
-    let told = additions.filter_map(|(operation, event)| {
-        let place = places.get(operation)?;
+    let found = additions.filter_map(|(operation, event)| {
+        let span = spans.get(operation)?;
         let is_it = at
-            .get(&place.start)
+            .get(&span.start)
             .is_some_and(|object| is_of(object, &event));
-        Some((*place, event.handle()?)).filter(|_| is_it)
+        Some((*span, event.handle()?)).filter(|_| is_it)
     });
-    told.collect()
+    found.collect()
 }
 
 /// Whether an event is about this object, rather than about a rule's anonymous set or chain.
@@ -45,26 +45,26 @@ fn is_of(object: &Object, event: &Event<'_>) -> bool {
         | (Object::Set(_), Ok(EventObject::Set(_)))
         | (Object::Flowtable(_), Ok(EventObject::Flowtable(_)))
         | (Object::Stateful(_), Ok(EventObject::Object(_))) => true,
-        (Object::Rule(rule), Ok(EventObject::Rule(told))) => told.chain() == &**rule.chain,
+        (Object::Rule(rule), Ok(EventObject::Rule(found))) => found.chain() == &**rule.chain,
         _ => false,
     }
 }
 
 /// Returns the document of a text with these handles, in the order of their locations.
-pub(crate) fn document(text: &str, handles: &[(Place, u64)]) -> Option<String> {
+pub(crate) fn document(text: &str, handles: &[(Span, u64)]) -> Option<String> {
     let mut document = node::document(0, text).ok()?;
     let Kind::Object(fields) = &mut document.kind else {
         return None;
     };
     let mut sorted = handles.to_vec();
-    sorted.sort_by_key(|(place, _)| place.start);
+    sorted.sort_by_key(|(span, _)| span.start);
     for (_, list) in fields.iter_mut().filter(|(key, _)| key.text == "nftables") {
         let Kind::List(entries) = &mut list.kind else {
             return None;
         };
         for entry in entries {
-            let begin = sorted.partition_point(|(place, _)| place.start < entry.place.start);
-            let end = sorted.partition_point(|(place, _)| place.start < entry.place.end);
+            let begin = sorted.partition_point(|(span, _)| span.start < entry.span.start);
+            let end = sorted.partition_point(|(span, _)| span.start < entry.span.end);
             let handle = sorted[begin..end].last().map(|(_, handle)| *handle);
             insert_handle(entry, handle);
         }
@@ -78,9 +78,9 @@ fn insert_handle(entry: &mut Node<'_>, handle: Option<u64>) {
     let Some((key, value)) = only(entry) else {
         return;
     };
-    let place = value.place;
+    let span = value.span;
     let verb = VERBS.iter().find(|(word, _)| *word == key);
-    let told = match verb.map(|(_, verb)| *verb) {
+    let found = match verb.map(|(_, verb)| *verb) {
         None if key == "metainfo" => return,
         None => {
             remove_handle(value);
@@ -102,10 +102,10 @@ fn insert_handle(entry: &mut Node<'_>, handle: Option<u64>) {
         }
         Some(_) => return,
     };
-    if let (Kind::Object(fields), Some(handle)) = (&mut told.kind, handle) {
+    if let (Kind::Object(fields), Some(handle)) = (&mut found.kind, handle) {
         let kind = Kind::Number(handle);
         let text = HANDLE.into();
-        fields.push((Key { text, place }, Node { kind, place }));
+        fields.push((Key { text, span }, Node { kind, span }));
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_stand_where_nft_puts_them() {
+    fn handles_are_placed_like_nft() {
         let text = r#"{"nftables":[{"metainfo":{"json_schema_version":1}},
             {"add":{"table":{"handle":9,"name":"t","family":"ip"}}},
             {"create":{"chain":{"family":"ip","table":"t","name":"c"}}},
@@ -156,12 +156,12 @@ mod tests {
             {"delete":{"rule":{"family":"ip","table":"t","chain":"c","handle":3}}}]}"#;
         let at = |word: &str, handle: u64| {
             let start = text.find(word).unwrap() as u32;
-            let place = Place {
+            let span = Span {
                 source: 0,
                 start,
                 end: start + 1,
             };
-            (place, handle)
+            (span, handle)
         };
         let handles = [at("\"rule\"", 5), at("\"table\"", 4), at("\"chain\"", 2)];
         assert_eq!(

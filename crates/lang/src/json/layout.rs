@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_laid_out_as_by_jansson() {
+    fn json_layout_equals_jansson() {
         for (value, laid) in [
             (json!({}), "{}"),
             (json!([]), "[]"),

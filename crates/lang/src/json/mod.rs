@@ -255,7 +255,7 @@ mod tests {
     /// Most kernels are built without DCCP options, so there is no reference listing. The test checks that JSON
     /// compiles like the text, and is written as it was read.
     #[test]
-    fn options_of_dccp_are_read_and_written() {
+    fn dccp_options_round_trip_through_json() {
         let mut nft = FakeKernel::new().connect().unwrap();
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::INET, "t")).unwrap();
@@ -268,9 +268,9 @@ mod tests {
             let (_, rest) = Message::split(&sent).unwrap(); // begin of the batch
             Message::split(rest).unwrap().0.payload.to_vec()
         };
-        for (number, is_there, words) in [(42, true, "exists"), (0, false, "missing")] {
+        for (number, is_present, words) in [(42, true, "exists"), (0, false, "missing")] {
             let option = json!({"dccp option": {"type": number}});
-            let expr = json!([{"match": {"op": "==", "left": option, "right": is_there}}]);
+            let expr = json!([{"match": {"op": "==", "left": option, "right": is_present}}]);
             // With a handle, like rules from the kernel.
             let rule = json!({
                 "family": "inet", "table": "t", "chain": "c", "handle": 7, "expr": expr,

@@ -29,7 +29,7 @@ fn line(verb: &'static str, object: impl Serialize) -> String {
 }
 
 /// Formats an event about an object. Decodes it again, so that it does not outlive the definitions of its table.
-fn spoken<'e>(
+fn format_object_event<'e>(
     formatter: &'e EventFormatter,
     verb: &'static str,
     event: Event<'e>,
@@ -76,7 +76,7 @@ impl OutputFormat for Events {
         event: &Event<'_>,
         _: &EventObject<'_>,
     ) -> Option<String> {
-        spoken(formatter, verb, *event)
+        format_object_event(formatter, verb, *event)
     }
 
     fn elements(

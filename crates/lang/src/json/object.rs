@@ -480,7 +480,7 @@ impl<'o> Writer<'o> {
             handle: object.handle(),
             comment: object.comment().map(name),
             data: object.data().map(|data| {
-                self.spoken(&data).unwrap_or_else(|| Data::Opaque {
+                self.printable_data(&data).unwrap_or_else(|| Data::Opaque {
                     kind: object_name(object.object_type()),
                     opaque: data.to_string(),
                 })
@@ -495,7 +495,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Writes the data of an object; `None` if nft's language cannot represent it.
-    fn spoken(self, data: &ObjectData<'_>) -> Option<Data> {
+    fn printable_data(self, data: &ObjectData<'_>) -> Option<Data> {
         Some(match data {
             ObjectData::Counter(counter) => Data::Counter(Counts::new(
                 counter.packets.unwrap_or_default(),

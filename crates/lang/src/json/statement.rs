@@ -409,7 +409,7 @@ impl Writer<'_> {
     }
 
     fn matched<'s>(self, left: &'s Expr, relation: Relation, right: &'s Expr) -> Statement<'s> {
-        let asked = match (left, right) {
+        let selector = match (left, right) {
             (Expr::Fib(flags, result), Expr::Value(_)) => fib(*flags, *result, "oif"),
             (left, _) => self.expr(left),
         };
@@ -422,7 +422,7 @@ impl Writer<'_> {
         };
         let (left, right) = match right {
             Expr::Masked(flags, of) => (
-                binary(Operator::And, asked, self.expr(of)),
+                binary(Operator::And, selector, self.expr(of)),
                 self.expr(flags),
             ),
             // Several flags in one value.
@@ -431,9 +431,9 @@ impl Writer<'_> {
                     && value.number.count_ones() > 1
                     && matches!(left, Expr::Payload(_)) =>
             {
-                (asked, numeric(value.number))
+                (selector, numeric(value.number))
             }
-            right => (asked, self.expr(right)),
+            right => (selector, self.expr(right)),
         };
         Statement::Match { op, left, right }
     }

@@ -145,7 +145,7 @@ fn listed(devices: &Devices<'_>) -> Vec<String> {
 
 /// Prints a priority by name, if a named priority is near.
 fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> fmt::Result {
-    const NEAR: i32 = 10;
+    const MAX_DISTANCE: i32 = 10;
     let names = hooks::priorities(family);
     let fits = |name: &str| hooks::hook_of_priority(name).is_none_or(|of| of == hook);
     let near = names
@@ -153,7 +153,9 @@ fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> 
         .filter(|(name, _)| fits(name))
         .find_map(|(name, number)| {
             let offset = priority.checked_sub(*number)?;
-            (-NEAR..=NEAR).contains(&offset).then_some((name, offset))
+            (-MAX_DISTANCE..=MAX_DISTANCE)
+                .contains(&offset)
+                .then_some((name, offset))
         });
     match near {
         Some((name, 0)) => out.write_str(name),
@@ -171,7 +173,7 @@ mod tests {
 
     /// The kernel only has two policies. An unknown policy of a newer kernel is printed as a comment.
     #[test]
-    fn another_policy_is_no_word() {
+    fn unknown_policy_is_a_comment() {
         for (policy, shown) in [
             (Policy::ACCEPT, "policy accept;"),
             (Policy::DROP, "policy drop;"),

@@ -18,10 +18,10 @@ pub(crate) fn table(table: &TableRef<'_>, options: &Options) -> Option<String> {
 
 /// Formats a chain without its rules.
 pub(crate) fn chain(chain: &ChainRef<'_>, options: &Options) -> Option<String> {
-    let is_spoken = chain.policy().is_none_or(|policy| policy.name().is_some());
+    let is_printable = chain.policy().is_none_or(|policy| policy.name().is_some());
     let hook = chain.hook().unwrap_or_default();
-    let are_spoken = are_quotable(hook.devices.as_ref(), hook.device.as_deref());
-    (is_spoken && are_spoken).then_some(())?;
+    let are_printable = are_quotable(hook.devices.as_ref(), hook.device.as_deref());
+    (is_printable && are_printable).then_some(())?;
     line(options, |printer| {
         writeln!(printer.out, "{{")?;
         printer.hook(chain)?;

@@ -44,8 +44,8 @@ impl PrintableTunnel {
             (source, destination) = (ip.source.map(address), ip.destination.map(address));
         }
         if let Some(ip6) = &tunnel.ip6 {
-            let is_spoken = ip6.unknown.is_empty() && ip6.flow_label.unwrap_or_default() == 0;
-            (is_spoken && tunnel.ip.is_none()).then_some(())?;
+            let is_printable = ip6.unknown.is_empty() && ip6.flow_label.unwrap_or_default() == 0;
+            (is_printable && tunnel.ip.is_none()).then_some(())?;
             let address = |bytes: &[u8]| {
                 let bytes = <[u8; 16]>::try_from(bytes).ok()?;
                 Some(IpAddr::V6(Ipv6Addr::from(bytes)))

@@ -1,12 +1,12 @@
 //! Parses chains and their blocks.
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::parser::{Parser, parse_number};
 use super::script::InTable;
 use super::tree::{Command, Object, Position, Rule, Verb, names_devices};
 
 use crate::hooks;
-use crate::syntax::{Expr, Place, Symbol};
+use crate::syntax::{Expr, Span, Symbol};
 use chainwright::nft::{Chain, ChainFlags, Device, Devices, Family, Hook, Policy, hook_name};
 
 pub(crate) const TYPES: [&str; 3] = ["filter", "nat", "route"];
@@ -26,19 +26,19 @@ impl Parser<'_> {
         &mut self,
         verb: Verb,
         at: &InTable,
-        start: Place,
+        start: Span,
         chains: &mut Vec<Command>,
         rules: &mut Vec<Command>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let name = self.name("a chain")?;
-        let place = self.since(start);
+        let span = self.since(start);
         let mut chain = Chain::new(at.family, at.table.clone(), name.clone());
         if self.at_sign("{") {
             self.block(|this| {
                 if this.chain_entry(&mut chain)? {
                     return Ok(());
                 }
-                let start = this.current.place;
+                let start = this.current.span;
                 let (statements, comment) = this.rule()?;
                 let rule = Rule {
                     family: at.family,
@@ -51,7 +51,7 @@ impl Parser<'_> {
                 rules.push(Command {
                     verb: Verb::Add,
                     object: Object::Rule(Box::new(rule)),
-                    place: this.since(start),
+                    span: this.since(start),
                 });
                 Ok(())
             })?;
@@ -59,7 +59,7 @@ impl Parser<'_> {
         chains.push(Command {
             verb,
             object: Object::Chain(chain),
-            place,
+            span,
         });
         Ok(())
     }
@@ -69,8 +69,8 @@ impl Parser<'_> {
         &mut self,
         verb: Verb,
         at: &InTable,
-        start: Place,
-    ) -> Result<Command, Fault> {
+        start: Span,
+    ) -> Result<Command, Diagnostic> {
         let (mut chains, mut rules) = (Vec::new(), Vec::new());
         self.chain(verb, at, start, &mut chains, &mut rules)?;
         if verb == Verb::Destroy
@@ -78,19 +78,19 @@ impl Parser<'_> {
             && names_devices(chain)
         {
             let message = "`destroy chain` cannot remove devices from a chain";
-            return Err(Fault::new(start, message).with_hint("use `delete chain`"));
+            return Err(Diagnostic::new(start, message).with_hint("use `delete chain`"));
         }
         match (chains.pop(), rules.pop()) {
             (Some(chain), None) => Ok(chain),
-            (_, rule) => Err(Fault::new(
-                rule.map_or(start, |rule| rule.place),
+            (_, rule) => Err(Diagnostic::new(
+                rule.map_or(start, |rule| rule.span),
                 "rules are deleted by handle",
             )),
         }
     }
 
     /// Parses a property of a chain, if there is one: hook, policy, flags, comment, devices.
-    fn chain_entry(&mut self, chain: &mut Chain<'static>) -> Result<bool, Fault> {
+    fn chain_entry(&mut self, chain: &mut Chain<'static>) -> Result<bool, Diagnostic> {
         match self.at_any(&["type", "policy", "flags", "comment", "devices"]) {
             Some("type") => self.hook(chain)?,
             Some("policy") => {
@@ -101,7 +101,7 @@ impl Parser<'_> {
                     "drop" => Policy::DROP,
                     other => {
                         let message = format!("unknown chain policy `{}`", shown(other));
-                        return Err(Fault::new(word.place, message)
+                        return Err(Diagnostic::new(word.span, message)
                             .expecting(["accept", "drop"])
                             .nearest_to(other));
                     }
@@ -114,9 +114,9 @@ impl Parser<'_> {
             }
             Some("comment") => {
                 self.advance();
-                let (comment, place) = self.comment()?;
+                let (comment, span) = self.comment()?;
                 let commented = chain.clone().with_comment(&comment);
-                *chain = commented.map_err(|error| Fault::new(place, error.to_string()))?;
+                *chain = commented.map_err(|error| Diagnostic::new(span, error.to_string()))?;
             }
             Some(_) => {
                 let devices = self.devices()?;
@@ -128,18 +128,18 @@ impl Parser<'_> {
     }
 
     /// `type filter hook input priority 0`
-    fn hook(&mut self, chain: &mut Chain<'static>) -> Result<(), Fault> {
+    fn hook(&mut self, chain: &mut Chain<'static>) -> Result<(), Diagnostic> {
         self.expect("type")?;
         if self.at_any(&TYPES).is_none() {
             return Err(self.unknown("chain type", TYPES));
         }
         let kind = self.name("a type")?;
         self.expect("hook")?;
-        let place = self.current.place;
+        let span = self.current.span;
         let Some(word) = self.at_any(&HOOKS) else {
             return Err(self.unknown("hook", HOOKS));
         };
-        let number = hook_number(chain.family, word, place)?;
+        let number = hook_number(chain.family, word, span)?;
         self.advance();
         let mut hook = Hook {
             number: Some(number),
@@ -166,9 +166,9 @@ impl Parser<'_> {
     }
 
     /// `priority filter - 10`
-    pub(super) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Fault> {
+    pub(super) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Diagnostic> {
         self.expect("priority")?;
-        let start = self.current.place;
+        let start = self.current.span;
         let base = match self.at_sign("+") || self.at_sign("-") {
             true => 0,
             false => {
@@ -184,17 +184,18 @@ impl Parser<'_> {
         self.advance();
         let offset: u32 = self.number("a number")?;
         let sum = i64::from(base) + sign * i64::from(offset);
-        i32::try_from(sum).map_err(|_| Fault::new(self.since(start), "priority is out of range"))
+        i32::try_from(sum)
+            .map_err(|_| Diagnostic::new(self.since(start), "priority is out of range"))
     }
 
     /// `devices = { eth0, eth1 }`
-    pub(super) fn devices(&mut self) -> Result<Devices<'static>, Fault> {
+    pub(super) fn devices(&mut self) -> Result<Devices<'static>, Diagnostic> {
         self.expect("devices")?;
         self.expect_sign("=")?;
-        let start = self.current.place;
+        let start = self.current.span;
         let names = self.initial()?;
-        let place = self.since(start);
-        let none = || Fault::new(place, "not a list of device names");
+        let span = self.since(start);
+        let none = || Diagnostic::new(span, "not a list of device names");
         let names = match names {
             Expr::Set(elements) => elements.into_iter().map(|element| element.key).collect(),
             name => vec![Some(name)],
@@ -214,12 +215,12 @@ impl Parser<'_> {
 }
 
 /// Number of a hook.
-pub(crate) fn hook_number(family: Family, word: &str, place: Place) -> Result<u32, Fault> {
+pub(crate) fn hook_number(family: Family, word: &str, span: Span) -> Result<u32, Diagnostic> {
     let number = (0..8).find(|number| hook_name(family, *number) == Some(word));
     number.ok_or_else(|| {
         let known = (0..8).filter_map(|number| hook_name(family, number));
         let message = format!("the {family} family has no hook `{word}`");
-        Fault::new(place, message).expecting(known)
+        Diagnostic::new(span, message).expecting(known)
     })
 }
 
@@ -243,7 +244,7 @@ pub(crate) fn named_devices<'n>(
 }
 
 /// Parses a priority: a name or a number.
-pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i32, Fault> {
+pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i32, Diagnostic> {
     let text = &*word.text;
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -253,13 +254,13 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let number = if is_negative { -number } else { number };
         return i32::try_from(number)
-            .map_err(|_| Fault::new(word.place, "priority is out of range"));
+            .map_err(|_| Diagnostic::new(word.span, "priority is out of range"));
     }
     let known = hooks::priorities(family);
     if let Some((name, number)) = known.iter().find(|(name, _)| *name == text) {
         return match hooks::hook_of_priority(name) {
-            Some(of) if !hooks::is_priority_at(name, hook) => Err(Fault::new(
-                word.place,
+            Some(of) if !hooks::is_priority_at(name, hook) => Err(Diagnostic::new(
+                word.span,
                 format!("priority `{name}` belongs to hook {of}, not to {hook}"),
             )
             .with_hint(format!("its value is {number}"))),
@@ -276,7 +277,7 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
         let name = Symbol {
             text: name.into(),
             is_quoted: false,
-            place: word.place,
+            span: word.span,
         };
         let base = i64::from(priority_of(&name, family, hook)?);
         let offset = i64::try_from(offset).unwrap_or(i64::MAX / 2);
@@ -284,16 +285,17 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
             true => base + offset,
             false => base - offset,
         };
-        return i32::try_from(sum).map_err(|_| Fault::new(word.place, "priority is out of range"));
+        return i32::try_from(sum)
+            .map_err(|_| Diagnostic::new(word.span, "priority is out of range"));
     }
-    let fault = Fault::new(word.place, format!("unknown priority `{}`", shown(text)))
+    let diagnostic = Diagnostic::new(word.span, format!("unknown priority `{}`", shown(text)))
         .expecting(known.iter().map(|(name, _)| *name).chain(["a number"]));
     let glued = known.iter().find_map(|(name, _)| {
         let offset = text.strip_prefix(name)?.strip_prefix('-')?;
         Some(format!("write it with spaces: {name} - {}", shown(offset)))
     });
     Err(match glued {
-        Some(glued) => fault.with_hint(glued),
-        None => fault.nearest_to(text),
+        Some(glued) => diagnostic.with_hint(glued),
+        None => diagnostic.nearest_to(text),
     })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::lexer::{Kind, is_link_address};
 use super::parser::{Parser, parse_number};
-use crate::syntax::{Element, Expr, Place, Symbol};
+use crate::syntax::{Element, Expr, Span, Symbol};
 
 /// Elements of a set, in source order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -94,7 +94,7 @@ impl ElementSink for ElementList {
 pub(super) struct Run {
     text: Arc<str>,
     /// From the start of the first to the end of the last element.
-    place: Place,
+    span: Span,
     count: usize,
 }
 
@@ -109,25 +109,25 @@ impl Run {
                 break;
             }
         }
-        let place = Place { source, start, end };
+        let span = Span { source, start, end };
         (count > 0).then(|| Self {
             text: Arc::clone(text),
-            place,
+            span,
             count,
         })
     }
 
     fn iter(&self) -> impl Iterator<Item = Element> {
-        let mut scanner = Scanner::new(&self.text, self.place.start);
+        let mut scanner = Scanner::new(&self.text, self.span.start);
         (0..self.count).map_while(move |_| {
             let (mut key, mut data) = (Vec::new(), Vec::new());
             scanner.element(|is_data, constant| {
-                let place = |start, end| Place {
-                    source: self.place.source,
+                let span = |start, end| Span {
+                    source: self.span.source,
                     start,
                     end,
                 };
-                let value = constant.expr(&self.text, place);
+                let value = constant.expr(&self.text, span);
                 match is_data {
                     true => data.push(value),
                     false => key.push(value),
@@ -150,27 +150,27 @@ fn whole(mut parts: Vec<Expr>) -> Option<Expr> {
 }
 
 /// Byte offsets of start and end.
-type Span = (u32, u32);
+type ByteRange = (u32, u32);
 
 /// Numeric constant.
 #[derive(Debug, Clone, Copy)]
 enum Constant {
-    Value(Span),
+    Value(ByteRange),
     /// Value and prefix length.
-    Prefix(Span, u32),
-    Range(Span, Span),
+    Prefix(ByteRange, u32),
+    Range(ByteRange, ByteRange),
 }
 
 impl Constant {
-    fn expr(self, text: &str, place: impl Fn(u32, u32) -> Place) -> Expr {
-        let symbol = |(start, end): Span| {
+    fn expr(self, text: &str, span: impl Fn(u32, u32) -> Span) -> Expr {
+        let symbol = |(start, end): ByteRange| {
             Expr::Symbol(Symbol {
                 text: text
                     .get(start as usize..end as usize)
                     .unwrap_or_default()
                     .into(),
                 is_quoted: false,
-                place: place(start, end),
+                span: span(start, end),
             })
         };
         match self {
@@ -268,7 +268,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Scans a number or an address.
-    fn digits(&mut self) -> Option<Span> {
+    fn digits(&mut self) -> Option<ByteRange> {
         let start = self.at;
         let is_number = self.byte().is_some_and(|byte| byte.is_ascii_digit());
         self.skip(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -310,9 +310,9 @@ impl Parser<'_> {
         if self.current.kind != Kind::Word || !self.is_alone() {
             return None;
         }
-        let Place { source, start, .. } = self.current.place;
+        let Span { source, start, .. } = self.current.span;
         let run = Run::at(&self.sources.text(source), source, start)?;
-        self.go_behind(run.place);
+        self.go_behind(run.span);
         Some(run)
     }
 }
@@ -323,16 +323,16 @@ mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
     use proptest::sample::select;
 
-    use super::super::error::Fault;
+    use super::super::error::Diagnostic;
     use super::super::expr::Side;
     use super::super::lexer::Token;
     use super::super::{NoIncludes, SavedVariables, Source};
     use super::*;
 
     /// Returns the elements in braces, and the token behind them.
-    fn read<T: ElementSink>(text: &str, mut taken: T) -> Result<(T, Token), Fault> {
+    fn read<T: ElementSink>(text: &str, mut taken: T) -> Result<(T, Token), Diagnostic> {
         let mut parser = Parser::behind(&SavedVariables::default(), &NoIncludes);
-        parser.open(vec![Source::new("test", text)], Place::default())?;
+        parser.open(vec![Source::new("test", text)], Span::default())?;
         parser.advance();
         parser.expect_sign("{")?;
         parser.elements(Side::Right, &mut taken)?;
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_digits_are_left_in_the_text() {
+    fn numeric_elements_are_not_tokenized() {
         for (text, left) in [
             ("{ 10.0.0.1, 10.0.0.2 }", 2),
             ("{10.0.0.1,10.0.0.2,}", 2),
@@ -398,7 +398,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
         #[test]
-        fn those_that_are_left_are_those_that_are_read(words in vec(select(vec![
+        fn skipped_elements_equal_parsed_elements(words in vec(select(vec![
             "10.0.0.1", "80", "1.", "08", "2001:db8::1", "::", "02:00:00:00:00:01", "1:2", "abcd", "f00", "0x10", "5s",
             "/", "-", "/24", "/0x8", " . ", ".", " : ", ":", ",", ",", ", ", ", ", "\n", "\r\n", "\t", " ", "}", "{",
             "# c\n", "tcp", "accept", "timeout 1s", "\"q\"", "*", "&", "\\\n", "é", "4294967296",

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use super::source::Sources;
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::Errno;
 use chainwright::internal::nearest;
 
 /// Maximum length of an excerpt, in characters.
-const WIDEST: usize = 160;
+const MAX_EXCERPT_WIDTH: usize = 160;
 /// Maximum number of expected words in a message.
-const MANY: usize = 24;
+const MAX_EXPECTED_WORDS: usize = 24;
 
 /// Error in a text in nft's language.
 ///
@@ -53,7 +53,7 @@ pub(crate) enum Cause {
 }
 
 /// An [`Error`] in the format of [`as_nft`](Error::as_nft).
-struct AsNft<'e>(&'e Error);
+struct NftFormat<'e>(&'e Error);
 
 impl Error {
     /// Formats the error like the program `nft`, followed by the additional information of [`Error`]. Programs that
@@ -77,7 +77,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn as_nft(&self) -> impl fmt::Display {
-        AsNft(self)
+        NftFormat(self)
     }
 
     pub(crate) fn refused(mut self, errno: Errno) -> Self {
@@ -117,7 +117,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for AsNft<'_> {
+impl fmt::Display for NftFormat<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.0;
         if !error.source.starts_with('<') {
@@ -190,9 +190,9 @@ const fn is_invisible(c: char) -> bool {
 
 /// Shortens a text for a message.
 pub(crate) fn shown(text: &str) -> String {
-    const LONGEST: usize = 40;
-    let mut shown: String = text.chars().take(LONGEST).flat_map(harmless).collect();
-    if text.chars().nth(LONGEST).is_some() {
+    const MAX_LENGTH: usize = 40;
+    let mut shown: String = text.chars().take(MAX_LENGTH).flat_map(harmless).collect();
+    if text.chars().nth(MAX_LENGTH).is_some() {
         shown.push('…');
     }
     shown
@@ -200,21 +200,21 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// Error at a location; becomes an [`Error`] with the source texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault(Box<Inner>);
+pub(crate) struct Diagnostic(Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
-    place: Place,
+    span: Span,
     message: String,
     expected: Vec<String>,
     hint: Option<String>,
     cause: Cause,
 }
 
-impl Fault {
-    pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
+impl Diagnostic {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
-            place,
+            span,
             message: message.into(),
             expected: Vec::new(),
             hint: None,
@@ -223,10 +223,10 @@ impl Fault {
     }
 
     /// Creates an error about a missing object.
-    pub(crate) fn missing(place: Place, message: impl Into<String>) -> Self {
-        let mut fault = Self::new(place, message);
-        fault.0.cause = Cause::Missing;
-        fault
+    pub(crate) fn missing(span: Span, message: impl Into<String>) -> Self {
+        let mut diagnostic = Self::new(span, message);
+        diagnostic.0.cause = Cause::Missing;
+        diagnostic
     }
 
     /// Adds expected words.
@@ -256,33 +256,33 @@ impl Fault {
     /// Adds the source line.
     pub(crate) fn explain(self, sources: &Sources) -> Error {
         let Inner {
-            place,
+            span,
             message,
             mut expected,
             hint,
             cause,
         } = *self.0;
-        let (name, line, before, marked, after) = sources.line(place);
+        let (name, line, before, marked, after) = sources.line(span);
         let column = before.chars().count() + 1;
         let before = harmless_text(before);
         let before_it = before.chars().count();
         let length = marked.chars().flat_map(harmless).count();
         // Only the part of a long line near the location.
-        let (skipped, first) = match before_it >= WIDEST / 2 {
-            true => ("…", before_it + 1 - WIDEST / 2),
+        let (skipped, first) = match before_it >= MAX_EXCERPT_WIDTH / 2 {
+            true => ("…", before_it + 1 - MAX_EXCERPT_WIDTH / 2),
             false => ("", 0),
         };
         let text = marked.chars().chain(after.chars()).flat_map(harmless);
         let mut excerpt: String = skipped.to_owned();
         let mut text = before.chars().chain(text).skip(first);
-        excerpt.extend(text.by_ref().take(WIDEST));
+        excerpt.extend(text.by_ref().take(MAX_EXCERPT_WIDTH));
         if text.next().is_some() {
             excerpt.push('…');
         }
         let from = before_it - first + skipped.chars().count();
         let room = excerpt.chars().count().saturating_sub(from);
-        let more = expected.len().saturating_sub(MANY);
-        expected.truncate(MANY);
+        let more = expected.len().saturating_sub(MAX_EXPECTED_WORDS);
+        expected.truncate(MAX_EXPECTED_WORDS);
         if more > 0 {
             expected.push(format!("… and {more} more"));
         }

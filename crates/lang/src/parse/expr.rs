@@ -1,13 +1,13 @@
 //! Parses expressions.
 
 use super::elements::ElementSink;
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::syntax::{Element, Expr, Operator, Statement, Target, Verdict};
 
 /// Maximum number of chained operators or map lookups.
-const LONGEST_CHAIN: usize = 128;
+const MAX_CHAIN_LENGTH: usize = 128;
 
 /// Kind of expression that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,23 +22,23 @@ pub(super) enum Side {
 
 impl Parser<'_> {
     /// Parses selectors with operators.
-    pub(super) fn left(&mut self) -> Result<Expr, Fault> {
+    pub(super) fn left(&mut self) -> Result<Expr, Diagnostic> {
         self.concat(Side::Left)
     }
 
     /// Parses any value of a statement, including map lookups but not sets.
-    pub(super) fn any(&mut self) -> Result<Expr, Fault> {
+    pub(super) fn any(&mut self) -> Result<Expr, Diagnostic> {
         let key = self.concat(Side::Any)?;
         self.mapped(key)
     }
 
     /// Parses map lookups behind a key, if there are any.
-    pub(super) fn mapped(&mut self, key: Expr) -> Result<Expr, Fault> {
+    pub(super) fn mapped(&mut self, key: Expr) -> Result<Expr, Diagnostic> {
         let mut key = key;
         let mut depth = 0;
         while self.at("map") {
             depth += 1;
-            if depth > LONGEST_CHAIN {
+            if depth > MAX_CHAIN_LENGTH {
                 return Err(self.too_deep());
             }
             self.advance();
@@ -49,7 +49,7 @@ impl Parser<'_> {
     }
 
     /// Parses the map behind `map` or `vmap`: in braces or by name.
-    pub(super) fn map(&mut self) -> Result<Expr, Fault> {
+    pub(super) fn map(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
         }
@@ -63,13 +63,13 @@ impl Parser<'_> {
     }
 
     /// `@name`
-    pub(super) fn reference(&mut self) -> Result<String, Fault> {
+    pub(super) fn reference(&mut self) -> Result<String, Diagnostic> {
         self.expect_sign("@")?;
         self.name_text("a set")
     }
 
     /// Parses the right side of a match: a set, a value, a range, flags, flags with a mask.
-    pub(super) fn right(&mut self) -> Result<Expr, Fault> {
+    pub(super) fn right(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
         }
@@ -87,7 +87,7 @@ impl Parser<'_> {
     }
 
     /// Parses the rest of a list `a,b,c` behind the first flag.
-    pub(super) fn flags(&mut self, first: Expr) -> Result<Expr, Fault> {
+    pub(super) fn flags(&mut self, first: Expr) -> Result<Expr, Diagnostic> {
         if !self.at_sign(",") {
             return Ok(first);
         }
@@ -100,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// Parses a concatenation.
-    pub(super) fn concat(&mut self, side: Side) -> Result<Expr, Fault> {
+    pub(super) fn concat(&mut self, side: Side) -> Result<Expr, Diagnostic> {
         let first = self.limits(side)?;
         if !self.at_sign(".") {
             return Ok(first);
@@ -113,7 +113,7 @@ impl Parser<'_> {
     }
 
     /// Parses a value, a range or a prefix.
-    fn limits(&mut self, side: Side) -> Result<Expr, Fault> {
+    fn limits(&mut self, side: Side) -> Result<Expr, Diagnostic> {
         let value = self.operation(side, 0)?;
         if side == Side::Left || !is_constant(&value) {
             return Ok(value);
@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// Parses operators with at least this precedence.
-    fn operation(&mut self, side: Side, tightest: u8) -> Result<Expr, Fault> {
+    fn operation(&mut self, side: Side, tightest: u8) -> Result<Expr, Diagnostic> {
         let mut left = self.operand(side)?;
         let mut length = 0;
         while let Some(operator) = self.operator() {
@@ -160,7 +160,7 @@ impl Parser<'_> {
                 break;
             }
             length += 1;
-            if length > LONGEST_CHAIN {
+            if length > MAX_CHAIN_LENGTH {
                 return Err(self.too_deep());
             }
             self.advance();
@@ -175,7 +175,7 @@ impl Parser<'_> {
     }
 
     /// Parses a single value.
-    fn operand(&mut self, side: Side) -> Result<Expr, Fault> {
+    fn operand(&mut self, side: Side) -> Result<Expr, Diagnostic> {
         match self.current.kind {
             Kind::Sign("(") => {
                 self.advance();
@@ -198,9 +198,11 @@ impl Parser<'_> {
                     _ => Err(self.unknown_selector()),
                 }
             }
-            Kind::Sign("{") => Err(Fault::new(self.current.place, "unexpected set").with_hint(
-                "a set follows the expression it is compared with: tcp dport { 22, 80 }",
-            )),
+            Kind::Sign("{") => Err(
+                Diagnostic::new(self.current.span, "unexpected set").with_hint(
+                    "a set follows the expression it is compared with: tcp dport { 22, 80 }",
+                ),
+            ),
             _ => Err(self.unexpected(match side {
                 Side::Left => ["an expression like tcp dport"],
                 Side::Right => ["a value"],
@@ -210,7 +212,7 @@ impl Parser<'_> {
     }
 
     /// Parses an IPv6 address in brackets, which a port may follow.
-    fn bracketed(&mut self) -> Result<Expr, Fault> {
+    fn bracketed(&mut self) -> Result<Expr, Diagnostic> {
         self.expect_sign("[")?;
         if !self.is_word() {
             return Err(self.unexpected(["an address"]));
@@ -220,21 +222,21 @@ impl Parser<'_> {
         Ok(address)
     }
 
-    fn negative(&mut self) -> Result<Expr, Fault> {
-        let start = self.current.place;
+    fn negative(&mut self) -> Result<Expr, Diagnostic> {
+        let start = self.current.span;
         self.advance();
         if !self.is_word() || super::parser::parse_number(self.word()).is_none() {
             return Err(self.unexpected(["a number"]));
         }
         let mut symbol = self.symbol();
         symbol.text = format!("-{}", symbol.text).into();
-        symbol.place = self.since(start);
+        symbol.span = self.since(start);
         Ok(Expr::Symbol(symbol))
     }
 
     /// `$name`
-    pub(super) fn variable(&mut self) -> Result<Expr, Fault> {
-        let start = self.current.place;
+    pub(super) fn variable(&mut self) -> Result<Expr, Diagnostic> {
+        let start = self.current.span;
         self.expect_sign("$")?;
         if !self.is_word() {
             return Err(self.unexpected(["the name of a variable"]));
@@ -245,13 +247,13 @@ impl Parser<'_> {
     }
 
     /// Parses a set in braces.
-    pub(super) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Fault> {
-        let start = self.current.place;
+    pub(super) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Diagnostic> {
+        let start = self.current.span;
         self.expect_sign("{")?;
         let mut elements: Vec<Element> = Vec::new();
         self.deeper(|this| this.elements(side, &mut elements))?;
         if elements.is_empty() && !may_be_empty {
-            return Err(Fault::new(
+            return Err(Diagnostic::new(
                 self.since(start),
                 "an anonymous set needs at least one element",
             ));
@@ -264,7 +266,7 @@ impl Parser<'_> {
         &mut self,
         side: Side,
         taken: &mut impl ElementSink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         loop {
             self.skip_lines();
             if self.eat_sign("}") {
@@ -291,8 +293,8 @@ impl Parser<'_> {
     }
 
     /// Parses an element: key, options and data.
-    fn element(&mut self, side: Side) -> Result<Element, Fault> {
-        let start = self.current.place;
+    fn element(&mut self, side: Side) -> Result<Element, Diagnostic> {
+        let start = self.current.span;
         let key = match self.current.kind {
             Kind::Sign("*") => {
                 self.advance();
@@ -317,13 +319,13 @@ impl Parser<'_> {
             || element.comment.is_some();
         if matches!(element.key, Some(Expr::Set(_))) && has_more {
             let message = "a nested set cannot have data, statements, a timeout or a comment";
-            return Err(Fault::new(self.since(start), message));
+            return Err(Diagnostic::new(self.since(start), message));
         }
         Ok(element)
     }
 
     /// Parses the options of an element.
-    fn element_options(&mut self, element: &mut Element) -> Result<(), Fault> {
+    fn element_options(&mut self, element: &mut Element) -> Result<(), Diagnostic> {
         loop {
             if self.eat("timeout") {
                 element.timeout = match self.eat("never") {
@@ -343,11 +345,11 @@ impl Parser<'_> {
     }
 
     /// Parses the data of a map element.
-    fn data(&mut self, side: Side) -> Result<Expr, Fault> {
+    fn data(&mut self, side: Side) -> Result<Expr, Diagnostic> {
         match self.verdict()? {
             Some(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
                 let message = "a verdict map can only jump to named chains";
-                Err(Fault::new(self.current.place, message))
+                Err(Diagnostic::new(self.current.span, message))
             }
             Some(verdict) => Ok(Expr::Verdict(verdict)),
             None if self.at_sign("@") && side == Side::Right => {
@@ -358,7 +360,7 @@ impl Parser<'_> {
     }
 
     /// Parses a verdict, if there is one.
-    pub(super) fn verdict(&mut self) -> Result<Option<Verdict>, Fault> {
+    pub(super) fn verdict(&mut self) -> Result<Option<Verdict>, Diagnostic> {
         const WORDS: [&str; 7] = [
             "accept", "drop", "continue", "break", "return", "jump", "goto",
         ];
@@ -375,15 +377,15 @@ impl Parser<'_> {
     }
 
     /// Parses the target of a jump or goto.
-    fn target(&mut self) -> Result<Target, Fault> {
+    fn target(&mut self) -> Result<Target, Diagnostic> {
         if self.at_sign("{") {
             return self.bound_rules().map(Target::Rules);
         }
         if self.at_sign("$") {
-            let start = self.current.place;
+            let start = self.current.span;
             return match self.variable()? {
                 Expr::Symbol(symbol) => Ok(Target::Chain(symbol.text.into())),
-                _ => Err(Fault::new(
+                _ => Err(Diagnostic::new(
                     self.since(start),
                     "this variable is not a chain name",
                 )),
@@ -393,7 +395,7 @@ impl Parser<'_> {
     }
 
     /// Parses the value of a variable: anything allowed on the right side of a match.
-    pub(super) fn initial(&mut self) -> Result<Expr, Fault> {
+    pub(super) fn initial(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, true);
         }
@@ -405,17 +407,17 @@ impl Parser<'_> {
     }
 
     /// Parses a constant that consists of one word, or a variable with such a constant.
-    pub(super) fn constant(&mut self, what: &str) -> Result<crate::syntax::Symbol, Fault> {
-        let start = self.current.place;
+    pub(super) fn constant(&mut self, what: &str) -> Result<crate::syntax::Symbol, Diagnostic> {
+        let start = self.current.span;
         if self.at_sign("$") {
             return match self.variable()? {
                 Expr::Symbol(mut symbol) => {
-                    symbol.place = self.since(start);
+                    symbol.span = self.since(start);
                     Ok(symbol)
                 }
                 _ => {
                     let message = format!("this variable is not {what}");
-                    Err(Fault::new(self.since(start), message))
+                    Err(Diagnostic::new(self.since(start), message))
                 }
             };
         }
@@ -453,8 +455,8 @@ impl Parser<'_> {
     }
 
     /// Parses a statement that begins with an expression: a match, an assignment or a verdict map.
-    pub(super) fn comparison(&mut self) -> Result<Statement, Fault> {
-        let start = self.current.place;
+    pub(super) fn comparison(&mut self) -> Result<Statement, Diagnostic> {
+        let start = self.current.span;
         let left = self.left()?;
         let left = self.mapped(left)?;
         if self.eat("vmap") {
@@ -467,7 +469,7 @@ impl Parser<'_> {
         let relation = self.relation();
         if relation.is_none() && self.at_end() {
             let message = "missing comparison";
-            return Err(Fault::new(self.since(start), message).expecting([
+            return Err(Diagnostic::new(self.since(start), message).expecting([
                 "a value", "==", "!=", "<", ">", "set", "map", "vmap", "{", "@",
             ]));
         }
@@ -481,16 +483,16 @@ impl Parser<'_> {
         })
     }
 
-    fn unknown_selector(&self) -> Fault {
+    fn unknown_selector(&self) -> Diagnostic {
         let word = self.word();
         let statements = super::statement::WORDS.iter().copied();
         let known = statements.chain(super::selector::words());
         let near = chainwright::internal::nearest(word.as_bytes(), known);
         let message = format!("unknown statement or expression `{}`", shown(word));
-        let fault = Fault::new(self.current.place, message);
+        let diagnostic = Diagnostic::new(self.current.span, message);
         match near {
-            Some(near) => fault.with_hint(format!("did you mean `{near}`?")),
-            None => fault.expecting([
+            Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
+            None => diagnostic.expecting([
                 "a statement like accept, counter or log",
                 "an expression like tcp dport",
             ]),
@@ -514,14 +516,14 @@ pub(crate) fn to_presence_test(left: Expr, right: &Expr) -> Expr {
         Expr::Symbol(symbol) => matches!(&*symbol.text, "exists" | "missing") && !symbol.is_quoted,
         _ => false,
     };
-    let asked = match right {
+    let is_presence_test = match right {
         Expr::Set(elements) => elements
             .iter()
             .any(|element| element.key.as_ref().is_some_and(is_answer)),
         right => is_answer(right),
     };
     match left {
-        Expr::Fib(flags, result @ (FibResult::OIF | FibResult::OIFNAME)) if asked => {
+        Expr::Fib(flags, result @ (FibResult::OIF | FibResult::OIFNAME)) if is_presence_test => {
             Expr::Fib(flags | FibFlags::PRESENT, result)
         }
         left => left,

@@ -1,11 +1,11 @@
 //! Parses flowtables.
 
-use super::error::Fault;
+use super::error::Diagnostic;
 use super::parser::Parser;
 use super::script::InTable;
 use super::tree::{Command, Object, Verb};
 
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::nft::{Devices, Family, Flowtable, FlowtableFlags};
 
 impl Parser<'_> {
@@ -14,10 +14,10 @@ impl Parser<'_> {
         &mut self,
         verb: Verb,
         at: &InTable,
-        start: Place,
-    ) -> Result<Command, Fault> {
+        start: Span,
+    ) -> Result<Command, Diagnostic> {
         let name = self.name("a flowtable")?;
-        let place = self.since(start);
+        let span = self.since(start);
         let mut flags = FlowtableFlags::default();
         let mut priority = None;
         let mut devices = None;
@@ -41,7 +41,7 @@ impl Parser<'_> {
         Ok(Command {
             verb,
             object: Object::Flowtable(flowtable),
-            place,
+            span,
         })
     }
 
@@ -50,7 +50,7 @@ impl Parser<'_> {
         priority: &mut Option<i32>,
         devices: &mut Option<Devices<'static>>,
         flags: &mut FlowtableFlags,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         const ENTRIES: [&str; 4] = ["hook", "devices", "counter", "flags"];
         match self.at_any(&ENTRIES) {
             Some("hook") => {

@@ -1,6 +1,6 @@
 //! Parses tunnel headers and inner packets.
 
-use super::error::Fault;
+use super::error::Diagnostic;
 use super::known::{field_names, field_of};
 use super::parser::Parser;
 use crate::syntax::{Expr, Payload};
@@ -19,7 +19,7 @@ pub(super) fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
 
 impl Parser<'_> {
     /// Parses a field of a tunnel's header or of the inner packet.
-    pub(super) fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Fault> {
+    pub(super) fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Diagnostic> {
         let word = match self.is_word() {
             true => self.word().to_owned(),
             false => String::new(),
@@ -40,7 +40,7 @@ impl Parser<'_> {
                 words_inside(tunnel),
             ));
         };
-        let start = self.current.place;
+        let start = self.current.span;
         self.advance();
         match self.field(protocol)? {
             Expr::Payload(payload) => Ok(Expr::Payload(Payload {
@@ -49,7 +49,7 @@ impl Parser<'_> {
             })),
             _ => {
                 let message = "options and chunks inside a tunnel cannot be matched";
-                Err(Fault::new(self.since(start), message))
+                Err(Diagnostic::new(self.since(start), message))
             }
         }
     }

@@ -1,19 +1,19 @@
 //! Selectors by name, for text and JSON.
 
-use super::error::Fault;
+use super::error::Diagnostic;
 use crate::headers::{self, Extension, Field, Protocol};
 use crate::keys;
-use crate::syntax::{Expr, OptionField, Payload, Place};
+use crate::syntax::{Expr, OptionField, Payload, Span};
 use crate::types;
 use chainwright::nft::expr::{CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, PayloadBase};
 use chainwright::nft::{DataType, Family};
 
 /// Upper bound for key numbers.
-const MOST_KEYS: u32 = 64;
+const MAX_KEYS: u32 = 64;
 
 /// All `meta` keys, by their names without `meta`.
 pub(crate) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
-    (0..MOST_KEYS).map(MetaKey).filter_map(|key| {
+    (0..MAX_KEYS).map(MetaKey).filter_map(|key| {
         let name = keys::meta(key)?.name;
         Some((name.strip_prefix("meta ").unwrap_or(name), key))
     })
@@ -33,7 +33,7 @@ pub(crate) fn meta_key(word: &str) -> Option<MetaKey> {
 
 /// All `ct` keys, by name.
 pub(crate) fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
-    let keys = (0..MOST_KEYS).map(CtKey);
+    let keys = (0..MAX_KEYS).map(CtKey);
     keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
 }
 
@@ -57,8 +57,8 @@ pub(crate) const fn needs_direction(key: CtKey) -> bool {
 }
 
 /// Creates the error that a direction is missing.
-pub(crate) fn without_direction(word: &str, place: Place) -> Fault {
-    Fault::new(place, format!("`{word}` needs a direction"))
+pub(crate) fn without_direction(word: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(span, format!("`{word}` needs a direction"))
 }
 
 /// IP version of an address key in tables of a family.
@@ -90,11 +90,14 @@ pub(crate) fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usiz
 }
 
 /// Checks the number of bits of a field.
-pub(crate) fn bits_of_field(bits: u32, place: Place) -> Result<u32, Fault> {
-    const MOST: u32 = 2048;
+pub(crate) fn bits_of_field(bits: u32, span: Span) -> Result<u32, Diagnostic> {
+    const MAX_VALUE: u32 = 2048;
     match bits {
-        1..=MOST => Ok(bits),
-        _ => Err(Fault::new(place, format!("a field has 1 to {MOST} bits"))),
+        1..=MAX_VALUE => Ok(bits),
+        _ => Err(Diagnostic::new(
+            span,
+            format!("a field has 1 to {MAX_VALUE} bits"),
+        )),
     }
 }
 
@@ -181,8 +184,8 @@ pub(crate) const fn option_of(extension: &'static Extension, field: &Field) -> E
 
 /// All data types, by name.
 pub(crate) fn type_names() -> impl Iterator<Item = (&'static str, DataType)> {
-    const MOST: u32 = 64;
-    (0..MOST).map(DataType).filter_map(|data_type| {
+    const MAX_VALUE: u32 = 64;
+    (0..MAX_VALUE).map(DataType).filter_map(|data_type| {
         let info = types::info(data_type)?;
         Some((info.name, data_type))
     })

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use super::error::{Fault, shown};
-use crate::syntax::Place;
+use super::error::{Diagnostic, shown};
+use crate::syntax::Span;
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Newline,
     /// End of all texts.
     End,
-    /// Invalid token; see [`Lexer::fault`].
+    /// Invalid token; see [`Lexer::diagnostic`].
     Bad,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
-    pub(super) place: Place,
+    pub(super) span: Span,
 }
 
 /// Signs; longer ones precede their prefixes.
@@ -87,7 +87,7 @@ impl Lexer {
     fn token(&self, kind: Kind, start: usize) -> Token {
         Token {
             kind,
-            place: Place {
+            span: Span {
                 source: self.source,
                 start: start as u32, // texts are shorter than 4 GiB
                 end: self.at as u32,
@@ -96,23 +96,23 @@ impl Lexer {
     }
 
     /// Creates the error for an invalid token.
-    pub(super) fn fault(token: Token, text: &str) -> Fault {
-        let start = token.place.start as usize;
+    pub(super) fn diagnostic(token: Token, text: &str) -> Diagnostic {
+        let start = token.span.start as usize;
         let found = text.get(start..).unwrap_or_default();
         if found.starts_with('"') {
-            return Fault::new(token.place, "unterminated string");
+            return Diagnostic::new(token.span, "unterminated string");
         }
         match found.chars().next() {
-            Some('\'') => Fault::new(token.place, "unexpected character `'`")
+            Some('\'') => Diagnostic::new(token.span, "unexpected character `'`")
                 .with_hint("quote strings with `\"`"),
-            Some(c) if c.is_control() => Fault::new(
-                token.place,
+            Some(c) if c.is_control() => Diagnostic::new(
+                token.span,
                 format!("unexpected character U+{:04X}", c as u32),
             ),
             _ => {
-                let end = token.place.end as usize;
+                let end = token.span.end as usize;
                 let what = shown(text.get(start..end).unwrap_or_default());
-                Fault::new(token.place, format!("unexpected character `{what}`"))
+                Diagnostic::new(token.span, format!("unexpected character `{what}`"))
             }
         }
     }
@@ -232,9 +232,9 @@ impl Lexer {
     /// Length of the address with colons that starts here, if there is one.
     fn address(&self, start: usize) -> Option<usize> {
         // Maximum length. Longer runs are invalid; the limit avoids repeated scans of them.
-        const LONGEST: usize = 64;
+        const MAX_LENGTH: usize = 64;
         let bytes = &self.text.as_bytes()[start..];
-        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        let bytes = &bytes[..bytes.len().min(MAX_LENGTH)];
         let run = bytes
             .iter()
             .position(|b| !is_of_address(*b))
@@ -289,17 +289,17 @@ mod tests {
         let mut found = Vec::new();
         loop {
             let token = lexer.next();
-            let place = token.place;
+            let span = token.span;
             match token.kind {
                 Kind::End => return found,
                 Kind::Newline => found.push("\\n".to_owned()),
-                _ => found.push(text[place.start as usize..place.end as usize].to_owned()),
+                _ => found.push(text[span.start as usize..span.end as usize].to_owned()),
             }
         }
     }
 
     #[test]
-    fn texts_are_cut_into_words_and_signs() {
+    fn lexer_splits_words_and_signs() {
         for (text, expected) in [
             ("ip saddr 10.0.0.0/8", "ip|saddr|10.0.0.0|/|8"),
             ("10.0.0.1-10.0.0.5:80-90", "10.0.0.1|-|10.0.0.5|:|80|-|90"),

@@ -28,8 +28,8 @@ mod tunnel;
 mod variables;
 
 pub(super) use elements::ElementList;
+pub(super) use error::Diagnostic;
 pub use error::Error;
-pub(super) use error::Fault;
 pub(super) use parser::{number, parse_time};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use printed::parsed_rules;

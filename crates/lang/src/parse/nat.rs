@@ -1,13 +1,13 @@
 //! Parses NAT statements.
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::parser::Parser;
 use crate::syntax::{Expr, Statement, Symbol, Translation};
 
 impl Parser<'_> {
     /// `snat`, `dnat`, `masquerade`, `redirect`
-    pub(super) fn translation(&mut self) -> Result<Statement, Fault> {
-        let start = self.current.place;
+    pub(super) fn translation(&mut self) -> Result<Statement, Diagnostic> {
+        let start = self.current.span;
         let kind = match self.one_of(&["snat", "dnat", "masquerade", "redirect"])? {
             "snat" => Translation::Source,
             "dnat" => Translation::Destination,
@@ -40,7 +40,7 @@ impl Parser<'_> {
                 port = Some(self.port()?);
             }
         } else if needs_address {
-            return Err(Fault::new(self.since(start), "missing address").expecting(["to"]));
+            return Err(Diagnostic::new(self.since(start), "missing address").expecting(["to"]));
         }
         let flags = self.translation_flags()?;
         Ok(Statement::Translate {
@@ -54,7 +54,7 @@ impl Parser<'_> {
     }
 
     /// Parses an address, a port, or both.
-    fn destination(&mut self) -> Result<(Option<Expr>, Option<Expr>), Fault> {
+    fn destination(&mut self) -> Result<(Option<Expr>, Option<Expr>), Diagnostic> {
         let address = match self.at_sign(":") {
             true => None,
             false => Some(self.any()?),
@@ -68,24 +68,24 @@ impl Parser<'_> {
             && symbol.text.bytes().all(|b| b.is_ascii_hexdigit())
         {
             let message = format!("invalid address `{}`", shown(&symbol.text));
-            return Err(Fault::new(symbol.place, message));
+            return Err(Diagnostic::new(symbol.span, message));
         }
         let port = Some(self.port()?);
         Ok((address, port))
     }
 
-    fn port(&mut self) -> Result<Expr, Fault> {
+    fn port(&mut self) -> Result<Expr, Diagnostic> {
         let port = self.any()?;
         match first_symbol(&port) {
             Some(symbol) if symbol.text.contains(':') && !symbol.is_quoted => {
                 let message = format!("invalid port `{}`", shown(&symbol.text));
-                Err(Fault::new(symbol.place, message))
+                Err(Diagnostic::new(symbol.span, message))
             }
             _ => Ok(port),
         }
     }
 
-    fn translation_flags(&mut self) -> Result<Vec<&'static str>, Fault> {
+    fn translation_flags(&mut self) -> Result<Vec<&'static str>, Diagnostic> {
         let mut flags = Vec::new();
         let Some(first) = self.eat_any(&FLAGS) else {
             return Ok(flags);
@@ -102,7 +102,7 @@ impl Parser<'_> {
         Ok(flags)
     }
 
-    pub(super) fn tproxy(&mut self) -> Result<Statement, Fault> {
+    pub(super) fn tproxy(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("tproxy")?;
         let family = self.version();
         self.expect("to")?;

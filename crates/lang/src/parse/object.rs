@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::parser::{Parser, parse_number, parse_time};
 use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
 use crate::hooks;
 use crate::stateful::instruction;
-use crate::syntax::{Place, Statement, Symbol};
+use crate::syntax::{Span, Statement, Symbol};
 use crate::types;
 use chainwright::nft::expr::{Counter, Decoded, Limit, ObjectType, Synproxy, SynproxyFlags};
 use chainwright::nft::stateful::{
@@ -19,7 +19,7 @@ use chainwright::nft::{DataType, Family, Name, ObjectData, StatefulObject};
 /// Entries of an object's block.
 #[derive(Default)]
 pub(crate) struct Entries {
-    pub(crate) comment: Option<(String, Place)>,
+    pub(crate) comment: Option<(String, Span)>,
     pub(crate) statement: Option<Statement>,
     pub(crate) helper: Option<String>,
     pub(crate) l4proto: Option<u8>,
@@ -28,7 +28,7 @@ pub(crate) struct Entries {
     pub(crate) timeout: Option<u32>,
     pub(crate) size: Option<u8>,
     /// States with timeouts in seconds.
-    pub(crate) policy: Vec<(String, u32, Place)>,
+    pub(crate) policy: Vec<(String, u32, Span)>,
     pub(crate) context: Option<String>,
     pub(crate) tunnel: TunnelObject<'static>,
 }
@@ -40,10 +40,10 @@ impl Parser<'_> {
         verb: Verb,
         at: &InTable,
         object_type: ObjectType,
-        start: Place,
-    ) -> Result<Command, Fault> {
+        start: Span,
+    ) -> Result<Command, Diagnostic> {
         let name = self.name("an object")?;
-        let place = self.since(start);
+        let span = self.since(start);
         let mut entries = Entries::default();
         if self.at_sign("{") {
             self.block(|this| {
@@ -59,15 +59,15 @@ impl Parser<'_> {
                 self.object_entry(object_type, &mut entries)?;
             }
         }
-        let object = entries.object(at, name, object_type, place)?;
+        let object = entries.object(at, name, object_type, span)?;
         Ok(Command {
             verb,
             object: Object::Stateful(object),
-            place,
+            span,
         })
     }
 
-    fn object_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Fault> {
+    fn object_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Diagnostic> {
         if self.eat("comment") {
             entries.comment = Some(self.comment()?);
             return Ok(());
@@ -89,20 +89,20 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn synproxy_entry(&mut self, entries: &mut Entries) -> Result<(), Fault> {
+    fn synproxy_entry(&mut self, entries: &mut Entries) -> Result<(), Diagnostic> {
         const KNOWN: [&str; 4] = ["mss", "wscale", "timestamp", "sack-perm"];
         if self.at_any(&KNOWN).is_none() {
             return Err(self.no_entry("a synproxy", &KNOWN));
         }
         let (mss, window_scale, timestamp, sack_permitted) = self.synproxy_options()?;
-        let said = entries.statement.take();
+        let parsed = entries.statement.take();
         let mut all = (mss, window_scale, timestamp, sack_permitted);
         if let Some(Statement::Synproxy {
             mss,
             window_scale,
             timestamp,
             sack_permitted,
-        }) = said
+        }) = parsed
         {
             all.0 = all.0.or(mss);
             all.1 = all.1.or(window_scale);
@@ -119,7 +119,11 @@ impl Parser<'_> {
     }
 
     /// Parses an entry of a conntrack helper, timeout or expectation.
-    fn tracking_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Fault> {
+    fn tracking_entry(
+        &mut self,
+        kind: ObjectType,
+        entries: &mut Entries,
+    ) -> Result<(), Diagnostic> {
         let (what, known): (_, &[&str]) = match kind {
             ObjectType::CT_HELPER => ("a ct helper", &["type", "protocol", "l3proto", "comment"]),
             ObjectType::CT_TIMEOUT => (
@@ -146,10 +150,11 @@ impl Parser<'_> {
             }
             "dport" => entries.dport = Some(self.number("a port")?),
             "timeout" => {
-                let place = self.current.place;
+                let span = self.current.span;
                 let time = u32::try_from(self.time()?);
-                entries.timeout =
-                    Some(time.map_err(|_| Fault::new(place, "timeout is longer than 49 days"))?);
+                entries.timeout = Some(
+                    time.map_err(|_| Diagnostic::new(span, "timeout is longer than 49 days"))?,
+                );
             }
             "size" => entries.size = Some(self.number("a size")?),
             "policy" => self.timeout_policy(entries)?,
@@ -159,7 +164,7 @@ impl Parser<'_> {
     }
 
     /// Parses `policy = { established : 100, close : 4 }`, behind the keyword.
-    fn timeout_policy(&mut self, entries: &mut Entries) -> Result<(), Fault> {
+    fn timeout_policy(&mut self, entries: &mut Entries) -> Result<(), Diagnostic> {
         self.expect_sign("=")?;
         self.expect_sign("{")?;
         loop {
@@ -167,7 +172,7 @@ impl Parser<'_> {
             if self.eat_sign("}") {
                 return Ok(());
             }
-            let place = self.current.place;
+            let span = self.current.span;
             let state = self.name_text("a state")?;
             self.expect_sign(":")?;
             let time = match self.is_word() {
@@ -179,7 +184,7 @@ impl Parser<'_> {
                 return Err(self.unexpected(["a number of seconds"]));
             };
             self.advance();
-            entries.policy.push((state, seconds, place));
+            entries.policy.push((state, seconds, span));
             self.skip_lines();
             if !self.eat_sign(",") && !self.at_sign("}") {
                 return Err(self.unexpected([",", "}"]));
@@ -195,24 +200,24 @@ impl Entries {
         at: &InTable,
         name: Name<'static>,
         object_type: ObjectType,
-        place: Place,
-    ) -> Result<StatefulObject<'static>, Fault> {
+        span: Span,
+    ) -> Result<StatefulObject<'static>, Diagnostic> {
         let comment = self.comment.take();
-        let data = self.data(object_type, place)?;
+        let data = self.data(object_type, span)?;
         let object = StatefulObject::new(at.family, at.table.clone(), name, data);
         match comment {
             None => Ok(object),
-            Some((comment, place)) => object
+            Some((comment, span)) => object
                 .with_comment(&comment)
-                .map_err(|error| Fault::new(place, error.to_string())),
+                .map_err(|error| Diagnostic::new(span, error.to_string())),
         }
     }
 
     /// Creates the data of an object.
-    fn data(self, object_type: ObjectType, place: Place) -> Result<ObjectData<'static>, Fault> {
-        let missing = |what: &str| Fault::new(place, format!("missing {what}"));
-        let said = self.statement.as_ref().and_then(instruction);
-        Ok(match (object_type, said) {
+    fn data(self, object_type: ObjectType, span: Span) -> Result<ObjectData<'static>, Diagnostic> {
+        let missing = |what: &str| Diagnostic::new(span, format!("missing {what}"));
+        let parsed = self.statement.as_ref().and_then(instruction);
+        Ok(match (object_type, parsed) {
             (ObjectType::COUNTER, Some(Decoded::Counter(counter))) => Counter::new(
                 counter.packets.unwrap_or_default(),
                 counter.bytes.unwrap_or_default(),
@@ -275,7 +280,7 @@ impl Entries {
 }
 
 /// Parses an IP protocol name or number.
-pub(crate) fn protocol(word: &Symbol) -> Result<u8, Fault> {
+pub(crate) fn protocol(word: &Symbol) -> Result<u8, Diagnostic> {
     let symbols = types::symbols(DataType::INET_PROTO);
     let found = symbols.iter().find(|(name, _)| **name == *word.text);
     let number = found.map(|(_, number)| *number);
@@ -283,22 +288,22 @@ pub(crate) fn protocol(word: &Symbol) -> Result<u8, Fault> {
     let number = number.and_then(|number| u8::try_from(number).ok());
     number.ok_or_else(|| {
         let message = format!("unknown transport protocol `{}`", shown(&word.text));
-        Fault::new(word.place, message)
+        Diagnostic::new(word.span, message)
             .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
             .nearest_to(&word.text)
     })
 }
 
 /// Returns the timeouts of all states. Missing ones are nft's defaults, not this machine's settings.
-fn timeouts(l4proto: u8, said: &[(String, u32, Place)]) -> Result<Timeouts<'static>, Fault> {
+fn timeouts(l4proto: u8, parsed: &[(String, u32, Span)]) -> Result<Timeouts<'static>, Diagnostic> {
     let states = hooks::states(l4proto);
     let usual = states.iter().map(|(_, seconds)| *seconds);
     let mut all: BTreeMap<u16, u32> = (1..).zip(usual).collect();
-    for (name, seconds, place) in said {
+    for (name, seconds, span) in parsed {
         let numbered = (1_u16..).zip(states);
         let Some((number, _)) = numbered.into_iter().find(|(_, (state, _))| state == name) else {
             let message = format!("unknown connection state `{}`", shown(name));
-            return Err(Fault::new(*place, message)
+            return Err(Diagnostic::new(*span, message)
                 .expecting(states.iter().map(|(state, _)| *state))
                 .nearest_to(name));
         };

@@ -3,19 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::lexer::{Kind, Lexer, Token};
 use super::source::{Includes, Source, Sources};
 use super::variables::{SavedVariables, Variables};
-use crate::syntax::{Place, Symbol};
+use crate::syntax::{Span, Symbol};
 use chainwright::nft::{Family, Name};
 
 /// Maximum nesting of braces and parentheses.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// Maximum nesting of included texts.
-const DEEPEST_INCLUDE: usize = 16;
+const MAX_INCLUDE_DEPTH: usize = 16;
 /// Maximum length of the name of a table, chain, set, …
-pub(crate) const LONGEST_NAME: usize = 255;
+pub(crate) const MAX_NAME_LENGTH: usize = 255;
 
 /// A text being parsed, and the texts to parse after it.
 struct Open {
@@ -38,7 +38,7 @@ pub(crate) struct Parser<'i> {
     text: Arc<str>,
     text_source: u32,
     /// Previous token, and whether it ended a block.
-    before: Place,
+    before: Span,
     is_behind_block: bool,
     pub(super) variables: Variables,
     depth: usize,
@@ -51,14 +51,14 @@ pub(crate) struct Parser<'i> {
 impl<'i> Parser<'i> {
     /// Creates a parser with predefined variables.
     pub(super) fn behind(kept: &SavedVariables, includes: &'i dyn Includes) -> Self {
-        let nowhere = Place::default();
+        let nowhere = Span::default();
         Self {
             includes,
             sources: Sources::default(),
             open: Vec::new(),
             current: Token {
                 kind: Kind::Newline,
-                place: nowhere,
+                span: nowhere,
             },
             ahead: None,
             text: Arc::from(""),
@@ -73,13 +73,13 @@ impl<'i> Parser<'i> {
     }
 
     /// Starts to parse the first text.
-    pub(super) fn begin(&mut self, source: Source) -> Result<(), Fault> {
-        let nowhere = Place::default();
+    pub(super) fn begin(&mut self, source: Source) -> Result<(), Diagnostic> {
+        let nowhere = Span::default();
         self.open.clear();
         self.open(vec![source], nowhere)?;
         self.current = Token {
             kind: Kind::Newline,
-            place: nowhere,
+            span: nowhere,
         };
         self.ahead = None;
         self.family = Family::IP;
@@ -88,18 +88,18 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses these texts next, behind the current token, which must end a line.
-    pub(super) fn open(&mut self, sources: Vec<Source>, from: Place) -> Result<(), Fault> {
+    pub(super) fn open(&mut self, sources: Vec<Source>, from: Span) -> Result<(), Diagnostic> {
         debug_assert!(self.ahead.is_none());
-        if self.open.len() > DEEPEST_INCLUDE {
-            let message = format!("includes are nested more than {DEEPEST_INCLUDE} levels deep");
-            return Err(Fault::new(from, message));
+        if self.open.len() > MAX_INCLUDE_DEPTH {
+            let message = format!("includes are nested more than {MAX_INCLUDE_DEPTH} levels deep");
+            return Err(Diagnostic::new(from, message));
         }
         let mut waiting = VecDeque::new();
         for source in sources {
             let is_same = |open: &Open| self.sources.name(open.lexer.source) == source.name;
             if self.open.iter().any(is_same) {
                 let message = format!("{} includes itself", shown(&source.name));
-                return Err(Fault::new(from, message));
+                return Err(Diagnostic::new(from, message));
             }
             self.variables.allow(source.content.len());
             waiting.push_back(self.sources.add(source, from)?);
@@ -121,7 +121,7 @@ impl<'i> Parser<'i> {
             let Some(open) = self.open.last_mut() else {
                 return Token {
                     kind: Kind::End,
-                    place: self.before,
+                    span: self.before,
                 };
             };
             if open.is_at_end {
@@ -150,26 +150,26 @@ impl<'i> Parser<'i> {
     /// Advances to the next token; returns the previous one.
     pub(super) fn advance(&mut self) -> Token {
         let token = self.current;
-        self.before = token.place;
+        self.before = token.span;
         self.is_behind_block = token.kind == Kind::Sign("}");
         self.current = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.read(),
         };
-        if self.current.place.source != self.text_source {
-            self.text_source = self.current.place.source;
+        if self.current.span.source != self.text_source {
+            self.text_source = self.current.span.source;
             self.text = self.sources.text(self.text_source);
         }
         token
     }
 
     /// Advances behind a range of text that starts with the current token. The next token must not have been read.
-    pub(super) fn go_behind(&mut self, place: Place) {
+    pub(super) fn go_behind(&mut self, span: Span) {
         if let Some(open) = self.open.last_mut() {
-            open.lexer.go_to(place.end);
+            open.lexer.go_to(span.end);
         }
         self.advance();
-        self.before = place;
+        self.before = span;
     }
 
     /// Returns the token behind the current one.
@@ -191,7 +191,7 @@ impl<'i> Parser<'i> {
 
     /// Text of the current token, without quotation marks.
     pub(super) fn word(&self) -> &str {
-        let Place { start, end, .. } = self.current.place;
+        let Span { start, end, .. } = self.current.span;
         let (start, end) = (start as usize, end as usize);
         let range = match self.current.kind {
             Kind::Quoted => start + 1..end - 1,
@@ -203,7 +203,7 @@ impl<'i> Parser<'i> {
     /// Text of the next token.
     fn next_word(&mut self) -> String {
         let token = self.next();
-        let Place { source, start, end } = token.place;
+        let Span { source, start, end } = token.span;
         let text = self.sources.text(source);
         text.get(start as usize..end as usize)
             .unwrap_or_default()
@@ -273,14 +273,14 @@ impl<'i> Parser<'i> {
         is
     }
 
-    pub(super) fn expect(&mut self, word: &'static str) -> Result<(), Fault> {
+    pub(super) fn expect(&mut self, word: &'static str) -> Result<(), Diagnostic> {
         match self.eat(word) {
             true => Ok(()),
             false => Err(self.unexpected([word])),
         }
     }
 
-    pub(super) fn expect_sign(&mut self, sign: &'static str) -> Result<(), Fault> {
+    pub(super) fn expect_sign(&mut self, sign: &'static str) -> Result<(), Diagnostic> {
         match self.eat_sign(sign) {
             true => Ok(()),
             false => Err(self.unexpected([sign])),
@@ -288,7 +288,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Expects one of these words.
-    pub(super) fn one_of<'w>(&mut self, words: &[&'w str]) -> Result<&'w str, Fault> {
+    pub(super) fn one_of<'w>(&mut self, words: &[&'w str]) -> Result<&'w str, Diagnostic> {
         match self.eat_any(words) {
             Some(word) => Ok(word),
             None => Err(self.unexpected(words)),
@@ -327,7 +327,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Expects the end of a block entry or command.
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Result<(), Diagnostic> {
         match self.at_end() {
             true => Ok(()),
             false => Err(self.unexpected(["the end of the line", ";"])),
@@ -335,10 +335,13 @@ impl<'i> Parser<'i> {
     }
 
     /// Creates the error that the current token is not one of these.
-    pub(super) fn unexpected<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Fault {
-        let place = self.current.place;
+    pub(super) fn unexpected<W: AsRef<str>>(
+        &self,
+        expected: impl IntoIterator<Item = W>,
+    ) -> Diagnostic {
+        let span = self.current.span;
         let (message, word) = match self.current.kind {
-            Kind::Bad => return Lexer::fault(self.current, &self.text),
+            Kind::Bad => return Lexer::diagnostic(self.current, &self.text),
             Kind::End => ("unexpected end of input".to_owned(), None),
             Kind::Newline => ("unexpected end of line".to_owned(), None),
             Kind::Sign(sign) => (format!("unexpected `{sign}`"), None),
@@ -352,10 +355,10 @@ impl<'i> Parser<'i> {
                 (message, Some(word))
             }
         };
-        let fault = Fault::new(place, message).expecting(expected);
+        let diagnostic = Diagnostic::new(span, message).expecting(expected);
         match word {
-            Some(word) => fault.nearest_to(word),
-            None => fault,
+            Some(word) => diagnostic.nearest_to(word),
+            None => diagnostic,
         }
     }
 
@@ -364,13 +367,13 @@ impl<'i> Parser<'i> {
         &self,
         what: &str,
         known: impl IntoIterator<Item = W>,
-    ) -> Fault {
+    ) -> Diagnostic {
         if !matches!(self.current.kind, Kind::Word | Kind::Quoted) {
             return self.unexpected(known);
         }
         let word = self.word();
-        Fault::new(
-            self.current.place,
+        Diagnostic::new(
+            self.current.span,
             format!("unknown {what} `{}`", shown(word)),
         )
         .expecting(known)
@@ -378,9 +381,9 @@ impl<'i> Parser<'i> {
     }
 
     /// Range from this location to the end of the previous token.
-    pub(super) fn since(&self, start: Place) -> Place {
+    pub(super) fn since(&self, start: Span) -> Span {
         match self.before.source == start.source && self.before.end > start.start {
-            true => Place {
+            true => Span {
                 end: self.before.end,
                 ..start
             },
@@ -391,9 +394,9 @@ impl<'i> Parser<'i> {
     /// Runs `what` one level deeper; fails at the maximum depth.
     pub(super) fn deeper<T>(
         &mut self,
-        what: impl FnOnce(&mut Self) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        if self.depth >= DEEPEST {
+        what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,
+    ) -> Result<T, Diagnostic> {
+        if self.depth >= MAX_DEPTH {
             return Err(self.too_deep());
         }
         self.depth += 1;
@@ -402,9 +405,9 @@ impl<'i> Parser<'i> {
         done
     }
 
-    pub(super) fn too_deep(&self) -> Fault {
+    pub(super) fn too_deep(&self) -> Diagnostic {
         let message = "too many nested braces, parentheses and operations";
-        Fault::new(self.current.place, message)
+        Diagnostic::new(self.current.span, message)
     }
 
     /// Parses a constant.
@@ -412,28 +415,28 @@ impl<'i> Parser<'i> {
         let symbol = Symbol {
             text: self.word().into(),
             is_quoted: self.is_quoted(),
-            place: self.current.place,
+            span: self.current.span,
         };
         self.advance();
         symbol
     }
 
     /// Parses the name of a table, chain, set, …
-    pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Fault> {
+    pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Diagnostic> {
         if self.is_quoted() {
-            let fault = self.unexpected([format!("the name of {of}")]);
-            return Err(fault.with_hint("names are written without quotation marks"));
+            let diagnostic = self.unexpected([format!("the name of {of}")]);
+            return Err(diagnostic.with_hint("names are written without quotation marks"));
         }
         if !self.is_word() {
             return Err(self.unexpected([format!("the name of {of}")]));
         }
         if self.word().ends_with('*') {
             let message = format!("`{}` is not a valid name for {of}", shown(self.word()));
-            return Err(Fault::new(self.current.place, message));
+            return Err(Diagnostic::new(self.current.span, message));
         }
-        if self.word().len() > LONGEST_NAME {
-            let message = format!("name is longer than {LONGEST_NAME} bytes");
-            return Err(Fault::new(self.current.place, message));
+        if self.word().len() > MAX_NAME_LENGTH {
+            let message = format!("name is longer than {MAX_NAME_LENGTH} bytes");
+            return Err(Diagnostic::new(self.current.span, message));
         }
         let name = self.word().to_owned().into();
         self.advance();
@@ -441,13 +444,13 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses a name as a string.
-    pub(super) fn name_text(&mut self, of: &str) -> Result<String, Fault> {
+    pub(super) fn name_text(&mut self, of: &str) -> Result<String, Diagnostic> {
         let name = self.name(of)?;
         Ok(name.to_string())
     }
 
     /// Parses a quoted string or a single word, for comments, log prefixes, …
-    pub(super) fn string(&mut self, what: &str) -> Result<String, Fault> {
+    pub(super) fn string(&mut self, what: &str) -> Result<String, Diagnostic> {
         if !(self.is_word() || self.is_quoted()) {
             return Err(self.unexpected([format!("{what} in quotation marks")]));
         }
@@ -457,15 +460,15 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses a number of this type.
-    pub(super) fn number<N: TryFrom<u64>>(&mut self, what: &str) -> Result<N, Fault> {
+    pub(super) fn number<N: TryFrom<u64>>(&mut self, what: &str) -> Result<N, Diagnostic> {
         let number = match self.is_word() {
             true => parse_number(self.word()),
             false => None,
         };
         let Some(number) = number else {
             return Err(match self.is_word() && starts_as_number(self.word()) {
-                true => Fault::new(
-                    self.current.place,
+                true => Diagnostic::new(
+                    self.current.span,
                     format!("invalid number `{}`", shown(self.word())),
                 )
                 .expecting([what]),
@@ -480,18 +483,18 @@ impl<'i> Parser<'i> {
             Err(_) => {
                 let largest = (u128::MAX >> (128 - 8 * size_of::<N>())).to_string();
                 let message = format!("{number} is too large for {what}: the maximum is {largest}");
-                Err(Fault::new(self.current.place, message))
+                Err(Diagnostic::new(self.current.span, message))
             }
         }
     }
 
     /// Parses the timeout of an element, in milliseconds. 0 means the set's default.
-    pub(super) fn lifetime(&mut self) -> Result<Option<u64>, Fault> {
+    pub(super) fn lifetime(&mut self) -> Result<Option<u64>, Diagnostic> {
         self.time().map(|time| Some(time).filter(|time| *time > 0))
     }
 
     /// Parses a time in milliseconds: `1d2h`, `500ms`. A plain number is in seconds.
-    pub(super) fn time(&mut self) -> Result<u64, Fault> {
+    pub(super) fn time(&mut self) -> Result<u64, Diagnostic> {
         if !(self.is_word() || self.is_quoted()) {
             return Err(self.unexpected(["a time like 1h30m"]));
         }
@@ -502,8 +505,8 @@ impl<'i> Parser<'i> {
             }
             None => {
                 let message = format!("invalid time `{}`", shown(self.word()));
-                let fault = Fault::new(self.current.place, message);
-                Err(fault.with_hint("use a time like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms"))
+                let diagnostic = Diagnostic::new(self.current.span, message);
+                Err(diagnostic.with_hint("use a time like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms"))
             }
         }
     }

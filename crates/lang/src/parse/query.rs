@@ -1,12 +1,12 @@
 //! Parses queries: `list`, `reset`, `describe`, `monitor`.
 
-use super::error::Fault;
+use super::error::Diagnostic;
 use super::known::type_names;
 use super::parser::Parser;
 use super::script::{CT_OBJECTS, FAMILIES, STATEFUL};
 use super::selector;
 use super::tree::{Command, Described, EventFilter, EventKind, Kind, Object, Verb};
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, DataType, Family, Flowtable, Set, Table};
 
@@ -54,7 +54,7 @@ pub(crate) const RESET: [&str; 9] = [
 
 impl Parser<'_> {
     /// `monitor new rules json`
-    pub(super) fn monitor(&mut self, start: Place) -> Result<Command, Fault> {
+    pub(super) fn monitor(&mut self, start: Span) -> Result<Command, Diagnostic> {
         let only = self.eat_any(&["new", "destroy"]);
         let watched = WATCHED.iter().find(|(word, _)| self.at(word));
         if watched.is_some() {
@@ -69,7 +69,7 @@ impl Parser<'_> {
         };
         if self.at("xml") {
             let message = "XML output is not supported: `nft` accepts the word but prints nothing";
-            return Err(Fault::new(self.current.place, message));
+            return Err(Diagnostic::new(self.current.span, message));
         }
         if watched.is_none() && !is_json && !self.at_end() {
             let verbs = ["new", "destroy"].into_iter().filter(|_| only.is_none());
@@ -85,17 +85,17 @@ impl Parser<'_> {
                 kind: watched.map_or(EventKind::Ruleset, |(_, kind)| *kind),
                 is_json,
             }),
-            place: self.since(start),
+            span: self.since(start),
         })
     }
 
     /// `describe tcp dport`, `describe ipv4_addr`
-    pub(super) fn describe(&mut self, start: Place) -> Result<Command, Fault> {
-        let is_asked = selector::words().any(|word| self.at(word));
+    pub(super) fn describe(&mut self, start: Span) -> Result<Command, Diagnostic> {
+        let is_selector = selector::words().any(|word| self.at(word));
         let verdict = [("verdict", DataType::VERDICT)];
         let found = type_names().chain(verdict).find(|(name, _)| self.at(name));
         let described = match found {
-            Some((_, data_type)) if !is_asked => {
+            Some((_, data_type)) if !is_selector => {
                 self.advance();
                 Described::Type(data_type)
             }
@@ -104,21 +104,21 @@ impl Parser<'_> {
         Ok(Command {
             verb: Verb::List,
             object: Object::Described(described),
-            place: self.since(start),
+            span: self.since(start),
         })
     }
 
     /// Parses `list …` and `reset …`.
-    pub(super) fn show(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+    pub(super) fn show(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
         let object = self.shown_object(verb)?;
         Ok(Command {
             verb,
             object,
-            place: self.since(start),
+            span: self.since(start),
         })
     }
 
-    fn shown_object(&mut self, verb: Verb) -> Result<Object, Fault> {
+    fn shown_object(&mut self, verb: Verb) -> Result<Object, Diagnostic> {
         let singles = [
             "ruleset",
             "table",
@@ -181,11 +181,11 @@ impl Parser<'_> {
                 Object::Flowtable(Flowtable::named(at.family, at.table, name))
             }
             "rule" => {
-                let start = self.current.place;
+                let start = self.current.span;
                 self.rule_command(Verb::Reset, start)?.object
             }
             "element" => {
-                let start = self.current.place;
+                let start = self.current.span;
                 let at = self.in_table()?;
                 self.elements_command(verb, &at, start)?.object
             }
@@ -200,7 +200,7 @@ impl Parser<'_> {
 
     /// Parses the operand of a command about all objects of a kind: a family or a table; for hooks, a family and a
     /// device.
-    fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
+    fn kind(&mut self, kind: Kind) -> Result<Object, Diagnostic> {
         if kind == Kind::Hooks {
             let found = self.eat_any(&FAMILIES);
             let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);

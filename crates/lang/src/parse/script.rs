@@ -1,12 +1,12 @@
 //! Parses commands.
 
-use super::error::{Error, Fault, shown};
+use super::error::{Diagnostic, Error, shown};
 use super::lexer::Kind as Token;
 use super::parser::Parser;
 use super::source::{Includes, Source, Sources};
 use super::tree::{Command, Elements, Object, Position, Rule, SetDeclaration, Verb};
 use super::variables::{Defined, SavedVariables};
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
 
@@ -107,7 +107,7 @@ pub(crate) fn parse_with_definitions(
             defined: parser.defines.then(|| parser.variables.defined()),
             sources: parser.sources,
         }),
-        Err(fault) => Err(parser.sources.explain(fault)),
+        Err(diagnostic) => Err(parser.sources.explain(diagnostic)),
     }
 }
 
@@ -119,14 +119,14 @@ pub(crate) struct InTable {
 }
 
 impl Parser<'_> {
-    fn script(&mut self, commands: &mut Vec<Command>) -> Result<(), Fault> {
+    fn script(&mut self, commands: &mut Vec<Command>) -> Result<(), Diagnostic> {
         loop {
             self.skip_separators();
             if self.current.kind == Token::End {
                 return Ok(());
             }
             if self.at_sign("}") {
-                return Err(Fault::new(self.current.place, "unmatched `}`"));
+                return Err(Diagnostic::new(self.current.span, "unmatched `}`"));
             }
             if !self.common()? {
                 self.command(commands)?;
@@ -135,21 +135,21 @@ impl Parser<'_> {
     }
 
     /// Parses an entry allowed in any block: an include or a variable definition.
-    pub(super) fn common(&mut self) -> Result<bool, Fault> {
+    pub(super) fn common(&mut self) -> Result<bool, Diagnostic> {
         match self.eat_any(&["include", "define", "redefine", "undefine"]) {
             Some("include") => self.inclusion()?,
             Some("undefine") => {
-                let (name, place) = self.variable_name()?;
-                self.variables.undefine(&name, place)?;
+                let (name, span) = self.variable_name()?;
+                self.variables.undefine(&name, span)?;
                 self.defines = true;
             }
             Some(word) => {
-                let (name, place) = self.variable_name()?;
+                let (name, span) = self.variable_name()?;
                 self.expect_sign("=")?;
                 let value = self.initial()?;
                 self.end()?;
                 self.variables
-                    .define(&name, value, word == "redefine", place)?;
+                    .define(&name, value, word == "redefine", span)?;
                 self.defines = true;
             }
             None => return Ok(false),
@@ -158,18 +158,18 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn variable_name(&mut self) -> Result<(String, Place), Fault> {
+    fn variable_name(&mut self) -> Result<(String, Span), Diagnostic> {
         if self.at_sign("$") {
             return Err(self
                 .unexpected(["the name of a variable"])
                 .with_hint("write it without `$` in its definition"));
         }
-        let place = self.current.place;
-        Ok((self.name_text("a variable")?, place))
+        let span = self.current.span;
+        Ok((self.name_text("a variable")?, span))
     }
 
-    fn inclusion(&mut self) -> Result<(), Fault> {
-        let place = self.current.place;
+    fn inclusion(&mut self) -> Result<(), Diagnostic> {
+        let span = self.current.span;
         if !self.is_quoted() {
             return Err(self.unexpected(["a path in quotation marks"]));
         }
@@ -184,15 +184,15 @@ impl Parser<'_> {
         debug_assert!(self.is_alone());
         let found = self.includes.read(&path);
         let hint = self.includes.hint();
-        let sources = found.map_err(|why| Fault::new(place, why).with_hint(hint))?;
+        let sources = found.map_err(|why| Diagnostic::new(span, why).with_hint(hint))?;
         if self.current.kind == Token::End {
             self.at_line_end();
         }
-        self.open(sources, place)
+        self.open(sources, span)
     }
 
-    fn command(&mut self, commands: &mut Vec<Command>) -> Result<(), Fault> {
-        let start = self.current.place;
+    fn command(&mut self, commands: &mut Vec<Command>) -> Result<(), Diagnostic> {
+        let start = self.current.span;
         let verb = VERBS.iter().find(|(word, _)| self.at(word));
         let known = || {
             let verbs = VERBS.iter().map(|(word, _)| *word);
@@ -203,8 +203,9 @@ impl Parser<'_> {
         };
         if verb.is_none() {
             if let Some(word) = self.at_any(&GONE_VERBS) {
-                let fault = Fault::new(start, format!("`nft` no longer has the command `{word}`"));
-                return Err(fault.with_hint("use `list ruleset` with JSON output instead"));
+                let diagnostic =
+                    Diagnostic::new(start, format!("`nft` no longer has the command `{word}`"));
+                return Err(diagnostic.with_hint("use `list ruleset` with JSON output instead"));
             }
             if self.eat(MONITOR) {
                 commands.push(self.monitor(start)?);
@@ -239,7 +240,7 @@ impl Parser<'_> {
                 commands.push(Command {
                     verb,
                     object: Object::Renamed(Chain::new(at.family, at.table, name), new),
-                    place: self.since(start),
+                    span: self.since(start),
                 });
             }
             Verb::Reset | Verb::List => commands.push(self.show(verb, start)?),
@@ -253,9 +254,9 @@ impl Parser<'_> {
     }
 
     /// Expects the end of a command. After a block, the next command may follow directly.
-    fn end_of_command(&mut self) -> Result<(), Fault> {
+    fn end_of_command(&mut self) -> Result<(), Diagnostic> {
         if self.at_sign("}") {
-            return Err(Fault::new(self.current.place, "unmatched `}`"));
+            return Err(Diagnostic::new(self.current.span, "unmatched `}`"));
         }
         match self.is_behind_block() {
             true => Ok(()),
@@ -275,7 +276,7 @@ impl Parser<'_> {
     }
 
     /// Parses the table of an object.
-    pub(super) fn in_table(&mut self) -> Result<InTable, Fault> {
+    pub(super) fn in_table(&mut self) -> Result<InTable, Diagnostic> {
         let family = self.family();
         let table = self.name("a table")?;
         self.family = family;
@@ -286,9 +287,9 @@ impl Parser<'_> {
         &mut self,
         verb: Verb,
         explicit: bool,
-        start: Place,
+        start: Span,
         commands: &mut Vec<Command>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         match self.eat_any(&[
             "table",
             "chain",
@@ -352,7 +353,7 @@ impl Parser<'_> {
     }
 
     /// Parses the type of a stateful object, if it is one.
-    pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Fault> {
+    pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Diagnostic> {
         if self.eat("ct") {
             let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
             let found = CT_OBJECTS.iter().find(|(known, _)| *known == word);
@@ -365,26 +366,26 @@ impl Parser<'_> {
         Ok(found.map(|(_, object_type)| *object_type))
     }
 
-    pub(super) fn rule_command(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+    pub(super) fn rule_command(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
         let InTable { family, table } = self.in_table()?;
         let chain = self.name("a chain")?;
-        let place = self.current.place;
+        let span = self.current.span;
         let position = match self.eat_any(&["handle", "position", "index"]) {
             Some("index") => Position::Index(self.number("a rule index")?),
             Some(_) => Position::Handle(self.number("a handle")?),
             None => Position::Any,
         };
-        let is_gone = matches!(verb, Verb::Delete | Verb::Destroy | Verb::Reset);
-        if position == Position::Any && (is_gone || verb == Verb::Replace) {
+        let has_no_statements = matches!(verb, Verb::Delete | Verb::Destroy | Verb::Reset);
+        if position == Position::Any && (has_no_statements || verb == Verb::Replace) {
             return Err(self
                 .unexpected(["handle"])
                 .with_hint("select the rule by handle: see `list` with handles"));
         }
         if verb == Verb::Replace && matches!(position, Position::Index(_)) {
-            return Err(Fault::new(place, "a rule is replaced by handle").expecting(["handle"]));
+            return Err(Diagnostic::new(span, "a rule is replaced by handle").expecting(["handle"]));
         }
         let named = self.since(start);
-        let (statements, comment) = match is_gone {
+        let (statements, comment) = match has_no_statements {
             true => (Vec::new(), None),
             false => self.rule()?,
         };
@@ -399,12 +400,12 @@ impl Parser<'_> {
         Ok(Command {
             verb,
             object: Object::Rule(Box::new(rule)),
-            place: named,
+            span: named,
         })
     }
 
     /// Parses `handle 5` in place of a name.
-    fn handle(&mut self) -> Result<Option<u64>, Fault> {
+    fn handle(&mut self) -> Result<Option<u64>, Diagnostic> {
         let is_handle = self.at("handle")
             && self
                 .next_if_word()
@@ -416,7 +417,7 @@ impl Parser<'_> {
         self.number("a handle").map(Some)
     }
 
-    fn delete(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+    fn delete(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
         let object = match self.eat_any(&[
             "table",
             "chain",
@@ -504,11 +505,11 @@ impl Parser<'_> {
         Ok(Command {
             verb,
             object,
-            place: self.since(start),
+            span: self.since(start),
         })
     }
 
-    fn flush(&mut self, start: Place) -> Result<Command, Fault> {
+    fn flush(&mut self, start: Span) -> Result<Command, Diagnostic> {
         const KNOWN: [&str; 6] = ["ruleset", "table", "chain", "set", "map", "meter"];
         let Some(word) = self.eat_any(&KNOWN) else {
             return Err(self.unknown("object to flush", KNOWN));
@@ -529,12 +530,12 @@ impl Parser<'_> {
         Ok(Command {
             verb: Verb::Flush,
             object,
-            place: self.since(start),
+            span: self.since(start),
         })
     }
 
     /// Parses a set or map by name.
-    pub(super) fn named_set(&mut self, is_map: bool) -> Result<Object, Fault> {
+    pub(super) fn named_set(&mut self, is_map: bool) -> Result<Object, Diagnostic> {
         let at = self.in_table()?;
         let name = self.name("a set")?;
         let set = Set::named(at.family, at.table, name);
@@ -547,12 +548,19 @@ impl Parser<'_> {
         found.and_then(Family::from_name).unwrap_or(Family::UNSPEC)
     }
 
-    pub(super) fn named_object_of(&mut self, object_type: ObjectType) -> Result<Object, Fault> {
+    pub(super) fn named_object_of(
+        &mut self,
+        object_type: ObjectType,
+    ) -> Result<Object, Diagnostic> {
         let at = self.in_table()?;
         self.named_object_in(at, object_type)
     }
 
-    fn named_object_in(&mut self, at: InTable, object_type: ObjectType) -> Result<Object, Fault> {
+    fn named_object_in(
+        &mut self,
+        at: InTable,
+        object_type: ObjectType,
+    ) -> Result<Object, Diagnostic> {
         let name = self.name("an object")?;
         Ok(Object::Stateful(StatefulObject::named(
             at.family,
@@ -567,10 +575,10 @@ impl Parser<'_> {
         &mut self,
         verb: Verb,
         at: &InTable,
-        start: Place,
-    ) -> Result<Command, Fault> {
+        start: Span,
+    ) -> Result<Command, Diagnostic> {
         let set = self.name("a set")?;
-        let place = self.since(start);
+        let span = self.since(start);
         let elements = self.all_elements()?;
         Ok(Command {
             verb,
@@ -580,17 +588,17 @@ impl Parser<'_> {
                 set,
                 elements,
             }),
-            place,
+            span,
         })
     }
 
     /// Creates the error that a word is not a valid block entry.
-    pub(super) fn no_entry(&self, of: &str, known: &[&str]) -> Fault {
+    pub(super) fn no_entry(&self, of: &str, known: &[&str]) -> Diagnostic {
         match self.is_word() {
             true => {
                 let word = self.word();
-                Fault::new(
-                    self.current.place,
+                Diagnostic::new(
+                    self.current.span,
                     format!("`{}` is not allowed in {of}", shown(word)),
                 )
                 .expecting(known)

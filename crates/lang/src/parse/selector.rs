@@ -1,6 +1,6 @@
 //! Parses selectors: packet fields, options, and metadata that the kernel has for a packet.
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::expr::Side;
 use super::inside::is_inside;
 use super::known::{
@@ -59,15 +59,15 @@ pub(super) fn words() -> impl Iterator<Item = &'static str> {
 
 impl Parser<'_> {
     /// Parses a selector, if there is one. Where a constant is also allowed, the word behind the first one decides.
-    pub(super) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Fault> {
+    pub(super) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Diagnostic> {
         let word = self.word().to_owned();
         let word = word.as_str();
         if BARE.contains(&word) {
             return self.meta_key().map(Some);
         }
-        let is_sure = side == Side::Left;
+        let must_be_selector = side == Side::Left;
         if let Some(tunnel) = tunnels::named(word) {
-            if !is_sure
+            if !must_be_selector
                 && !self
                     .next_if_word()
                     .is_some_and(|next| is_inside(tunnel, &next))
@@ -78,7 +78,7 @@ impl Parser<'_> {
             return self.in_tunnel(tunnel).map(Some);
         }
         if let Some(protocol) = protocol(word) {
-            if !is_sure {
+            if !must_be_selector {
                 let is_field = self.next_if_word().is_some_and(|next| {
                     let mut names = field_names(protocol);
                     matches!(&*next, "option" | "chunk")
@@ -91,8 +91,8 @@ impl Parser<'_> {
             self.advance();
             return self.field(protocol).map(Some);
         }
-        let has_next = is_sure || self.next_if_word().is_some();
-        if !has_next {
+        let may_be_selector = must_be_selector || self.next_if_word().is_some();
+        if !may_be_selector {
             return Ok(None);
         }
         Ok(Some(match word {
@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// Parses a `meta` key.
-    fn meta_key(&mut self) -> Result<Expr, Fault> {
+    fn meta_key(&mut self) -> Result<Expr, Diagnostic> {
         match meta_key(self.word()).filter(|_| self.is_word()) {
             Some(key) => {
                 self.advance();
@@ -163,7 +163,7 @@ impl Parser<'_> {
     }
 
     /// Parses a field of a protocol, or one of its options or chunks.
-    pub(super) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Fault> {
+    pub(super) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Diagnostic> {
         if self.at("option") {
             let kind = match protocol.name {
                 "tcp" => Some(ExthdrOp::TCPOPT),
@@ -221,11 +221,12 @@ impl Parser<'_> {
     }
 
     /// Parses a TCP or IP option or an SCTP chunk: one of its fields, or a test whether it exists.
-    fn option(&mut self, kind: ExthdrOp) -> Result<Expr, Fault> {
+    fn option(&mut self, kind: ExthdrOp) -> Result<Expr, Diagnostic> {
         if kind == ExthdrOp::TCPOPT && self.eat_sign("@") {
             let [number, offset, bits] = self.place_in_packet("an option number")?;
-            let number = u8::try_from(number)
-                .map_err(|_| Fault::new(self.current.place, "option number is larger than 255"))?;
+            let number = u8::try_from(number).map_err(|_| {
+                Diagnostic::new(self.current.span, "option number is larger than 255")
+            })?;
             return Ok(Expr::Option(raw_option(number, offset, bits)));
         }
         let found = match self.is_word() {
@@ -270,7 +271,7 @@ impl Parser<'_> {
     }
 
     /// Parses a field of an option, extension header or chunk; without a field, a test whether it exists.
-    fn option_field(&mut self, extension: &'static Extension) -> Result<Expr, Fault> {
+    fn option_field(&mut self, extension: &'static Extension) -> Result<Expr, Diagnostic> {
         let word = match self.is_word() {
             true => self.word().to_owned(),
             false => String::new(),
@@ -321,7 +322,7 @@ impl Parser<'_> {
     }
 
     /// `exthdr frag`
-    fn presence_of_header(&mut self) -> Result<Expr, Fault> {
+    fn presence_of_header(&mut self) -> Result<Expr, Diagnostic> {
         let known = ["hbh", "rt", "frag", "dst", "mh"];
         let found = self
             .at_any(&known)
@@ -336,7 +337,7 @@ impl Parser<'_> {
     }
 
     /// Parses three numbers: a base or option number, a bit offset and a number of bits.
-    fn place_in_packet(&mut self, first: &str) -> Result<[u32; 3], Fault> {
+    fn place_in_packet(&mut self, first: &str) -> Result<[u32; 3], Diagnostic> {
         let number = self.number(first)?;
         self.expect_sign(",")?;
         let offset = self.number("a bit offset")?;
@@ -345,14 +346,14 @@ impl Parser<'_> {
         Ok([number, offset, bits])
     }
 
-    fn bits(&mut self) -> Result<u32, Fault> {
-        let place = self.current.place;
+    fn bits(&mut self) -> Result<u32, Diagnostic> {
+        let span = self.current.span;
         let bits = self.number("a length in bits")?;
-        bits_of_field(bits, place)
+        bits_of_field(bits, span)
     }
 
     /// `@nh,0,8`
-    pub(super) fn raw_payload(&mut self) -> Result<Expr, Fault> {
+    pub(super) fn raw_payload(&mut self) -> Result<Expr, Diagnostic> {
         self.expect_sign("@")?;
         let base = match self.one_of(&["ll", "nh", "th", "ih"])? {
             "ll" => PayloadBase::LINK,
@@ -368,7 +369,7 @@ impl Parser<'_> {
     }
 
     /// Parses a `ct` key, behind `ct`.
-    fn connection(&mut self) -> Result<Expr, Fault> {
+    fn connection(&mut self) -> Result<Expr, Diagnostic> {
         let direction = match self.eat_any(&["original", "reply"]) {
             Some("original") => Some(CtDirection::ORIGINAL),
             Some(_) => Some(CtDirection::REPLY),
@@ -396,14 +397,14 @@ impl Parser<'_> {
         if needs_direction(key) && direction.is_none() {
             let word = shown(word);
             let hint = format!("use ct original {word} or ct reply {word}");
-            return Err(without_direction(&word, self.current.place).with_hint(hint));
+            return Err(without_direction(&word, self.current.span).with_hint(hint));
         }
         self.advance();
         Ok(Expr::Ct(key, direction, version_in(self.family, key)))
     }
 
     /// Parses an `rt` key or a field of the routing header, behind `rt`.
-    fn route(&mut self) -> Result<Expr, Fault> {
+    fn route(&mut self) -> Result<Expr, Diagnostic> {
         let key = match self.eat_any(&["classid", "mtu", "ipsec", "nexthop", "ip", "ip6"]) {
             Some("classid") => RtKey::CLASSID,
             Some("mtu") => RtKey::TCPMSS,
@@ -443,7 +444,7 @@ impl Parser<'_> {
         Ok(Expr::Rt(key))
     }
 
-    fn socket(&mut self) -> Result<Expr, Fault> {
+    fn socket(&mut self) -> Result<Expr, Diagnostic> {
         let key = match self.one_of(&["transparent", "mark", "wildcard", "cgroupv2"])? {
             "transparent" => SocketKey::TRANSPARENT,
             "mark" => SocketKey::MARK,
@@ -457,7 +458,7 @@ impl Parser<'_> {
         Ok(Expr::Socket(key, 0))
     }
 
-    fn fib(&mut self) -> Result<Expr, Fault> {
+    fn fib(&mut self) -> Result<Expr, Diagnostic> {
         let mut flags = FibFlags::default();
         loop {
             let word = self.one_of(&FibFlags::NAMED.map(|(_, name)| name))?;
@@ -471,7 +472,7 @@ impl Parser<'_> {
         Ok(fib_of(flags, result))
     }
 
-    fn osf(&mut self) -> Result<Expr, Fault> {
+    fn osf(&mut self) -> Result<Expr, Diagnostic> {
         let ttl = match self.eat("ttl") {
             true => match self.one_of(&["loose", "skip"])? {
                 "loose" => OsfTtl::LESS,
@@ -483,7 +484,7 @@ impl Parser<'_> {
         Ok(Expr::Osf { ttl, version })
     }
 
-    fn ipsec(&mut self) -> Result<Expr, Fault> {
+    fn ipsec(&mut self) -> Result<Expr, Diagnostic> {
         let direction = match self.one_of(&["in", "out"])? {
             "in" => XfrmDirection::IN,
             _ => XfrmDirection::OUT,
@@ -509,7 +510,7 @@ impl Parser<'_> {
         })
     }
 
-    fn offset(&mut self) -> Result<u32, Fault> {
+    fn offset(&mut self) -> Result<u32, Diagnostic> {
         match self.eat("offset") {
             true => self.number("an offset"),
             false => Ok(0),
@@ -517,16 +518,16 @@ impl Parser<'_> {
     }
 
     /// Parses `mod` and the number of values.
-    fn modulus(&mut self) -> Result<u32, Fault> {
+    fn modulus(&mut self) -> Result<u32, Diagnostic> {
         self.expect("mod")?;
-        let place = self.current.place;
+        let span = self.current.span;
         match self.number("a modulus")? {
-            0 => Err(Fault::new(place, "the modulus must not be 0")),
+            0 => Err(Diagnostic::new(span, "the modulus must not be 0")),
             modulus => Ok(modulus),
         }
     }
 
-    fn numgen(&mut self) -> Result<Expr, Fault> {
+    fn numgen(&mut self) -> Result<Expr, Diagnostic> {
         let kind = match self.one_of(&["inc", "random"])? {
             "inc" => NumgenType::INCREMENTAL,
             _ => NumgenType::RANDOM,
@@ -538,7 +539,7 @@ impl Parser<'_> {
         })
     }
 
-    fn hash(&mut self) -> Result<Expr, Fault> {
+    fn hash(&mut self) -> Result<Expr, Diagnostic> {
         let of_key = self.word() == "jhash";
         self.advance();
         let key = match of_key {
@@ -559,7 +560,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a data type.
-    pub(super) fn data_type(&mut self) -> Result<DataType, Fault> {
+    pub(super) fn data_type(&mut self) -> Result<DataType, Diagnostic> {
         let found = type_names().find(|(name, _)| self.at(name));
         match found {
             Some((_, data_type)) => {

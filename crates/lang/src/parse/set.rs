@@ -1,12 +1,12 @@
 //! Parses sets and maps.
 
 use super::elements::ElementList;
-use super::error::Fault;
+use super::error::Diagnostic;
 use super::expr::Side;
 use super::parser::Parser;
 use super::script::{InTable, only_named};
 use super::tree::{Command, Declared, Elements, Object, SetDeclaration, Verb};
-use crate::syntax::{Element, Expr, Place};
+use crate::syntax::{Element, Expr, Span};
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{DataType, Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
 
@@ -43,15 +43,15 @@ impl Parser<'_> {
         verb: Verb,
         at: &InTable,
         is_map: bool,
-        start: Place,
+        start: Span,
         sets: &mut Vec<Command>,
         elements: &mut Vec<Command>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let name = self.name(if is_map { "a map" } else { "a set" })?;
-        let place = self.since(start);
+        let span = self.since(start);
         let set = Set::named(at.family, at.table.clone(), name.clone());
         let mut declared = only_named(set, is_map);
-        let mut found: Option<(ElementList, Place)> = None;
+        let mut found: Option<(ElementList, Span)> = None;
         if !self.at_sign("{") {
             return Err(self.unexpected(["{"]).with_hint(match is_map {
                 true => "declare its type: map name { type ipv4_addr : verdict; }",
@@ -60,18 +60,18 @@ impl Parser<'_> {
         }
         self.block(|this| this.set_entry(&mut declared, &mut found))?;
         if declared.keys.is_none() {
-            return Err(Fault::new(place, "missing key type").expecting(["type", "typeof"]));
+            return Err(Diagnostic::new(span, "missing key type").expecting(["type", "typeof"]));
         }
         if is_map && declared.data.is_none() {
-            return Err(Fault::new(place, "missing data type")
+            return Err(Diagnostic::new(span, "missing data type")
                 .with_hint("for example: type ipv4_addr : verdict"));
         }
         sets.push(Command {
             verb,
             object: Object::Set(Box::new(declared)),
-            place,
+            span,
         });
-        if let Some((found, place)) = found {
+        if let Some((found, span)) = found {
             elements.push(Command {
                 verb: Verb::Add,
                 object: Object::Elements(Elements {
@@ -80,7 +80,7 @@ impl Parser<'_> {
                     set: name,
                     elements: found,
                 }),
-                place,
+                span,
             });
         }
         Ok(())
@@ -89,9 +89,9 @@ impl Parser<'_> {
     fn set_entry(
         &mut self,
         declared: &mut SetDeclaration,
-        found: &mut Option<(ElementList, Place)>,
-    ) -> Result<(), Fault> {
-        let start = self.current.place;
+        found: &mut Option<(ElementList, Span)>,
+    ) -> Result<(), Diagnostic> {
+        let start = self.current.span;
         let words = [
             "type",
             "typeof",
@@ -107,7 +107,7 @@ impl Parser<'_> {
         match self.eat_any(&words) {
             Some(word @ ("type" | "typeof")) => {
                 if declared.keys.is_some() {
-                    return Err(Fault::new(start, "duplicate type"));
+                    return Err(Diagnostic::new(start, "duplicate type"));
                 }
                 self.declared_types(declared, word == "typeof", start)?;
             }
@@ -122,19 +122,19 @@ impl Parser<'_> {
             },
             Some("timeout") => declared.set.timeout = Some(Milliseconds(self.time()?)),
             Some("gc-interval") => {
-                let place = self.current.place;
+                let span = self.current.span;
                 let time = u32::try_from(self.time()?);
                 let time =
-                    time.map_err(|_| Fault::new(place, "interval is longer than 49 days"))?;
+                    time.map_err(|_| Diagnostic::new(span, "interval is longer than 49 days"))?;
                 declared.set.gc_interval = Some(Milliseconds32(time));
             }
             Some("elements") => {
                 self.expect_sign("=")?;
                 let more = self.all_elements()?;
-                let place = self.since(start);
+                let span = self.since(start);
                 match found {
                     Some((elements, _)) => elements.append(more),
-                    None => *found = Some((more, place)),
+                    None => *found = Some((more, span)),
                 }
             }
             Some("size") => {
@@ -157,7 +157,7 @@ impl Parser<'_> {
                 };
                 declared.statements.push((statement, self.since(start)));
                 // A line may contain several statements.
-                while let start = self.current.place
+                while let start = self.current.span
                     && let Some(statement) = self.stateful()?
                 {
                     declared.statements.push((statement, self.since(start)));
@@ -172,19 +172,19 @@ impl Parser<'_> {
         &mut self,
         declared: &mut SetDeclaration,
         is_typeof: bool,
-        start: Place,
-    ) -> Result<(), Fault> {
+        start: Span,
+    ) -> Result<(), Diagnostic> {
         let keys = self.declared(is_typeof)?;
         declared.keys = Some((keys, self.since(start)));
-        let colon = self.current.place;
+        let colon = self.current.span;
         if !self.eat_sign(":") {
             return Ok(());
         }
         if !declared.is_map {
-            return Err(Fault::new(colon, "a set has no data type")
+            return Err(Diagnostic::new(colon, "a set has no data type")
                 .with_hint("declare a map: map name { … }"));
         }
-        let start = self.current.place;
+        let start = self.current.span;
         declared.data_is_interval = self.eat("interval");
         let data = match self.declared_objects()? {
             Some(object_type) => Declared::Objects(object_type),
@@ -195,7 +195,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn declared(&mut self, is_typeof: bool) -> Result<Declared, Fault> {
+    fn declared(&mut self, is_typeof: bool) -> Result<Declared, Diagnostic> {
         if is_typeof {
             return self.left().map(Declared::Typeof);
         }
@@ -207,7 +207,7 @@ impl Parser<'_> {
     }
 
     /// Parses the type of a map's stateful objects, if it has any.
-    fn declared_objects(&mut self) -> Result<Option<ObjectType>, Fault> {
+    fn declared_objects(&mut self) -> Result<Option<ObjectType>, Diagnostic> {
         let is_object = self.at_two("ct", &["helper", "timeout", "expectation"]);
         let is_plain = super::script::STATEFUL
             .iter()
@@ -220,7 +220,7 @@ impl Parser<'_> {
     }
 
     /// Parses elements in braces, or a variable with elements.
-    pub(super) fn all_elements(&mut self) -> Result<ElementList, Fault> {
+    pub(super) fn all_elements(&mut self) -> Result<ElementList, Diagnostic> {
         if self.at_sign("$") {
             return Ok(match self.variable()? {
                 Expr::Set(elements) => elements.into_iter().collect(),

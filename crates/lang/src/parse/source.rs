@@ -7,14 +7,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::error::{Error, Fault, shown};
-use crate::syntax::Place;
+use super::error::{Diagnostic, Error, shown};
+use crate::syntax::Span;
 use chainwright::internal as input;
 
 /// Maximum number of source texts.
-const MOST: usize = 4096;
+const MAX_SOURCES: usize = 4096;
 /// Maximum length of an included file.
-const LONGEST_FILE: u64 = 256 << 20;
+const MAX_FILE_LENGTH: u64 = 256 << 20;
 
 /// Reads a text for [`Script::parse`](crate::Script::parse) from a file or pipe. Reads at most 1 GiB, and stops at the
 /// first NUL, so that a device like `/dev/zero` causes an error.
@@ -22,7 +22,7 @@ const LONGEST_FILE: u64 = 256 << 20;
 /// # Errors
 /// Read errors; [`InvalidData`](io::ErrorKind::InvalidData) if the text is too long or contains NUL.
 pub fn read_text(from: impl Read) -> io::Result<Vec<u8>> {
-    input::read_text(from, input::LONGEST_TEXT)
+    input::read_text(from, input::MAX_TEXT_LENGTH)
 }
 
 /// A source text with its name.
@@ -81,7 +81,7 @@ impl Includes for NoIncludes {
 pub(crate) struct Directories {
     searched: Vec<PathBuf>,
     /// Whether absolute and explicitly relative paths may name any file.
-    and_elsewhere: bool,
+    allows_other_paths: bool,
 }
 
 impl Directories {
@@ -89,14 +89,14 @@ impl Directories {
     pub(crate) fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             searched: directories.into_iter().collect(),
-            and_elsewhere: false,
+            allows_other_paths: false,
         }
     }
 
     /// Same, but absolute and explicitly relative paths may name any file.
     pub(crate) fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
-            and_elsewhere: true,
+            allows_other_paths: true,
             ..Self::new(directories)
         }
     }
@@ -123,7 +123,7 @@ impl Directories {
             let directory = directory.canonicalize();
             directory.is_ok_and(|directory| real.starts_with(directory))
         };
-        if !self.and_elsewhere && !self.searched.iter().any(is_inside) {
+        if !self.allows_other_paths && !self.searched.iter().any(is_inside) {
             return Err(format!(
                 "{} is outside of the allowed include directories",
                 shown_path()
@@ -134,9 +134,9 @@ impl Directories {
         }
         let mut content = Vec::new();
         File::open(handle)
-            .and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut content))
+            .and_then(|file| file.take(MAX_FILE_LENGTH + 1).read_to_end(&mut content))
             .map_err(failed)?;
-        if content.len() as u64 > LONGEST_FILE {
+        if content.len() as u64 > MAX_FILE_LENGTH {
             return Err(format!("{} is longer than 256 MiB", shown_path()));
         }
         Ok(Some(Source::new(real.to_string_lossy(), content)))
@@ -156,7 +156,7 @@ impl Directories {
                     name => next.push(path.join(name)),
                 }
             }
-            next.truncate(MOST + 1);
+            next.truncate(MAX_SOURCES + 1);
             found = next;
         }
         if pattern.ends_with('/') {
@@ -204,7 +204,7 @@ fn entries(directory: &Path, pattern: &str, found: &mut Vec<PathBuf>) -> Result<
 
 impl Includes for Directories {
     fn hint(&self) -> &'static str {
-        match self.and_elsewhere {
+        match self.allows_other_paths {
             true => {
                 "paths that do not begin with / or ./ are searched for in the include directories"
             }
@@ -217,9 +217,9 @@ impl Includes for Directories {
             return Err("path contains a NUL byte".to_owned());
         }
         let path = Path::new(text);
-        let says_where = path.is_absolute()
-            || (self.and_elsewhere && (path.starts_with(".") || path.starts_with("..")));
-        let directories = match says_where {
+        let is_explicit_path = path.is_absolute()
+            || (self.allows_other_paths && (path.starts_with(".") || path.starts_with("..")));
+        let directories = match is_explicit_path {
             true => vec![PathBuf::new()],
             false => self.searched.clone(),
         };
@@ -385,28 +385,28 @@ pub(crate) struct Sources(Vec<(String, Arc<str>)>);
 
 impl Sources {
     /// Adds a text; `from` is the location of the include.
-    pub(crate) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
+    pub(crate) fn add(&mut self, source: Source, from: Span) -> Result<u32, Diagnostic> {
         let Source { name, content, bad } = source;
-        if self.0.len() >= MOST {
-            let message = format!("more than {MOST} files are included");
-            return Err(Fault::new(from, message));
+        if self.0.len() >= MAX_SOURCES {
+            let message = format!("more than {MAX_SOURCES} files are included");
+            return Err(Diagnostic::new(from, message));
         }
         let index = self.0.len() as u32; // at most MOST
         // Locations have 32 bits.
         if u32::try_from(content.len()).map_or(true, |length| length > u32::MAX - 16) {
             let message = format!("{} is longer than 4 GiB", shown(&name));
-            return Err(Fault::new(from, message));
+            return Err(Diagnostic::new(from, message));
         }
         self.0.push((name, content));
         match bad {
             Some(start) => {
                 let start = start as u32; // shorter than that
-                let place = Place {
+                let location = Span {
                     source: index,
                     start,
                     end: start + 1,
                 };
-                Err(Fault::new(place, "invalid UTF-8"))
+                Err(Diagnostic::new(location, "invalid UTF-8"))
             }
             None => Ok(index),
         }
@@ -426,8 +426,8 @@ impl Sources {
     }
 
     /// Returns the line of a location: text name, line number, and the parts before, in and behind the location.
-    pub(super) fn line(&self, place: Place) -> (&str, usize, &str, &str, &str) {
-        let Some((name, text)) = self.0.get(place.source as usize) else {
+    pub(super) fn line(&self, location: Span) -> (&str, usize, &str, &str, &str) {
+        let Some((name, text)) = self.0.get(location.source as usize) else {
             return ("", 1, "", "", "");
         };
         let floor = |at: u32| {
@@ -437,10 +437,10 @@ impl Sources {
                 .find(|at| text.is_char_boundary(*at))
                 .unwrap_or(0)
         };
-        let start = floor(place.start);
+        let start = floor(location.start);
         let begin = text[..start].rfind('\n').map_or(0, |at| at + 1);
         let stop = text[start..].find('\n').map_or(text.len(), |at| start + at);
-        let end = floor(place.end).clamp(start, stop);
+        let end = floor(location.end).clamp(start, stop);
         let number = text[..begin].matches('\n').count() + 1;
         (
             name,
@@ -452,8 +452,8 @@ impl Sources {
     }
 
     /// Adds the source line to an error.
-    pub(crate) fn explain(&self, fault: Fault) -> Error {
-        fault.explain(self)
+    pub(crate) fn explain(&self, diagnostic: Diagnostic) -> Error {
+        diagnostic.explain(self)
     }
 }
 
@@ -462,19 +462,19 @@ mod tests {
     use super::*;
 
     /// Creates a directory that allows includes, and a file outside of it.
-    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
-        let place = tempfile::tempdir().unwrap();
-        let inside = place.path().join("inside");
+    fn location() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let location = tempfile::tempdir().unwrap();
+        let inside = location.path().join("inside");
         std::fs::create_dir(&inside).unwrap();
-        let outside = place.path().join("outside.nft");
+        let outside = location.path().join("outside.nft");
         std::fs::write(&outside, "outside").unwrap();
         std::fs::write(inside.join("a.nft"), "inside").unwrap();
-        (place, inside, outside)
+        (location, inside, outside)
     }
 
     #[test]
     fn only_files_of_a_directory_are_included() {
-        let (_place, inside, outside) = place();
+        let (_place, inside, outside) = location();
         let link =
             |name: &str, to: &Path| std::os::unix::fs::symlink(to, inside.join(name)).unwrap();
         link("in.nft", Path::new("a.nft"));
@@ -516,15 +516,15 @@ mod tests {
     /// Another thread keeps replacing the file by a link out of the directory. The file that is read is the checked
     /// one.
     #[test]
-    fn a_file_that_is_exchanged_while_it_is_included_stays_inside() {
-        let (place, inside, outside) = place();
+    fn include_check_resists_file_swap_race() {
+        let (location, inside, outside) = location();
         let path = inside.join("b.nft");
         std::fs::write(&path, "inside").unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);
         let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let beside = place.path().join("beside");
+                let beside = location.path().join("beside");
                 while !stopped() {
                     std::fs::write(&beside, "inside").unwrap();
                     std::fs::rename(&beside, &path).unwrap();

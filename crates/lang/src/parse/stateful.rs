@@ -1,19 +1,19 @@
 //! Parses stateful statements of rules, elements and objects.
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::parser::{Parser, number, parse_number};
-use crate::syntax::{Place, Statement};
+use crate::syntax::{Span, Statement};
 use crate::units;
 
 /// Units of bytes.
 pub(crate) const BYTES: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
 
 /// Default burst of a limit, in packets.
-pub(crate) const USUAL_BURST: u32 = 5;
+pub(crate) const DEFAULT_BURST: u32 = 5;
 
 impl Parser<'_> {
     /// Parses a stateful statement, if there is one.
-    pub(super) fn stateful(&mut self) -> Result<Option<Statement>, Fault> {
+    pub(super) fn stateful(&mut self) -> Result<Option<Statement>, Diagnostic> {
         if !self.is_word() {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ impl Parser<'_> {
     }
 
     /// Parses the optional `packets 1 bytes 2`.
-    pub(super) fn counter(&mut self) -> Result<Statement, Fault> {
+    pub(super) fn counter(&mut self) -> Result<Statement, Diagnostic> {
         let (mut packets, mut bytes) = (0, 0);
         if self.eat("packets") {
             packets = self.number("a number of packets")?;
@@ -81,7 +81,7 @@ impl Parser<'_> {
     }
 
     /// `over 10 mbytes used 1 kbytes`
-    pub(super) fn quota(&mut self) -> Result<Statement, Fault> {
+    pub(super) fn quota(&mut self) -> Result<Statement, Diagnostic> {
         let over = self.over();
         let bytes = self.bytes()?;
         let used = match self.eat("used") {
@@ -92,19 +92,19 @@ impl Parser<'_> {
     }
 
     /// `rate over 5/second burst 7 packets`
-    pub(super) fn limit(&mut self) -> Result<Statement, Fault> {
+    pub(super) fn limit(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("rate")?;
         let over = self.over();
-        let start = self.current.place;
+        let start = self.current.span;
         let (rate, glued) = self.glued_number("a rate like 5/second")?;
         let (bytes, unit) = self.rate_unit(&glued)?;
         let rate = rate_of(rate, bytes, self.since(start))?;
         let mut burst = match bytes {
             Some(_) => 0,
-            None => USUAL_BURST,
+            None => DEFAULT_BURST,
         };
         if self.eat("burst") {
-            let start = self.current.place;
+            let start = self.current.span;
             let (number, glued) = self.glued_number("a number")?;
             let unit = match glued.is_empty() {
                 true => self.word_of_burst()?,
@@ -114,11 +114,12 @@ impl Parser<'_> {
                 ("packets", None) => 1,
                 (unit, Some(_)) => size_of_bytes(unit).ok_or_else(|| {
                     let message = "the burst of a byte rate must be in bytes";
-                    Fault::new(self.since(start), message).expecting(BYTES.map(|(name, _)| name))
+                    Diagnostic::new(self.since(start), message)
+                        .expecting(BYTES.map(|(name, _)| name))
                 })?,
                 _ => {
                     let message = "the burst of a packet rate must be in packets";
-                    return Err(Fault::new(self.since(start), message).expecting(["packets"]));
+                    return Err(Diagnostic::new(self.since(start), message).expecting(["packets"]));
                 }
             };
             burst = burst_of(number, size, bytes.is_some(), self.since(start))?;
@@ -132,13 +133,13 @@ impl Parser<'_> {
         })
     }
 
-    fn word_of_burst(&mut self) -> Result<String, Fault> {
+    fn word_of_burst(&mut self) -> Result<String, Diagnostic> {
         let known = ["packets", "bytes", "kbytes", "mbytes"];
         self.one_of(&known).map(str::to_owned)
     }
 
     /// Parses a number with optional letters at its end.
-    fn glued_number(&mut self, what: &str) -> Result<(u64, String), Fault> {
+    fn glued_number(&mut self, what: &str) -> Result<(u64, String), Diagnostic> {
         let word = match self.is_word() {
             true => self.word(),
             false => "",
@@ -153,7 +154,7 @@ impl Parser<'_> {
         let (digits, rest) = word.split_at(digits);
         let Some(number) = parse_number(digits) else {
             let message = format!("`{}` is not a number, or is too large", shown(digits));
-            return Err(Fault::new(self.current.place, message));
+            return Err(Diagnostic::new(self.current.span, message));
         };
         let rest = rest.to_owned();
         self.advance();
@@ -161,7 +162,7 @@ impl Parser<'_> {
     }
 
     /// Parses the unit of a rate: `/second`, `mbytes/second`.
-    fn rate_unit(&mut self, glued: &str) -> Result<(Option<u64>, &'static str), Fault> {
+    fn rate_unit(&mut self, glued: &str) -> Result<(Option<u64>, &'static str), Diagnostic> {
         let unknown = |this: &Self| {
             this.unexpected(["/second", "/minute", "/hour", "/day", "/week"])
                 .with_hint("use a rate like 5/second or 10 mbytes/minute")
@@ -195,8 +196,8 @@ impl Parser<'_> {
     }
 
     /// Parses a number of bytes: `10 mbytes`.
-    fn bytes(&mut self) -> Result<u64, Fault> {
-        let start = self.current.place;
+    fn bytes(&mut self) -> Result<u64, Diagnostic> {
+        let start = self.current.span;
         let (number, glued) = self.glued_number("a number of bytes like 10 mbytes")?;
         let size = match &*glued {
             "" => {
@@ -207,13 +208,13 @@ impl Parser<'_> {
         };
         let Some(size) = size else {
             let message = format!("invalid number of bytes `{}`", shown(&glued));
-            return Err(Fault::new(start, message).expecting(BYTES.map(|(name, _)| name)));
+            return Err(Diagnostic::new(start, message).expecting(BYTES.map(|(name, _)| name)));
         };
         bytes_of(number, size, self.since(start))
     }
 
     /// `mss 1460 wscale 7 timestamp sack-perm`
-    pub(super) fn synproxy(&mut self) -> Result<Statement, Fault> {
+    pub(super) fn synproxy(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("synproxy")?;
         if let Some(object) = self.named_object("synproxy name")? {
             return Ok(object);
@@ -230,15 +231,15 @@ impl Parser<'_> {
     /// Same, without the keyword.
     pub(super) fn synproxy_options(
         &mut self,
-    ) -> Result<(Option<u16>, Option<u8>, bool, bool), Fault> {
+    ) -> Result<(Option<u16>, Option<u8>, bool, bool), Diagnostic> {
         let (mut mss, mut window_scale) = (None, None);
         let (mut timestamp, mut sack_permitted) = (false, false);
         loop {
             match self.eat_any(&["mss", "wscale", "timestamp", "sack-perm"]) {
                 Some("mss") => mss = Some(self.number("a size")?),
                 Some("wscale") => {
-                    let place = self.current.place;
-                    window_scale = Some(scale_of_window(self.number("a scale")?, place)?);
+                    let span = self.current.span;
+                    window_scale = Some(scale_of_window(self.number("a scale")?, span)?);
                 }
                 Some("timestamp") => timestamp = true,
                 Some(_) => sack_permitted = true,
@@ -259,35 +260,40 @@ pub(crate) fn unit(word: &str) -> Option<&'static str> {
 }
 
 /// Returns a rate in packets, or in bytes if the size of its unit is given.
-pub(crate) fn rate_of(rate: u64, bytes: Option<u64>, place: Place) -> Result<u64, Fault> {
+pub(crate) fn rate_of(rate: u64, bytes: Option<u64>, span: Span) -> Result<u64, Diagnostic> {
     let rate = rate.checked_mul(bytes.unwrap_or(1));
     rate.filter(|rate| *rate > 0).ok_or_else(|| {
         let message = "rate is 0 or too large";
-        Fault::new(place, message)
+        Diagnostic::new(span, message)
     })
 }
 
 /// Returns a burst in packets or bytes.
-pub(crate) fn burst_of(number: u64, size: u64, is_bytes: bool, place: Place) -> Result<u32, Fault> {
+pub(crate) fn burst_of(
+    number: u64,
+    size: u64,
+    is_bytes: bool,
+    span: Span,
+) -> Result<u32, Diagnostic> {
     if number == 0 && !is_bytes {
-        return Err(Fault::new(place, "packet burst must be at least 1"));
+        return Err(Diagnostic::new(span, "packet burst must be at least 1"));
     }
     let all = number.checked_mul(size);
     let all = all.and_then(|all| u32::try_from(all).ok());
-    all.ok_or_else(|| Fault::new(place, "burst is larger than 4294967295"))
+    all.ok_or_else(|| Diagnostic::new(span, "burst is larger than 4294967295"))
 }
 
 /// Multiplies a number by a unit of bytes.
-pub(crate) fn bytes_of(number: u64, size: u64, place: Place) -> Result<u64, Fault> {
+pub(crate) fn bytes_of(number: u64, size: u64, span: Span) -> Result<u64, Diagnostic> {
     let all = number.checked_mul(size);
-    all.ok_or_else(|| Fault::new(place, "number of bytes is too large"))
+    all.ok_or_else(|| Diagnostic::new(span, "number of bytes is too large"))
 }
 
 /// Checks the window scale against the kernel's maximum.
-pub(crate) fn scale_of_window(scale: u8, place: Place) -> Result<u8, Fault> {
-    const WIDEST: u8 = 14;
+pub(crate) fn scale_of_window(scale: u8, span: Span) -> Result<u8, Diagnostic> {
+    const MAX_SCALE: u8 = 14;
     match scale {
-        0..=WIDEST => Ok(scale),
-        _ => Err(Fault::new(place, "window scale is larger than 14")),
+        0..=MAX_SCALE => Ok(scale),
+        _ => Err(Diagnostic::new(span, "window scale is larger than 14")),
     }
 }

@@ -1,11 +1,11 @@
 //! Parses statements.
 
-use super::error::{Fault, shown};
+use super::error::{Diagnostic, shown};
 use super::expr::Side;
 use super::lexer::Kind;
 use super::parser::{Parser, parse_number};
 use crate::print::statement::LOG_LEVELS;
-use crate::syntax::{Element, Expr, Line, Place, Statement, Symbol, Value};
+use crate::syntax::{Element, Expr, Line, Span, Statement, Symbol, Value};
 use crate::types;
 use chainwright::nft::expr::{CtKey, MetaKey};
 use chainwright::nft::{DataType, Family};
@@ -45,15 +45,15 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// Statements of a rule with their locations, and the rule's comment.
-pub(super) type RuleBody = (Vec<(Statement, Place)>, Option<String>);
+pub(super) type RuleBody = (Vec<(Statement, Span)>, Option<String>);
 
 impl Parser<'_> {
     /// Parses the statements and the comment of a rule.
-    pub(super) fn rule(&mut self) -> Result<RuleBody, Fault> {
+    pub(super) fn rule(&mut self) -> Result<RuleBody, Diagnostic> {
         let mut statements = Vec::new();
         let mut comment = None;
         while !self.at_end() {
-            let start = self.current.place;
+            let start = self.current.span;
             if comment.is_some() {
                 return Err(self
                     .unexpected(["the end of the line", ";"])
@@ -73,8 +73,8 @@ impl Parser<'_> {
     }
 
     /// Parses `{ rules }` behind `jump` or `goto`.
-    pub(super) fn bound_rules(&mut self) -> Result<Vec<Line>, Fault> {
-        let start = self.current.place;
+    pub(super) fn bound_rules(&mut self) -> Result<Vec<Line>, Diagnostic> {
+        let start = self.current.span;
         self.expect_sign("{")?;
         self.deeper(|this| {
             let mut lines = Vec::new();
@@ -95,7 +95,7 @@ impl Parser<'_> {
                 });
             }
             match lines.is_empty() {
-                true => Err(Fault::new(
+                true => Err(Diagnostic::new(
                     this.since(start),
                     "an anonymous chain needs at least one rule",
                 )),
@@ -105,12 +105,12 @@ impl Parser<'_> {
     }
 
     /// Creates the error that a block is not closed.
-    pub(super) fn unclosed(&self, start: Place) -> Fault {
-        Fault::new(start, "unclosed brace").expecting(["}"])
+    pub(super) fn unclosed(&self, start: Span) -> Diagnostic {
+        Diagnostic::new(start, "unclosed brace").expecting(["}"])
     }
 
     /// Parses a statement.
-    pub(super) fn statement(&mut self) -> Result<Statement, Fault> {
+    pub(super) fn statement(&mut self) -> Result<Statement, Diagnostic> {
         if let Some(verdict) = self.verdict()? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
         }
@@ -153,8 +153,8 @@ impl Parser<'_> {
                         (option.presence, option.bits) = (false, 0);
                         Ok(Statement::Reset(Expr::Option(option)))
                     }
-                    _ => Err(Fault::new(
-                        self.current.place,
+                    _ => Err(Diagnostic::new(
+                        self.current.span,
                         "only a whole option can be reset, not one of its fields",
                     )),
                 }
@@ -176,8 +176,8 @@ impl Parser<'_> {
                 self.advance();
                 self.object_for("tunnel name")
             }
-            "xt" => Err(Fault::new(
-                self.current.place,
+            "xt" => Err(Diagnostic::new(
+                self.current.span,
                 "x_tables matches and targets cannot be written in nft's language",
             )
             .with_hint("the rule was made by iptables-nft: change it with iptables")),
@@ -186,13 +186,16 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a stateful object, or a map to objects.
-    fn object_for(&mut self, words: &'static str) -> Result<Statement, Fault> {
+    fn object_for(&mut self, words: &'static str) -> Result<Statement, Diagnostic> {
         let object = self.any()?;
         Ok(Statement::Object(words, object))
     }
 
     /// Parses the name of an object behind `counter`, `quota`, …, if there is one.
-    pub(super) fn named_object(&mut self, words: &'static str) -> Result<Option<Statement>, Fault> {
+    pub(super) fn named_object(
+        &mut self,
+        words: &'static str,
+    ) -> Result<Option<Statement>, Diagnostic> {
         match self.eat("name") {
             true => self.object_for(words).map(Some),
             false => Ok(None),
@@ -200,7 +203,7 @@ impl Parser<'_> {
     }
 
     /// Parses `left set …`, behind `set`.
-    pub(super) fn assignment(&mut self, left: Expr) -> Result<Statement, Fault> {
+    pub(super) fn assignment(&mut self, left: Expr) -> Result<Statement, Diagnostic> {
         // Some names of events, such as `mark`, are also selectors.
         if let Expr::Ct(CtKey::EVENTMASK, ..) = left {
             let events = self.concat(Side::Right)?;
@@ -212,12 +215,12 @@ impl Parser<'_> {
         Ok(assigned(left, value))
     }
 
-    fn log(&mut self) -> Result<Statement, Fault> {
+    fn log(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("log")?;
         let (mut prefix, mut group, mut snaplen) = (None, None, None);
         let (mut queue_threshold, mut level, mut flags) = (None, None, 0);
         loop {
-            let again = self.current.place;
+            let again = self.current.span;
             let word = self.eat_any(&[
                 "prefix",
                 "group",
@@ -249,7 +252,7 @@ impl Parser<'_> {
             };
             if is_twice {
                 let message = format!("duplicate `{}`", word.unwrap_or_default());
-                return Err(Fault::new(again, message));
+                return Err(Diagnostic::new(again, message));
             }
         }
         Ok(Statement::Log {
@@ -262,7 +265,7 @@ impl Parser<'_> {
         })
     }
 
-    fn log_flags(&mut self) -> Result<u32, Fault> {
+    fn log_flags(&mut self) -> Result<u32, Diagnostic> {
         const ALL: u32 = 0x2f;
         let mut flags = 0;
         Ok(
@@ -291,11 +294,11 @@ impl Parser<'_> {
     }
 
     /// Parses a log prefix and substitutes variables (`$name`) in it.
-    fn log_prefix(&mut self) -> Result<String, Fault> {
+    fn log_prefix(&mut self) -> Result<String, Diagnostic> {
         if self.at_sign("$") {
             return Ok(self.constant("a log prefix")?.text.into());
         }
-        let place = self.current.place;
+        let span = self.current.span;
         let text = self.string("a log prefix")?;
         let mut prefix = String::new();
         let mut left = text.as_str();
@@ -310,11 +313,11 @@ impl Parser<'_> {
                 prefix.push('$');
                 continue;
             }
-            match self.variables.value(&left[..end], place)? {
+            match self.variables.value(&left[..end], span)? {
                 Expr::Symbol(symbol) => prefix.push_str(&symbol.text),
                 _ => {
                     let message = format!("${} is not a single word", shown(&left[..end]));
-                    return Err(Fault::new(place, message));
+                    return Err(Diagnostic::new(span, message));
                 }
             }
             left = &left[end..];
@@ -323,7 +326,7 @@ impl Parser<'_> {
         Ok(prefix)
     }
 
-    fn reject(&mut self) -> Result<Statement, Fault> {
+    fn reject(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("reject")?;
         if !self.eat("with") {
             return Ok(Statement::Reject(None));
@@ -344,7 +347,7 @@ impl Parser<'_> {
         Ok(Statement::Reject(Some((words, Some(code)))))
     }
 
-    fn queue(&mut self) -> Result<Statement, Fault> {
+    fn queue(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("queue")?;
         let mut flags = Vec::new();
         let mut numbers = None;
@@ -360,7 +363,7 @@ impl Parser<'_> {
         Ok(Statement::Queue { numbers, flags })
     }
 
-    fn queue_flags(&mut self, flags: &mut Vec<&'static str>) -> Result<(), Fault> {
+    fn queue_flags(&mut self, flags: &mut Vec<&'static str>) -> Result<(), Diagnostic> {
         loop {
             let flag = self.one_of(&["bypass", "fanout"])?;
             if !flags.contains(&flag) {
@@ -373,14 +376,14 @@ impl Parser<'_> {
     }
 
     /// `flow add @name`
-    fn flow(&mut self) -> Result<Statement, Fault> {
+    fn flow(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("flow")?;
         self.one_of(&["add", "offload"])?;
         self.expect_sign("@")?;
         Ok(Statement::FlowAdd(self.name_text("a flowtable")?))
     }
 
-    fn duplicate(&mut self) -> Result<Statement, Fault> {
+    fn duplicate(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("dup")?;
         self.expect("to")?;
         let to = self.any()?;
@@ -399,7 +402,7 @@ impl Parser<'_> {
         Ok(Statement::Duplicate { address, device })
     }
 
-    fn forward(&mut self) -> Result<Statement, Fault> {
+    fn forward(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("fwd")?;
         let family = self.version();
         self.expect("to")?;
@@ -427,7 +430,7 @@ impl Parser<'_> {
     }
 
     /// `update @name { … }`
-    fn update(&mut self) -> Result<Statement, Fault> {
+    fn update(&mut self) -> Result<Statement, Diagnostic> {
         let word = self.one_of(&["add", "update", "delete"])?;
         let set = self.reference()?;
         let element = Box::new(self.one_element()?);
@@ -435,14 +438,14 @@ impl Parser<'_> {
     }
 
     /// Parses the element of an update statement, in braces.
-    fn one_element(&mut self) -> Result<Element, Fault> {
-        let start = self.current.place;
+    fn one_element(&mut self) -> Result<Element, Diagnostic> {
+        let start = self.current.span;
         match self.set(Side::Any, false)? {
             Expr::Set(elements) if elements.len() == 1 => elements
                 .into_iter()
                 .next()
                 .ok_or_else(|| self.unclosed(start)),
-            _ => Err(Fault::new(
+            _ => Err(Diagnostic::new(
                 self.since(start),
                 "a rule can only update one set element at a time",
             )),
@@ -450,7 +453,7 @@ impl Parser<'_> {
     }
 
     /// Parses `set update ip saddr timeout 5s @name`, the syntax of older versions.
-    fn old_update(&mut self) -> Result<Statement, Fault> {
+    fn old_update(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("set")?;
         let word = self.one_of(&["add", "update", "delete"])?;
         let mut element = Element::new(Some(self.concat(Side::Any)?));
@@ -472,7 +475,7 @@ impl Parser<'_> {
     }
 
     /// Parses `meter name size n { … }`, behind the keyword.
-    fn meter(&mut self) -> Result<Statement, Fault> {
+    fn meter(&mut self) -> Result<Statement, Diagnostic> {
         let name = self.name_text("a meter")?;
         let size = match self.eat("size") {
             true => Some(self.number("a set size")?),
@@ -498,7 +501,11 @@ pub(crate) fn level_of(word: &str) -> Option<u32> {
 }
 
 /// Code of a reject type.
-pub(crate) fn code_of(words: &str, data_type: DataType, code: &Symbol) -> Result<Value, Fault> {
+pub(crate) fn code_of(
+    words: &str,
+    data_type: DataType,
+    code: &Symbol,
+) -> Result<Value, Diagnostic> {
     let known = types::symbols(data_type);
     let found = known.iter().find(|(name, _)| **name == *code.text);
     let number = found
@@ -512,7 +519,7 @@ pub(crate) fn code_of(words: &str, data_type: DataType, code: &Symbol) -> Result
         }),
         None => {
             let message = format!("unknown {words} code `{}`", shown(&code.text));
-            Err(Fault::new(code.place, message)
+            Err(Diagnostic::new(code.span, message)
                 .expecting(known.iter().map(|(name, _)| *name))
                 .nearest_to(&code.text))
         }

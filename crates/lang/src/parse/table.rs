@@ -1,11 +1,11 @@
 //! Parses tables and their blocks.
 
-use super::error::Fault;
+use super::error::Diagnostic;
 use super::lexer::Kind;
 use super::parser::Parser;
 use super::script::InTable;
 use super::tree::{Command, Object, Verb};
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::nft::{Table, TableFlags};
 
 pub(crate) const FLAGS: [(&str, TableFlags); 3] = [
@@ -47,11 +47,11 @@ impl Parser<'_> {
     pub(super) fn table(
         &mut self,
         verb: Verb,
-        start: Place,
+        start: Span,
         commands: &mut Vec<Command>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let at = self.in_table()?;
-        let place = self.since(start);
+        let span = self.since(start);
         let mut table = Table::new(at.family, at.table.clone());
         let mut block = Block::default();
         if self.at_sign("{") {
@@ -60,7 +60,7 @@ impl Parser<'_> {
         commands.push(Command {
             verb,
             object: Object::Table(table),
-            place,
+            span,
         });
         let Block {
             chains,
@@ -81,8 +81,8 @@ impl Parser<'_> {
         at: &InTable,
         table: &mut Table<'static>,
         block: &mut Block,
-    ) -> Result<(), Fault> {
-        let start = self.current.place;
+    ) -> Result<(), Diagnostic> {
+        let start = self.current.span;
         // Objects in the block belong to this table.
         self.family = at.family;
         match self.eat_any(&["flags", "comment", "chain", "set", "map", "flowtable"]) {
@@ -99,9 +99,9 @@ impl Parser<'_> {
                 table.flags = Some(flags);
             }
             Some("comment") => {
-                let (comment, place) = self.comment()?;
+                let (comment, span) = self.comment()?;
                 let commented = table.clone().with_comment(&comment);
-                *table = commented.map_err(|error| Fault::new(place, error.to_string()))?;
+                *table = commented.map_err(|error| Diagnostic::new(span, error.to_string()))?;
             }
             Some("chain") => {
                 self.chain(Verb::Add, at, start, &mut block.chains, &mut block.rules)?;
@@ -122,13 +122,15 @@ impl Parser<'_> {
                     block.objects.push(object);
                 }
                 None => {
-                    let fault = self.no_entry("a table", &ENTRIES);
+                    let diagnostic = self.no_entry("a table", &ENTRIES);
                     return Err(
                         match self.at_any(super::statement::WORDS).is_some()
                             || super::selector::words().any(|word| self.at(word))
                         {
-                            true => fault.with_hint("rules belong in a chain: chain name { … }"),
-                            false => fault,
+                            true => {
+                                diagnostic.with_hint("rules belong in a chain: chain name { … }")
+                            }
+                            false => diagnostic,
                         },
                     );
                 }
@@ -138,17 +140,17 @@ impl Parser<'_> {
     }
 
     /// Parses a comment, behind the keyword; returns it with its location.
-    pub(super) fn comment(&mut self) -> Result<(String, Place), Fault> {
-        let place = self.current.place;
-        Ok((self.string("a comment")?, place))
+    pub(super) fn comment(&mut self) -> Result<(String, Span), Diagnostic> {
+        let span = self.current.span;
+        Ok((self.string("a comment")?, span))
     }
 
     /// Parses a block, which is a scope for variables, entry by entry.
     pub(super) fn block(
         &mut self,
-        mut entry: impl FnMut(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let start = self.current.place;
+        mut entry: impl FnMut(&mut Self) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        let start = self.current.span;
         self.expect_sign("{")?;
         self.variables.enter();
         self.deeper(|this| {

@@ -4,7 +4,7 @@
 //! chains, stateful objects, sets with their elements, flowtables and rules.
 
 use super::elements::ElementList;
-use crate::syntax::{Expr, Place, Statement};
+use crate::syntax::{Expr, Span, Statement};
 use crate::types;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
@@ -36,7 +36,7 @@ pub(crate) struct Command {
     pub(crate) verb: Verb,
     pub(crate) object: Object,
     /// Location of the first line: the words that name the object.
-    pub(crate) place: Place,
+    pub(crate) span: Span,
 }
 
 impl Command {
@@ -138,7 +138,7 @@ pub(crate) struct Rule {
     pub(crate) chain: Name<'static>,
     pub(crate) position: Position,
     /// Statements with their locations.
-    pub(crate) statements: Vec<(Statement, Place)>,
+    pub(crate) statements: Vec<(Statement, Span)>,
     pub(crate) comment: Option<String>,
 }
 
@@ -166,14 +166,14 @@ pub(crate) struct SetDeclaration {
     pub(crate) set: Set<'static>,
     pub(crate) is_map: bool,
     /// `None` if the set is only referred to.
-    pub(crate) keys: Option<(Declared, Place)>,
-    pub(crate) data: Option<(Declared, Place)>,
+    pub(crate) keys: Option<(Declared, Span)>,
+    pub(crate) data: Option<(Declared, Span)>,
     /// Whether a map's data are intervals (`interval ipv4_addr`).
     pub(crate) data_is_interval: bool,
     pub(crate) auto_merge: bool,
     pub(crate) comment: Option<String>,
     /// Statements for each new element.
-    pub(crate) statements: Vec<(Statement, Place)>,
+    pub(crate) statements: Vec<(Statement, Span)>,
 }
 
 impl SetDeclaration {

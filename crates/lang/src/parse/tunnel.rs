@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::error::Fault;
+use super::error::Diagnostic;
 use super::parser::Parser;
-use crate::syntax::Place;
+use crate::syntax::Span;
 use chainwright::nft::stateful::{
     TunnelErspan, TunnelGeneve, TunnelObject, TunnelOption, TunnelOptions, TunnelVxlan,
 };
@@ -16,13 +16,16 @@ const ENTRIES: [&str; 11] = [
 /// ERSPAN directions, by number.
 pub(crate) const DIRECTIONS: [&str; 2] = ["ingress", "egress"];
 /// Maximum length of a Geneve option, and the unit of its length, in bytes.
-const MOST: usize = 124;
+const MAX_OPTION_LENGTH: usize = 124;
 const UNIT: usize = 4;
 
 impl Parser<'_> {
     /// Parses an entry of a tunnel's block other than a comment.
-    pub(super) fn tunnel_entry(&mut self, tunnel: &mut TunnelObject<'static>) -> Result<(), Fault> {
-        let start = self.current.place;
+    pub(super) fn tunnel_entry(
+        &mut self,
+        tunnel: &mut TunnelObject<'static>,
+    ) -> Result<(), Diagnostic> {
+        let start = self.current.span;
         let Some(word) = self.eat_any(&ENTRIES) else {
             return Err(self.no_entry("a tunnel", &ENTRIES));
         };
@@ -36,7 +39,7 @@ impl Parser<'_> {
             kind => {
                 if tunnel.options.is_some() {
                     let message = "a tunnel can only have one type";
-                    return Err(Fault::new(self.since(start), message));
+                    return Err(Diagnostic::new(self.since(start), message));
                 }
                 let options = match kind {
                     "vxlan" => vec![TunnelOption::Vxlan(self.vxlan()?)],
@@ -54,7 +57,7 @@ impl Parser<'_> {
         &mut self,
         version: &str,
         tunnel: &mut TunnelObject<'static>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let is_source = self.one_of(&["saddr", "daddr"])? == "saddr";
         let symbol = self.constant("an address")?;
         let address = symbol.text.parse::<IpAddr>();
@@ -76,18 +79,18 @@ impl Parser<'_> {
             }
             ("ip", Ok(IpAddr::V4(_))) | ("ip6", Ok(IpAddr::V6(_))) => {
                 let message = "tunnel addresses must be of the same IP version";
-                return Err(Fault::new(symbol.place, message));
+                return Err(Diagnostic::new(symbol.span, message));
             }
             _ => {
                 let message = format!("not an {version} address");
-                return Err(Fault::new(symbol.place, message));
+                return Err(Diagnostic::new(symbol.span, message));
             }
         }
         Ok(())
     }
 
-    fn vxlan(&mut self) -> Result<TunnelVxlan, Fault> {
-        let start = self.current.place;
+    fn vxlan(&mut self) -> Result<TunnelVxlan, Diagnostic> {
+        let start = self.current.span;
         let mut gbp = None;
         self.block(|this| {
             this.expect("gbp")?;
@@ -99,12 +102,12 @@ impl Parser<'_> {
                 gbp: Some(gbp),
                 ..TunnelVxlan::default()
             }),
-            None => Err(Fault::new(self.since(start), "missing `gbp`").expecting(["gbp"])),
+            None => Err(Diagnostic::new(self.since(start), "missing `gbp`").expecting(["gbp"])),
         }
     }
 
-    fn erspan(&mut self) -> Result<TunnelErspan, Fault> {
-        let start = self.current.place;
+    fn erspan(&mut self) -> Result<TunnelErspan, Diagnostic> {
+        let start = self.current.span;
         let mut erspan = TunnelErspan::default();
         self.block(|this| {
             match this.one_of(&["version", "index", "direction", "id", "hwid"])? {
@@ -131,13 +134,13 @@ impl Parser<'_> {
             true => Ok(erspan),
             false => {
                 let message = "version 1 takes an index, version 2 a direction and a hardware id";
-                Err(Fault::new(self.since(start), message))
+                Err(Diagnostic::new(self.since(start), message))
             }
         }
     }
 
-    fn geneve(&mut self) -> Result<Vec<TunnelOption<'static>>, Fault> {
-        let start = self.current.place;
+    fn geneve(&mut self) -> Result<Vec<TunnelOption<'static>>, Diagnostic> {
+        let start = self.current.span;
         let mut options = Vec::new();
         self.block(|this| {
             this.expect("class")?;
@@ -145,9 +148,9 @@ impl Parser<'_> {
             this.expect("opt-type")?;
             let option_type = this.number("an option type")?;
             this.expect("data")?;
-            let place = this.current.place;
+            let span = this.current.span;
             let text = this.string("option data")?;
-            let data = geneve_data(&text, place)?;
+            let data = geneve_data(&text, span)?;
             options.push(TunnelOption::Geneve(TunnelGeneve {
                 class: Some(class),
                 option_type: Some(option_type),
@@ -157,17 +160,18 @@ impl Parser<'_> {
             Ok(())
         })?;
         match options.is_empty() {
-            true => Err(Fault::new(self.since(start), "missing options").expecting(["class"])),
+            true => Err(Diagnostic::new(self.since(start), "missing options").expecting(["class"])),
             false => Ok(options),
         }
     }
 }
 
 /// Parses the data of a Geneve option.
-pub(crate) fn geneve_data(text: &str, place: Place) -> Result<Vec<u8>, Fault> {
+pub(crate) fn geneve_data(text: &str, span: Span) -> Result<Vec<u8>, Diagnostic> {
     from_digits(text).ok_or_else(|| {
-        let message = format!("expected `0x…` with a multiple of {UNIT} bytes, at most {MOST}");
-        Fault::new(place, message)
+        let message =
+            format!("expected `0x…` with a multiple of {UNIT} bytes, at most {MAX_OPTION_LENGTH}");
+        Diagnostic::new(span, message)
     })
 }
 
@@ -176,7 +180,7 @@ fn from_digits(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x")?.as_bytes();
     let is_whole = !digits.is_empty()
         && digits.len().is_multiple_of(2 * UNIT)
-        && digits.len() <= 2 * MOST
+        && digits.len() <= 2 * MAX_OPTION_LENGTH
         && digits.iter().all(u8::is_ascii_hexdigit);
     is_whole.then_some(())?;
     let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok();

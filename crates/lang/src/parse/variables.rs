@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::error::Fault;
-use crate::syntax::{Element, Expr, Place};
+use super::error::Diagnostic;
+use crate::syntax::{Element, Expr, Span};
 
 /// Limit for the size of substituted values: a minimum, and an increment for each byte of source text.
-const AT_LEAST: usize = 32_768;
-const FOR_A_BYTE: usize = 4;
+const MIN_EXPANSION: usize = 32_768;
+const EXPANSION_PER_BYTE: usize = 4;
 /// Maximum nesting of operators in a value.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Maximum number of known variables for an error to suggest similar names.
 const OFFERED: usize = 1000;
@@ -67,11 +67,11 @@ struct Value {
 impl Variables {
     /// Starts with the variables of previous texts.
     pub(super) fn behind(kept: &SavedVariables) -> Self {
-        let more = kept.length.saturating_mul(FOR_A_BYTE);
+        let more = kept.length.saturating_mul(EXPANSION_PER_BYTE);
         Self {
             kept: kept.clone(),
             scopes: vec![Scope::new()],
-            left: AT_LEAST.saturating_add(more),
+            left: MIN_EXPANSION.saturating_add(more),
             length: 0,
         }
     }
@@ -90,7 +90,9 @@ impl Variables {
 
     /// Raises the limit for a text of this length.
     pub(super) fn allow(&mut self, length: usize) {
-        self.left = self.left.saturating_add(length.saturating_mul(FOR_A_BYTE));
+        self.left = self
+            .left
+            .saturating_add(length.saturating_mul(EXPANSION_PER_BYTE));
         self.length = self.length.saturating_add(length);
     }
 
@@ -115,12 +117,12 @@ impl Variables {
         name: &str,
         expr: Expr,
         again: bool,
-        place: Place,
-    ) -> Result<(), Fault> {
+        span: Span,
+    ) -> Result<(), Diagnostic> {
         let (size, depth) = measure(&expr);
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             let message = "too many nested operations in this value";
-            return Err(Fault::new(place, message));
+            return Err(Diagnostic::new(span, message));
         }
         let is_kept = self.is_kept(name);
         let Some(scope) = self.scopes.last_mut() else {
@@ -129,15 +131,15 @@ impl Variables {
         let is_defined = scope.get(name).map_or(is_kept, Option::is_some);
         if !again && is_defined {
             let message = format!("variable `{name}` is already defined");
-            let fault = Fault::new(place, message);
-            return Err(fault.with_hint(format!("to change its value: redefine {name} = …")));
+            let diagnostic = Diagnostic::new(span, message);
+            return Err(diagnostic.with_hint(format!("to change its value: redefine {name} = …")));
         }
         scope.insert(name.into(), Some(Value { expr, size }));
         Ok(())
     }
 
     /// Undefines a variable.
-    pub(super) fn undefine(&mut self, name: &str, place: Place) -> Result<(), Fault> {
+    pub(super) fn undefine(&mut self, name: &str, span: Span) -> Result<(), Diagnostic> {
         let is_kept = self.is_kept(name);
         let scope = self.scopes.last_mut();
         let is_removed = scope.is_some_and(|scope| {
@@ -150,12 +152,12 @@ impl Variables {
         });
         match is_removed {
             true => Ok(()),
-            false => Err(self.missing(name, place)),
+            false => Err(self.missing(name, span)),
         }
     }
 
-    fn missing(&self, name: &str, place: Place) -> Fault {
-        let fault = Fault::new(place, format!("undefined variable `{name}`"));
+    fn missing(&self, name: &str, span: Span) -> Diagnostic {
+        let diagnostic = Diagnostic::new(span, format!("undefined variable `{name}`"));
         let here = self.scopes.iter().flatten();
         let here = here.filter_map(|(name, value)| value.as_ref().map(|_| &**name));
         let mut known: Vec<&str> = here
@@ -163,59 +165,59 @@ impl Variables {
             .take(OFFERED + 1)
             .collect();
         if known.len() > OFFERED {
-            return fault;
+            return diagnostic;
         }
         known.sort_unstable();
         known.dedup();
-        fault
+        diagnostic
             .expecting(known.iter().map(|known| format!("${known}")))
             .nearest_to(&format!("${name}"))
     }
 
     /// Returns the value of a variable in the innermost scope that defines it. A value of a previous text gets the
     /// location of the reference.
-    pub(super) fn value(&mut self, name: &str, place: Place) -> Result<Expr, Fault> {
+    pub(super) fn value(&mut self, name: &str, span: Span) -> Result<Expr, Diagnostic> {
         let here = self.scopes.iter().rev().find_map(|scope| scope.get(name));
         let (value, is_kept) = match here {
             Some(value) => (value.as_ref(), false),
             None => (self.kept.values.get(name), true),
         };
         let Some(value) = value else {
-            return Err(self.missing(name, place));
+            return Err(self.missing(name, span));
         };
         let Some(left) = self.left.checked_sub(value.size) else {
             let message = "variables expand to too much text";
-            return Err(Fault::new(place, message));
+            return Err(Diagnostic::new(span, message));
         };
         self.left = left;
         let mut expr = value.expr.clone();
         if is_kept {
-            put(&mut expr, place);
+            put(&mut expr, span);
         }
         Ok(expr)
     }
 }
 
 /// Sets the location of an expression.
-fn put(expr: &mut Expr, place: Place) {
+fn put(expr: &mut Expr, span: Span) {
     match expr {
-        Expr::Symbol(symbol) => symbol.place = place,
+        Expr::Symbol(symbol) => symbol.span = span,
         Expr::Binary(_, left, right)
         | Expr::Range(left, right)
         | Expr::Masked(left, right)
         | Expr::Map(left, right) => {
-            put(left, place);
-            put(right, place);
+            put(left, span);
+            put(right, span);
         }
-        Expr::Prefix(value, _) => put(value, place),
-        Expr::Hash { key: Some(key), .. } => put(key, place),
+        Expr::Prefix(value, _) => put(value, span),
+        Expr::Hash { key: Some(key), .. } => put(key, span),
         Expr::Concat(parts) | Expr::Flags(parts) => {
-            parts.iter_mut().for_each(|part| put(part, place));
+            parts.iter_mut().for_each(|part| put(part, span));
         }
         Expr::Set(elements) => {
             for element in elements {
                 let both = element.key.iter_mut().chain(&mut element.data);
-                both.for_each(|expr| put(expr, place));
+                both.for_each(|expr| put(expr, span));
             }
         }
         _ => {}

@@ -163,8 +163,8 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints the name of a selector.
-    fn key(&mut self, asked: &Expr) -> fmt::Result {
-        let name = keys::of(asked).map_or("unknown", |key| key.name);
+    fn key(&mut self, selector: &Expr) -> fmt::Result {
+        let name = keys::of(selector).map_or("unknown", |key| key.name);
         self.out.write_str(name)
     }
 

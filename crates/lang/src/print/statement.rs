@@ -9,7 +9,7 @@ use chainwright::nft::DataType;
 use chainwright::nft::expr::CtKey;
 
 /// Default burst of a limit, in packets; not printed.
-const USUAL_BURST: u32 = 5;
+const DEFAULT_BURST: u32 = 5;
 
 /// Converts a number of bytes to nft's units.
 pub(crate) fn bytes(number: u64) -> (u64, &'static str) {
@@ -327,7 +327,7 @@ impl<W: Write> Printer<'_, W> {
         }
         write!(self.out, "/{unit}")?;
         match (bytes, *burst) {
-            (_, 0) | (false, USUAL_BURST) => Ok(()),
+            (_, 0) | (false, DEFAULT_BURST) => Ok(()),
             (true, burst) => {
                 self.out.write_str(" burst ")?;
                 self.bytes(burst.into())

@@ -115,8 +115,8 @@ impl Reader<'_, '_> {
             let is_tag = payload
                 .field
                 .is_some_and(|(protocol, _)| protocol.name == "vlan");
-            let tells = place.bits == 16 && relation == Relation::Implicit;
-            if !(is_tag && tells) {
+            let is_implied = place.bits == 16 && relation == Relation::Implicit;
+            if !(is_tag && is_implied) {
                 self.remove_implicit(&payload);
             }
             let left = Expr::Payload(payload);
@@ -258,18 +258,18 @@ impl Reader<'_, '_> {
             Relation::Implicit if is_flags => Relation::Equal,
             relation => relation,
         };
-        let told = match (&right, relation) {
+        let implied = match (&right, relation) {
             (Expr::Value(value), Relation::Implicit | Relation::Equal) => Some(*value),
             _ => None,
         };
-        if let Some(value) = told {
-            self.learn(&left, &value);
+        if let Some(value) = implied {
+            self.record_match(&left, &value);
         }
         if matches!((&right, relation), (Expr::Set(_), Relation::Implicit)) {
-            self.learn_several(&left);
+            self.record_matches(&left);
         }
         if let (Expr::Set(_), Relation::Implicit) = (&right, relation) {
-            self.context.learn_several(&left);
+            self.context.record_matches(&left);
         }
         self.push(Statement::Match {
             left,

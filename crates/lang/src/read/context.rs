@@ -123,7 +123,7 @@ impl Context {
     ) -> Option<usize> {
         let established_by = self.icmp_type.map(|(_, established_by)| established_by);
         // `taddr` requires a match of a type that has it.
-        let is_there = |field: &headers::Field| match (protocol.name, field.name) {
+        let is_available = |field: &headers::Field| match (protocol.name, field.name) {
             ("icmpv6", "taddr") => {
                 self.icmp_types
                     || established_by
@@ -135,7 +135,7 @@ impl Context {
         };
         let find = |is: &dyn Fn(Option<u128>) -> bool| {
             protocol.fields.iter().position(|field| {
-                fits(field) && is_there(field) && is(implied_type(protocol, field.name))
+                fits(field) && is_available(field) && is(implied_type(protocol, field.name))
             })
         };
         let of_type = find(&|implied| implied.is_some() && implied == established_by);
@@ -210,7 +210,7 @@ impl Context {
     }
 
     /// Records a match with its statement index.
-    pub(super) fn learn(&mut self, left: &Expr, right: &Value, statement: usize) {
+    pub(super) fn record_match(&mut self, left: &Expr, right: &Value, statement: usize) {
         let number = right.number;
         let established_by = match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 => {
@@ -278,7 +278,7 @@ impl Context {
     }
 
     /// Records a match of several values.
-    pub(super) fn learn_several(&mut self, left: &Expr) {
+    pub(super) fn record_matches(&mut self, left: &Expr) {
         match left {
             Expr::Meta(MetaKey::L4PROTO) => self.may_be_several = true,
             Expr::Payload(Payload {
@@ -409,7 +409,7 @@ impl Context {
         established_by: usize,
         statements: &[Option<Statement>],
     ) -> bool {
-        let asks = |statement: &Option<Statement>, of: PayloadBase| {
+        let matches_base = |statement: &Option<Statement>, of: PayloadBase| {
             matches!(
                 statement,
                 Some(Statement::Match {
@@ -420,12 +420,13 @@ impl Context {
         };
         match (layer, self.family) {
             (Layer::Transport, Family::INET | Family::NETDEV | Family::BRIDGE) => {
-                asks(&statements[established_by], PayloadBase::NETWORK)
+                matches_base(&statements[established_by], PayloadBase::NETWORK)
             }
             (Layer::Network, Family::INET | Family::NETDEV) => {
-                let is_frame = |statement| asks(statement, PayloadBase::LINK);
-                let is_said = self.is_of_frame || statements[..established_by].iter().any(is_frame);
-                is_frame(&statements[established_by]) && !is_said
+                let is_frame = |statement| matches_base(statement, PayloadBase::LINK);
+                let has_frame_match =
+                    self.is_of_frame || statements[..established_by].iter().any(is_frame);
+                is_frame(&statements[established_by]) && !has_frame_match
             }
             _ => false,
         }

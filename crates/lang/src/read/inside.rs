@@ -55,10 +55,10 @@ impl Reader<'_, '_> {
     }
 
     /// Records a match; it becomes the next statement.
-    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
+    pub(super) fn record_match(&mut self, left: &Expr, right: &Value) {
         let number = self.statements.len();
         let context = self.changed_context_in(left.tunnel());
-        context.learn(left, right, number);
+        context.record_match(left, right, number);
         for (index, layer) in [Layer::Network, Layer::Transport].into_iter().enumerate() {
             if context.established_by(layer) == Some(number) {
                 context.is_established_twice |= context.was_established[index];
@@ -70,8 +70,8 @@ impl Reader<'_, '_> {
     }
 
     /// Records a match of several values.
-    pub(super) fn learn_several(&mut self, left: &Expr) {
-        self.changed_context_in(left.tunnel()).learn_several(left);
+    pub(super) fn record_matches(&mut self, left: &Expr) {
+        self.changed_context_in(left.tunnel()).record_matches(left);
     }
 
     /// Keeps all matches: a statement acted on the packets that they let through.

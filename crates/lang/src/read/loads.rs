@@ -15,14 +15,14 @@ use chainwright::nft::{DataType, Family};
 
 impl Reader<'_, '_> {
     pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
-        let asked = Expr::Meta(meta.key?);
-        let data_type = keys::of(&asked)?.data_type;
+        let selector = Expr::Meta(meta.key?);
+        let data_type = keys::of(&selector)?.data_type;
         if let Some(sreg) = meta.sreg {
             self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
-            return self.push(Statement::Set(asked, to));
+            return self.push(Statement::Set(selector, to));
         }
-        self.load(meta.dreg?, asked)
+        self.load(meta.dreg?, selector)
     }
 
     /// Checks that the byte order of a mark is the one that parsing the printed text gives: the packet's order for

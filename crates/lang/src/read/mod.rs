@@ -25,7 +25,7 @@ mod tests {
     /// Most kernels are built without DCCP options, so there is no reference listing; this test reads the generated
     /// messages.
     #[test]
-    fn options_of_dccp_are_read_as_they_are_made() {
+    fn dccp_options_round_trip_through_compile() {
         let mut nft = FakeKernel::new().connect().unwrap();
         let mut tx = Transaction::new();
         tx.add(&chainwright::nft::Table::new(Family::INET, "t"))
@@ -42,8 +42,8 @@ mod tests {
             let (_, rest) = Message::split(&sent).unwrap(); // begin of the batch
             let (message, _) = Message::split(rest).unwrap();
             let made = RuleRef::parse(&message).unwrap();
-            let said = rule(&table, &made, &Options::default());
-            assert_eq!(said.as_deref(), Some(words));
+            let printed = rule(&table, &made, &Options::default());
+            assert_eq!(printed.as_deref(), Some(words));
         }
     }
 }

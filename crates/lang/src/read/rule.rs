@@ -21,20 +21,20 @@ use chainwright::nft::expr::{
 use chainwright::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
 
 /// Maximum nesting of anonymous chains: the kernel follows 16 jumps.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 /// Maximum number of rules in the anonymous chains below one rule. In the kernel each is referenced by one rule; in a
 /// file the number is unlimited.
-const MOST: usize = 65_536;
+const MAX_NESTED_RULES: usize = 65_536;
 /// One second in nanoseconds.
 const SECOND: u128 = 1_000_000_000;
 
 /// Maximum number of expressions in a rule. The kernel accepts no more; a file may have any number, each nested around
 /// the previous one.
-const LONGEST: usize = 128;
+const MAX_EXPRESSIONS: usize = 128;
 
 /// Decodes a rule. One that nft's language cannot represent becomes bytecode.
 pub(crate) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
-    at_depth(table, rule, 0, &Cell::new(MOST))
+    at_depth(table, rule, 0, &Cell::new(MAX_NESTED_RULES))
 }
 
 fn at_depth(
@@ -63,7 +63,7 @@ fn at_depth(
         is_lost: false,
     };
     let mut each = decoded.iter().enumerate();
-    let read = decoded.len() <= LONGEST
+    let read = decoded.len() <= MAX_EXPRESSIONS
         && each.all(|(index, expression)| {
             reader.context.set_of_frame(is_of_frame(&decoded, index));
             reader.take(expression).is_some()
@@ -148,17 +148,18 @@ pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
         }
         false => Value::from_be_bytes(data_type, bytes),
     };
-    let is_said = |value: &Value| data_type != types::DATE || value.number.is_multiple_of(SECOND);
-    value.filter(is_said)
+    let is_printable =
+        |value: &Value| data_type != types::DATE || value.number.is_multiple_of(SECOND);
+    value.filter(is_printable)
 }
 
 impl Reader<'_, '_> {
     pub(super) fn push(&mut self, statement: Statement) -> Option<()> {
-        let only_asks = matches!(
+        let is_condition = matches!(
             statement,
             Statement::Match { .. } | Statement::VerdictMap(..)
         );
-        if !only_asks {
+        if !is_condition {
             self.keep_all();
         }
         self.statements.push(Some(statement));
@@ -376,7 +377,7 @@ impl Reader<'_, '_> {
         let flags = chain.chain().flags().unwrap_or_default();
         let rules = chain.rules();
         let left = self.left.get().checked_sub(rules.len())?;
-        let is_bound = flags.contains(ChainFlags::BINDING) && self.depth < DEEPEST;
+        let is_bound = flags.contains(ChainFlags::BINDING) && self.depth < MAX_DEPTH;
         is_bound.then(|| {
             self.left.set(left);
             let depth = self.depth + 1;

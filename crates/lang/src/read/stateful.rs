@@ -72,11 +72,11 @@ pub(crate) fn quota_statement(quota: &expr::Quota) -> Statement {
 
 pub(super) fn synproxy_statement(synproxy: &expr::Synproxy) -> Option<Statement> {
     let flags = synproxy.flags.unwrap_or_default();
-    let spoken = SynproxyFlags::MSS
+    let supported = SynproxyFlags::MSS
         | SynproxyFlags::WSCALE
         | SynproxyFlags::TIMESTAMP
         | SynproxyFlags::SACK_PERM;
-    spoken.contains(flags).then_some(())?;
+    supported.contains(flags).then_some(())?;
     let both = flags.intersects(SynproxyFlags::MSS | SynproxyFlags::WSCALE);
     Some(Statement::Synproxy {
         // nft prints both or none.

@@ -224,11 +224,11 @@ pub(super) fn nat_flags(flags: NatRangeFlags) -> Option<Vec<&'static str>> {
             words.push(word);
         }
     }
-    let spoken = NatRangeFlags::PROTO_RANDOM
+    let supported = NatRangeFlags::PROTO_RANDOM
         | NatRangeFlags::PROTO_RANDOM_FULLY
         | NatRangeFlags::PERSISTENT
         | NatRangeFlags::MAP_IPS
         | NatRangeFlags::PROTO_SPECIFIED
         | NatRangeFlags::NETMAP;
-    spoken.contains(flags).then_some(words)
+    supported.contains(flags).then_some(words)
 }

@@ -15,7 +15,7 @@ use chainwright::xt::matches::multiport::{Multiport, MultiportSide};
 use chainwright::xt::matches::pkttype::PacketType;
 use chainwright::xt::matches::tcp::{Tcp, TcpFlags};
 use chainwright::xt::matches::ttl::Hops;
-use chainwright::xt::{Compared, Family, Match};
+use chainwright::xt::{Family, Match, Negatable};
 
 const TCP_FLAGS: [(TcpFlags, &str); 6] = [
     (TcpFlags::FIN, "fin"),
@@ -69,27 +69,27 @@ pub(super) fn implies_protocol(one: &Match, translated: &[String]) -> bool {
 }
 
 pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
-    let no_equal = || Untranslatable::Extension(part(one));
+    let untranslatable = || Untranslatable::Extension(part(one));
     let ip = word(family);
     Ok(match one {
-        Match::Tcp(tcp) => unfragmented(self::tcp(tcp, &no_equal)?, family, &no_equal)?,
+        Match::Tcp(tcp) => unfragmented(self::tcp(tcp, &untranslatable)?, family, &untranslatable)?,
         Match::Udp(udp) => {
             let mut words = ports("udp sport", &udp.source)?;
             words.extend(ports("udp dport", &udp.destination)?);
-            unfragmented(words, family, &no_equal)?
+            unfragmented(words, family, &untranslatable)?
         }
-        Match::Multiport(multiport) => self::multiport(multiport, rule, &no_equal)?,
+        Match::Multiport(multiport) => self::multiport(multiport, rule, &untranslatable)?,
         Match::Mark(mark) => masked("meta mark", mark.value, mark.mask, mark.invert)?,
         Match::Connmark(mark) => {
             let words = masked("ct mark", mark.value, mark.mask, mark.invert)?;
             // A match without conditions on the mark still requires a connection.
             if words.is_empty() {
-                return Err(no_equal());
+                return Err(untranslatable());
             }
             words
         }
         // The kernel rejects a burst of 0 in iptables rules, and treats it as 5 in nft rules.
-        Match::Limit(limit) if limit.burst == 0 => return Err(no_equal()),
+        Match::Limit(limit) if limit.burst == 0 => return Err(untranslatable()),
         Match::Limit(limit) => {
             let (packets, seconds) = limit.rate();
             let unit = match seconds {
@@ -97,7 +97,7 @@ pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
                 60 => "minute",
                 3_600 => "hour",
                 86_400 => "day",
-                _ => return Err(no_equal()),
+                _ => return Err(untranslatable()),
             };
             vec![format!(
                 "limit rate {packets}/{unit} burst {} packets",
@@ -108,20 +108,24 @@ pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
             let mut words = Vec::new();
             for (range, field) in [(&range.source, "saddr"), (&range.destination, "daddr")] {
                 if let Some(range) = range {
-                    words.push(addresses(&format!("{ip} {field}"), range).ok_or_else(no_equal)?);
+                    words.push(
+                        addresses(&format!("{ip} {field}"), range).ok_or_else(untranslatable)?,
+                    );
                 }
             }
             words
         }
-        Match::Addrtype(addrtype) => self::addrtype(addrtype, family).ok_or_else(no_equal)?,
-        Match::Conntrack(conntrack) => self::conntrack(conntrack).ok_or_else(no_equal)?,
+        Match::Addrtype(addrtype) => self::addrtype(addrtype, family).ok_or_else(untranslatable)?,
+        Match::Conntrack(conntrack) => self::conntrack(conntrack).ok_or_else(untranslatable)?,
         Match::Icmp(icmp) => match icmp.kind {
-            None if icmp.invert => return Err(no_equal()),
-            None => unfragmented(Vec::new(), family, &no_equal)?,
-            Some(kind) => icmp_type("icmp", kind, icmp.code, icmp.invert).ok_or_else(no_equal)?,
+            None if icmp.invert => return Err(untranslatable()),
+            None => unfragmented(Vec::new(), family, &untranslatable)?,
+            Some(kind) => {
+                icmp_type("icmp", kind, icmp.code, icmp.invert).ok_or_else(untranslatable)?
+            }
         },
         Match::Icmp6(icmp) => {
-            icmp_type("icmpv6", icmp.kind, icmp.code, icmp.invert).ok_or_else(no_equal)?
+            icmp_type("icmpv6", icmp.kind, icmp.code, icmp.invert).ok_or_else(untranslatable)?
         }
         Match::Mac(mac) => {
             let bytes = mac.source.map(|byte| format!("{byte:02x}"));
@@ -148,7 +152,7 @@ pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
         Match::Cpu(cpu) => vec![format!("meta cpu {}{}", sign(cpu.invert), cpu.cpu)],
         Match::Ttl(ttl) => hops("ip ttl", ttl.0),
         Match::Hl(hl) => hops("ip6 hoplimit", hl.0),
-        Match::Length(length) if length.min > length.max => return Err(no_equal()),
+        Match::Length(length) if length.min > length.max => return Err(untranslatable()),
         Match::Length(length) => {
             let range = span(length.min.into(), length.max.into());
             vec![format!("meta length {}{range}", sign(length.invert))]
@@ -157,21 +161,21 @@ pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
             // For packets without a socket, iptables evaluates inverted matches to true, nft to false.
             let mut ids = owner.uid.iter().chain(&owner.gid);
             if ids.all(|ids| ids.invert) {
-                return Err(no_equal());
+                return Err(untranslatable());
             }
             let mut words = Vec::new();
             for (ids, what) in [(&owner.uid, "meta skuid"), (&owner.gid, "meta skgid")] {
                 if let Some(ids) = ids {
                     let (first, last) = (*ids.value.start(), *ids.value.end());
                     if first > last {
-                        return Err(no_equal());
+                        return Err(untranslatable());
                     }
                     words.push(format!("{what} {}{}", sign(ids.invert), span(first, last)));
                 }
             }
             words
         }
-        _ => return Err(no_equal()),
+        _ => return Err(untranslatable()),
     })
 }
 
@@ -180,12 +184,12 @@ pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
 fn unfragmented(
     words: Vec<String>,
     family: Family,
-    no_equal: &dyn Fn() -> Untranslatable,
+    untranslatable: &dyn Fn() -> Untranslatable,
 ) -> Words {
     match family {
         _ if !words.is_empty() => Ok(words),
         Family::Ipv4 => Ok(vec![WHOLE_PACKETS.to_owned()]),
-        Family::Ipv6 => Err(no_equal()),
+        Family::Ipv6 => Err(untranslatable()),
     }
 }
 
@@ -212,9 +216,9 @@ fn ports(what: &str, range: &PortRange) -> Words {
     Ok(vec![format!("{what} {}{ports}", sign(range.invert))])
 }
 
-fn tcp(tcp: &Tcp, no_equal: &dyn Fn() -> Untranslatable) -> Words {
+fn tcp(tcp: &Tcp, untranslatable: &dyn Fn() -> Untranslatable) -> Words {
     if tcp.option.is_some() {
-        return Err(no_equal());
+        return Err(untranslatable());
     }
     let mut words = ports("tcp sport", &tcp.source)?;
     words.extend(ports("tcp dport", &tcp.destination)?);
@@ -230,7 +234,7 @@ fn tcp(tcp: &Tcp, no_equal: &dyn Fn() -> Untranslatable) -> Words {
         };
         let is_known = TcpFlags::all().contains(test.mask) && test.mask.contains(test.comp);
         if test.mask.is_empty() || !is_known {
-            return Err(no_equal());
+            return Err(untranslatable());
         }
         let sign = if test.invert { "!=" } else { "==" };
         let (mask, comp) = (flags(test.mask), flags(test.comp));
@@ -239,16 +243,20 @@ fn tcp(tcp: &Tcp, no_equal: &dyn Fn() -> Untranslatable) -> Words {
     Ok(words)
 }
 
-fn multiport(multiport: &Multiport, rule: &Rule, no_equal: &dyn Fn() -> Untranslatable) -> Words {
+fn multiport(
+    multiport: &Multiport,
+    rule: &Rule,
+    untranslatable: &dyn Fn() -> Untranslatable,
+) -> Words {
     let protocol = rule.protocol.filter(|protocol| !protocol.invert);
     let protocol = match protocol.map(|protocol| protocol.number) {
         Some(number @ (6 | 17 | 33 | 132 | 136)) => protocol_word(number),
-        _ => return Err(no_equal()),
+        _ => return Err(untranslatable()),
     };
     let side = match multiport.side {
         MultiportSide::Source => "sport",
         MultiportSide::Destination => "dport",
-        MultiportSide::Either => return Err(no_equal()),
+        MultiportSide::Either => return Err(untranslatable()),
     };
     // nft rejects overlapping ranges.
     let mut ranges: Vec<(u16, u16)> = Vec::new();
@@ -263,7 +271,7 @@ fn multiport(multiport: &Multiport, rule: &Rule, no_equal: &dyn Fn() -> Untransl
     }
     let is_all = ranges == [(0, u16::MAX)];
     if ranges.is_empty() || is_all {
-        return Err(no_equal());
+        return Err(untranslatable());
     }
     let ports: Vec<_> = ranges
         .iter()
@@ -276,7 +284,7 @@ fn multiport(multiport: &Multiport, rule: &Rule, no_equal: &dyn Fn() -> Untransl
     )])
 }
 
-fn addresses(what: &str, range: &Compared<RangeInclusive<IpAddr>>) -> Option<String> {
+fn addresses(what: &str, range: &Negatable<RangeInclusive<IpAddr>>) -> Option<String> {
     let (first, last) = (range.value.start(), range.value.end());
     let translated = match first.cmp(last) {
         std::cmp::Ordering::Less => format!("{first}-{last}"),
@@ -337,8 +345,8 @@ fn conntrack(conntrack: &Conntrack) -> Option<Vec<String>> {
         // For packets without a connection, iptables only compares the state; nft's further matches on the connection
         // fail.
         let of_none = ConntrackState::INVALID | ConntrackState::UNTRACKED;
-        let asks_more = conntrack.status.is_some() || conntrack.direction.is_some();
-        if asks_more && (state.invert || state.value.intersects(of_none)) {
+        let has_other_conditions = conntrack.status.is_some() || conntrack.direction.is_some();
+        if has_other_conditions && (state.invert || state.value.intersects(of_none)) {
             return None;
         }
         let mut left = state.value;

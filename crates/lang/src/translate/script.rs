@@ -172,8 +172,8 @@ impl Translation {
         let mut translation = Self::default();
         for rule in command.spec.rules() {
             match super::rule(&rule, family) {
-                Ok(said) => {
-                    translation.text += &format!("{head}{said}\n");
+                Ok(translated) => {
+                    translation.text += &format!("{head}{translated}\n");
                     translation.rules += 1;
                 }
                 Err(why) => {
@@ -261,18 +261,18 @@ impl Reader {
                     _ => None,
                 };
                 for rule in command.spec.rules() {
-                    let said = name(table.chains[chain].name.as_bstr())
+                    let translated = name(table.chains[chain].name.as_bstr())
                         .and_then(|_| super::rule_with(&rule, family, counters));
-                    let said = match said {
-                        Ok(said) => {
+                    let translated = match translated {
+                        Ok(translated) => {
                             self.translation.rules += 1;
-                            Line::Rule(said)
+                            Line::Rule(translated)
                         }
                         Err(why) => Line::UntranslatedRule(untranslated(why.to_string())),
                     };
                     let lines = &mut table.chains[chain].lines;
                     let at = place.map_or(lines.len(), |at| place_of_rule(lines, at));
-                    lines.insert(at, said);
+                    lines.insert(at, translated);
                     place = place.map(|place| place.saturating_add(1));
                 }
             }
@@ -310,10 +310,10 @@ impl Reader {
                 if index > 0 {
                     out.push('\n');
                 }
-                let said = name(chain.name.as_bstr());
+                let translated = name(chain.name.as_bstr());
                 // A chain whose name has no translation becomes a comment.
-                let comment = if said.is_err() { "# " } else { "" };
-                let shown = said
+                let comment = if translated.is_err() { "# " } else { "" };
+                let shown = translated
                     .unwrap_or_else(|_| chain.name.to_str_lossy().replace(char::is_control, "?"));
                 let _ = writeln!(out, "\t{comment}chain {shown} {{");
                 let lines = chain.lines.iter().map(|line| match line {

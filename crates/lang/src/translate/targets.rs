@@ -19,7 +19,7 @@ const LEVELS: [&str; 8] = [
 ];
 
 pub(super) fn translated(target: &Target, family: Family) -> Words {
-    let no_equal =
+    let untranslatable =
         || Untranslatable::Extension(Rule::new(Of::Extension(target.clone())).to_string());
     let one = |text: String| Ok(vec![text]);
     match target {
@@ -31,7 +31,7 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
             match LEVELS.get(usize::from(log.level)) {
                 Some(&"warn") => {}
                 Some(level) => words.push(format!("level {level}")),
-                None => return Err(no_equal()),
+                None => return Err(untranslatable()),
             }
             let has = |flag| log.flags.contains(flag);
             let tcp = [
@@ -53,13 +53,13 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
                 }
             }
             if !LogFlags::all().contains(log.flags) {
-                return Err(no_equal());
+                return Err(untranslatable());
             }
             Ok(words)
         }
         Target::Nflog(nflog) => {
             if nflog.length != 0 && !nflog.cut {
-                return Err(no_equal()); // the kernel ignores the length
+                return Err(untranslatable()); // the kernel ignores the length
             }
             let mut text = "log".to_owned();
             if !nflog.prefix.is_empty() {
@@ -74,7 +74,9 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
             }
             one(text)
         }
-        Target::Reject(reject) => one(self::reject(*reject, family).ok_or_else(no_equal)?.into()),
+        Target::Reject(reject) => one(self::reject(*reject, family)
+            .ok_or_else(untranslatable)?
+            .into()),
         Target::Dnat(dnat) if dnat.base_port.is_none() => one(translation(
             "dnat",
             dnat.addresses,
@@ -118,7 +120,7 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
                 ctmask,
             } => one(copied("meta mark", "ct mark", ctmask)),
             // nft 1.0.6 has no syntax for a combination of both.
-            _ => Err(no_equal()),
+            _ => Err(untranslatable()),
         },
         Target::Nfqueue(queue) => {
             let flags = [(queue.bypass, "bypass"), (queue.cpu_fanout, "fanout")];
@@ -146,7 +148,7 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
             let ip = super::word(family);
             one(format!("{ip} dscp set {:#04x}", dscp.code_point))
         }
-        _ => Err(no_equal()),
+        _ => Err(untranslatable()),
     }
 }
 

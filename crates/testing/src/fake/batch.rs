@@ -143,7 +143,7 @@ fn keep_handles(state: &mut State, tx_state: &TxState) {
     state.handles = tx_state.state.handles;
     state.unnamed_chains = tx_state.state.unnamed_chains;
     for table in &mut state.tables {
-        let after = tx_state.state.place(table.handle);
+        let after = tx_state.state.index_of(table.handle);
         let Some(after) = after.map(|after| &tx_state.state.tables[after]) else {
             continue;
         };

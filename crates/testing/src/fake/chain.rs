@@ -14,7 +14,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::events::{ChainUpdate, Step};
-use super::members::Sort;
+use super::members::ObjectKind;
 use super::state::{Base, Chain};
 use super::tx_state::{Operation, TxState};
 use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse, text};
@@ -167,7 +167,7 @@ impl TxState {
         if let Some(id) = given.u32(NFTA_CHAIN_ID) {
             self.chain_ids.entry(id).or_default().push((table, handle));
         }
-        self.note(operation, number, Step::Member(Sort::Chain, handle));
+        self.note(operation, number, Step::Member(ObjectKind::Chain, handle));
         Ok(())
     }
 
@@ -233,8 +233,11 @@ impl TxState {
         hook: &[u8],
         known: Option<&Base>,
     ) -> Result<Base, Refusal> {
-        let said = ParsedAttributes::read(hook, HOOK)?;
-        let (number, priority) = (said.u32(NFTA_HOOK_HOOKNUM), said.u32(NFTA_HOOK_PRIORITY));
+        let hook_attributes = ParsedAttributes::read(hook, HOOK)?;
+        let (number, priority) = (
+            hook_attributes.u32(NFTA_HOOK_HOOKNUM),
+            hook_attributes.u32(NFTA_HOOK_PRIORITY),
+        );
         let (number, priority) = match (known, number, priority) {
             (Some(known), number, priority) => (
                 number.unwrap_or(known.hook),
@@ -276,12 +279,12 @@ impl TxState {
         };
         let mut devices = Vec::new();
         if is_netdev {
-            if let Some(device) = said.text(NFTA_HOOK_DEV) {
+            if let Some(device) = hook_attributes.text(NFTA_HOOK_DEV) {
                 devices.push(device.to_owned());
-            } else if let Some(list) = said.get(NFTA_HOOK_DEVS) {
+            } else if let Some(list) = hook_attributes.get(NFTA_HOOK_DEVS) {
                 devices = self.devices_of(list)?;
             }
-        } else if said.has(NFTA_HOOK_DEV) || said.has(NFTA_HOOK_DEVS) {
+        } else if hook_attributes.has(NFTA_HOOK_DEV) || hook_attributes.has(NFTA_HOOK_DEVS) {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         for device in &devices {

@@ -21,7 +21,7 @@ use super::set::list_of_expressions;
 use super::state::{Element, Key, Reference, Set};
 use super::tree::{self, TreeState};
 use super::tx_state::{Operation, TxState};
-use super::wire::{NAME, Out, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
+use super::wire::{AttributeBuffer, NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::netlink::Attributes;
 
 const LIST: &[(u16, Policy)] = &[
@@ -47,7 +47,7 @@ const DATA: &[(u16, Policy)] = &[
     (NFTA_DATA_VERDICT, Policy::Any),
 ];
 /// Maximum length of a value.
-const LONGEST: usize = 64;
+const MAX_VALUE_LENGTH: usize = 64;
 
 impl TxState {
     pub(super) fn new_elements(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
@@ -232,7 +232,7 @@ impl TxState {
         references: &mut Vec<Reference>,
     ) -> Result<Vec<u8>, Refusal> {
         let given = ParsedAttributes::read(payload, DATA)?;
-        let mut out = Out::default();
+        let mut out = AttributeBuffer::default();
         let is_verdict = set.data_type == NFT_DATA_VERDICT;
         match (given.get(NFTA_DATA_VALUE), given.get(NFTA_DATA_VERDICT)) {
             (Some(value), _) => {
@@ -414,7 +414,9 @@ fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal>
     };
     let given = ParsedAttributes::read(payload, DATA)?;
     match given.get(NFTA_DATA_VALUE) {
-        Some(value) if value.len() == set.key_length as usize && value.len() <= LONGEST => {
+        Some(value)
+            if value.len() == set.key_length as usize && value.len() <= MAX_VALUE_LENGTH =>
+        {
             Ok(Some(value.to_vec()))
         }
         _ => Err(refuse(libc::EINVAL)),

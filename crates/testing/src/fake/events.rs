@@ -9,9 +9,9 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::listed::{self, Detail};
-use super::members::{Kind, Sort};
+use super::members::{Kind, ObjectKind};
 use super::state::{Chain, Element, Flowtable, Key, Reference, Rule, Set, StatefulObject, Table};
-use super::wire::Out;
+use super::wire::AttributeBuffer;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct QueuedEvent {
     /// Whether the event is also sent to the committing socket.
     pub(super) is_echoed: bool,
     pub(super) family: u8,
-    pub(super) attributes: Out,
+    pub(super) attributes: AttributeBuffer,
 }
 
 /// A change that a transaction made in a table, by handles; its event is built at the commit.
@@ -33,8 +33,8 @@ pub(super) enum Step {
     Table,
     TableGone,
     /// A chain, set, object or flowtable is new, or was changed immediately.
-    Member(Sort, u64),
-    MemberGone(Sort, u64),
+    Member(ObjectKind, u64),
+    MemberGone(ObjectKind, u64),
     /// The update of a chain, which takes effect at the commit.
     ChainUpdate(u64, ChainUpdate),
     /// The update of a set, which takes effect at the commit.
@@ -107,7 +107,7 @@ impl SetUpdate {
 }
 
 /// The type and the attributes of an event.
-type Event = Option<(u8, Out)>;
+type Event = Option<(u8, AttributeBuffer)>;
 
 impl Step {
     /// Applies the step and returns its event; `None` if the kernel sends none.
@@ -116,17 +116,17 @@ impl Step {
             Self::Table => Some((NFT_MSG_NEWTABLE, listed::table(table, Detail::Whole))),
             Self::TableGone => Some((NFT_MSG_DELTABLE, listed::table(table, Detail::Gone))),
             Self::Member(sort, handle) => match sort {
-                Sort::Chain => whole::<Chain>(table, handle),
-                Sort::Set => whole::<Set>(table, handle),
-                Sort::Object => whole::<StatefulObject>(table, handle),
-                Sort::Flowtable => whole::<Flowtable>(table, handle),
+                ObjectKind::Chain => new_event::<Chain>(table, handle),
+                ObjectKind::Set => new_event::<Set>(table, handle),
+                ObjectKind::Object => new_event::<StatefulObject>(table, handle),
+                ObjectKind::Flowtable => new_event::<Flowtable>(table, handle),
             },
             Self::MemberGone(sort, handle) => match sort {
-                Sort::Chain if table.chains.find_any(handle)?.is_binding() => None,
-                Sort::Chain => gone::<Chain>(table, handle),
-                Sort::Set => gone::<Set>(table, handle),
-                Sort::Object => gone::<StatefulObject>(table, handle),
-                Sort::Flowtable => gone::<Flowtable>(table, handle),
+                ObjectKind::Chain if table.chains.find_any(handle)?.is_binding() => None,
+                ObjectKind::Chain => deleted_event::<Chain>(table, handle),
+                ObjectKind::Set => deleted_event::<Set>(table, handle),
+                ObjectKind::Object => deleted_event::<StatefulObject>(table, handle),
+                ObjectKind::Flowtable => deleted_event::<Flowtable>(table, handle),
             },
             Self::ChainUpdate(handle, mut update) => {
                 if let Some(name) = update.name.take() {
@@ -134,23 +134,23 @@ impl Step {
                     table.chains.rename(handle, name);
                 }
                 update.make(table.chains.edit_any(handle)?);
-                whole::<Chain>(table, handle)
+                new_event::<Chain>(table, handle)
             }
             Self::SetUpdate(handle, update) => {
                 update.make(table.sets.edit_any(handle)?);
-                whole::<Set>(table, handle)
+                new_event::<Set>(table, handle)
             }
             Self::Rule { chain, rule } => {
                 let chain = table.chains.find_any(chain)?;
                 let mut rules = chain.rules.iter();
-                let at = rules.position(|placed| Arc::ptr_eq(&placed.rule, &rule));
+                let at = rules.position(|slot| Arc::ptr_eq(&slot.rule, &rule));
                 let before = at.and_then(|at| chain.rules.get(at.checked_sub(1)?));
-                let before = before.map(|placed| placed.rule.handle);
+                let before = before.map(|slot| slot.rule.handle);
                 Some((NFT_MSG_NEWRULE, listed::rule(table, chain, &rule, before)))
             }
             Self::RuleGone { chain, rule } => {
                 let of = table.chains.edit_any(chain)?;
-                (of.rules).retain(|placed| !Arc::ptr_eq(&placed.rule, &rule));
+                (of.rules).retain(|slot| !Arc::ptr_eq(&slot.rule, &rule));
                 unbind(table, &rule.references);
                 let of = table.chains.find_any(chain)?;
                 // The kernel sends no events for rules of a binding chain.
@@ -179,12 +179,12 @@ impl Step {
     }
 }
 
-fn whole<K: Kind>(table: &Table, handle: u64) -> Event {
+fn new_event<K: Kind>(table: &Table, handle: u64) -> Event {
     let member = K::of(table).find_any(handle)?;
     Some((K::NEW, K::listed(table, member, Detail::Whole)))
 }
 
-fn gone<K: Kind>(table: &Table, handle: u64) -> Event {
+fn deleted_event<K: Kind>(table: &Table, handle: u64) -> Event {
     let member = K::of(table).find_any(handle)?;
     Some((K::GONE, K::listed(table, member, Detail::Gone)))
 }

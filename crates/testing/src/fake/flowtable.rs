@@ -7,7 +7,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::events::Step;
-use super::members::Sort;
+use super::members::ObjectKind;
 use super::state::Flowtable;
 use super::tx_state::{Operation, TxState};
 use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
@@ -105,7 +105,11 @@ impl TxState {
                 handle
             }
         };
-        self.note(operation, number, Step::Member(Sort::Flowtable, handle));
+        self.note(
+            operation,
+            number,
+            Step::Member(ObjectKind::Flowtable, handle),
+        );
         Ok(())
     }
 
@@ -143,7 +147,11 @@ impl TxState {
             }
             flowtable.devices.retain(|device| !gone.contains(device));
             let handle = flowtable.handle;
-            self.note(operation, number, Step::Member(Sort::Flowtable, handle));
+            self.note(
+                operation,
+                number,
+                Step::Member(ObjectKind::Flowtable, handle),
+            );
             return Ok(());
         }
         if table.flowtables[at].uses > 0 {

@@ -31,7 +31,7 @@ use chainwright_sys::nf_tables::{
 
 use super::members::Member;
 use super::state::{Chain, Data, Element, Flowtable, Reference, Rule, Set, StatefulObject, Table};
-use super::wire::Out;
+use super::wire::AttributeBuffer;
 use chainwright::netlink::Attributes;
 
 /// Table flags that are listed.
@@ -44,8 +44,8 @@ pub(super) enum Detail {
     Gone,
 }
 
-pub(super) fn table(table: &Table, detail: Detail) -> Out {
-    let mut out = Out::default();
+pub(super) fn table(table: &Table, detail: Detail) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_TABLE_NAME, &table.name)
         .u32(NFTA_TABLE_USE, table.uses())
         .u64(NFTA_TABLE_HANDLE, table.handle);
@@ -62,8 +62,8 @@ pub(super) fn table(table: &Table, detail: Detail) -> Out {
     out
 }
 
-pub(super) fn chain(table: &Table, chain: &Member<Chain>, detail: Detail) -> Out {
-    let mut out = Out::default();
+pub(super) fn chain(table: &Table, chain: &Member<Chain>, detail: Detail) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_CHAIN_TABLE, &table.name)
         .text(NFTA_CHAIN_NAME, chain.name())
         .u64(NFTA_CHAIN_HANDLE, chain.handle);
@@ -110,8 +110,8 @@ pub(super) fn rule(
     chain: &Member<Chain>,
     rule: &Rule,
     position: Option<u64>,
-) -> Out {
-    let mut out = Out::default();
+) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_RULE_TABLE, &table.name)
         .text(NFTA_RULE_CHAIN, chain.name())
         .u64(NFTA_RULE_HANDLE, rule.handle);
@@ -129,8 +129,8 @@ pub(super) fn rule(
     out
 }
 
-pub(super) fn set(table: &Table, set: &Member<Set>, detail: Detail) -> Out {
-    let mut out = Out::default();
+pub(super) fn set(table: &Table, set: &Member<Set>, detail: Detail) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_SET_TABLE, &table.name)
         .text(NFTA_SET_NAME, set.name())
         .u64(NFTA_SET_HANDLE, set.handle);
@@ -190,8 +190,8 @@ pub(super) fn elements<'a>(
     table: &Table,
     set: &Member<Set>,
     elements: impl IntoIterator<Item = &'a Element>,
-) -> Out {
-    let mut out = Out::default();
+) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_SET_ELEM_LIST_TABLE, &table.name)
         .text(NFTA_SET_ELEM_LIST_SET, set.name())
         .nest(NFTA_SET_ELEM_LIST_ELEMENTS, |out| {
@@ -203,9 +203,9 @@ pub(super) fn elements<'a>(
 }
 
 /// Lists an element, without the enclosing attribute.
-pub(super) fn element(table: &Table, set: &Set, element: &Element) -> Out {
-    let mut out = Out::default();
-    let value = |out: &mut Out, kind, bytes: &[u8]| {
+pub(super) fn element(table: &Table, set: &Set, element: &Element) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
+    let value = |out: &mut AttributeBuffer, kind, bytes: &[u8]| {
         out.nest(kind, |out| _ = out.bytes(NFTA_DATA_VALUE, bytes));
     };
     if let Some(key) = &element.key.key {
@@ -244,7 +244,7 @@ pub(super) fn element(table: &Table, set: &Set, element: &Element) -> Out {
 }
 
 /// Writes one expression as a single attribute, several as a list.
-fn expressions(out: &mut Out, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
+fn expressions(out: &mut AttributeBuffer, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
     match expressions {
         [] => {}
         [expression] => _ = out.bytes(one, expression),
@@ -258,8 +258,12 @@ fn expressions(out: &mut Out, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
     }
 }
 
-pub(super) fn object(table: &Table, object: &Member<StatefulObject>, detail: Detail) -> Out {
-    let mut out = Out::default();
+pub(super) fn object(
+    table: &Table,
+    object: &Member<StatefulObject>,
+    detail: Detail,
+) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_OBJ_TABLE, &table.name)
         .text(NFTA_OBJ_NAME, object.name())
         .u32(NFTA_OBJ_TYPE, object.object_type)
@@ -293,8 +297,12 @@ pub(super) fn object(table: &Table, object: &Member<StatefulObject>, detail: Det
     out
 }
 
-pub(super) fn flowtable(table: &Table, flowtable: &Member<Flowtable>, detail: Detail) -> Out {
-    let mut out = Out::default();
+pub(super) fn flowtable(
+    table: &Table,
+    flowtable: &Member<Flowtable>,
+    detail: Detail,
+) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.text(NFTA_FLOWTABLE_TABLE, &table.name)
         .text(NFTA_FLOWTABLE_NAME, flowtable.name())
         .u64(NFTA_FLOWTABLE_HANDLE, flowtable.handle);
@@ -343,12 +351,12 @@ fn renamed<'b>(bytes: &'b [u8], path: &[u16], mut names: VecDeque<&[u8]>) -> Cow
     if names.is_empty() {
         return Cow::Borrowed(bytes);
     }
-    let mut out = Out::default();
+    let mut out = AttributeBuffer::default();
     rename(bytes, path, &mut names, &mut out);
     Cow::Owned(out.0)
 }
 
-fn rename(bytes: &[u8], path: &[u16], names: &mut VecDeque<&[u8]>, out: &mut Out) {
+fn rename(bytes: &[u8], path: &[u16], names: &mut VecDeque<&[u8]>, out: &mut AttributeBuffer) {
     // Only `immediate` expressions refer to chains.
     let is_other = Some(path) == IN_RULE.get(1..)
         && Attributes::new(bytes).find(NFTA_EXPR_NAME) != Some(b"immediate\0");

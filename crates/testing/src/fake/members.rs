@@ -8,24 +8,24 @@ use bstr::{BStr, BString};
 
 use super::listed::Detail;
 use super::state::Table;
-use super::wire::{Out, Refusal, refuse};
+use super::wire::{AttributeBuffer, Refusal, refuse};
 
 /// A kind of table member.
 pub(super) trait Kind: Clone + 'static {
     /// `NFT_MSG_*` of creation and deletion.
     const NEW: u8;
     const GONE: u8;
-    const SORT: Sort;
+    const OBJECT_KIND: ObjectKind;
 
     fn of(table: &Table) -> &Members<Self>;
     fn of_mut(table: &mut Table) -> &mut Members<Self>;
     /// Returns the attributes as listed.
-    fn listed(table: &Table, member: &Member<Self>, detail: Detail) -> Out;
+    fn listed(table: &Table, member: &Member<Self>, detail: Detail) -> AttributeBuffer;
 }
 
 /// The kinds of members as values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum ObjectKind {
     Chain,
     Set,
     Object,
@@ -127,7 +127,7 @@ impl<K: Clone> Members<K> {
         is: impl Fn(&K) -> bool,
     ) -> Result<usize, Refusal> {
         let handles = self.names.get(name).map_or(&[][..], Vec::as_slice).iter();
-        let mut found = handles.rev().filter_map(|&handle| self.place(handle));
+        let mut found = handles.rev().filter_map(|&handle| self.index_of(handle));
         found
             .find(|&at| is(&self.all[at]))
             .ok_or(refuse(libc::ENOENT))
@@ -135,12 +135,12 @@ impl<K: Clone> Members<K> {
 
     /// Returns the index of the living member with this handle.
     pub(super) fn of(&self, handle: u64) -> Result<usize, Refusal> {
-        let place = self.place(handle).filter(|&at| !self.all[at].is_dead);
-        place.ok_or(refuse(libc::ENOENT))
+        let index_of = self.index_of(handle).filter(|&at| !self.all[at].is_dead);
+        index_of.ok_or(refuse(libc::ENOENT))
     }
 
     /// Returns the index of the member with this handle, dead or alive.
-    pub(super) fn place(&self, handle: u64) -> Option<usize> {
+    pub(super) fn index_of(&self, handle: u64) -> Option<usize> {
         self.all
             .binary_search_by_key(&handle, |one| one.handle)
             .ok()
@@ -148,12 +148,12 @@ impl<K: Clone> Members<K> {
 
     /// Returns the member with this handle, dead or alive.
     pub(super) fn find_any(&self, handle: u64) -> Option<&Member<K>> {
-        self.place(handle).map(|at| &*self.all[at])
+        self.index_of(handle).map(|at| &*self.all[at])
     }
 
     /// Returns the member with this handle, dead or alive, for modification.
     pub(super) fn edit_any(&mut self, handle: u64) -> Option<&mut Member<K>> {
-        self.place(handle).map(|at| self.edit(at))
+        self.index_of(handle).map(|at| self.edit(at))
     }
 
     /// Returns a member for modification.
@@ -175,7 +175,9 @@ impl<K: Clone> Members<K> {
 
     /// Renames the member with this handle, dead or alive.
     pub(super) fn rename(&mut self, handle: u64, name: BString) {
-        let Some(at) = self.place(handle) else { return };
+        let Some(at) = self.index_of(handle) else {
+            return;
+        };
         if !self.all[at].is_dead {
             self.leave(at);
             self.enter(name.as_ref(), handle);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_name_takes_the_place_of_the_old_one() {
+    fn renaming_replaces_the_old_name() {
         let mut members = members(&["a", "b"]);
         members.rename(1, "z".into());
         assert_eq!(members.named("z".into()), Ok(0));
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_for_two_that_differ_otherwise() {
+    fn same_name_with_different_keys() {
         let mut members = Members::default();
         members.add("n".into(), 1, 10);
         members.add("n".into(), 2, 20);

@@ -12,10 +12,10 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::events::Step;
-use super::members::Sort;
+use super::members::ObjectKind;
 use super::state::{Data, StatefulObject};
 use super::tx_state::{Operation, TxState};
-use super::wire::{NAME, Out, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
+use super::wire::{AttributeBuffer, NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::netlink::Attributes;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -72,7 +72,7 @@ impl TxState {
                 };
             }
             let handle = object.handle;
-            self.note(operation, number, Step::Member(Sort::Object, handle));
+            self.note(operation, number, Step::Member(ObjectKind::Object, handle));
             return Ok(());
         }
         if object_type == NFT_OBJECT_UNSPEC || object_type > NFT_OBJECT_SYNPROXY {
@@ -87,7 +87,7 @@ impl TxState {
         let table = self.table_mut(number);
         let handle = table.allocate_handle();
         table.objects.add(name.to_owned(), handle, object);
-        self.note(operation, number, Step::Member(Sort::Object, handle));
+        self.note(operation, number, Step::Member(ObjectKind::Object, handle));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl TxState {
 
 /// Returns an object's data as the kernel stores it. Data of types without a case here are stored as received.
 fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
-    let mut out = Out::default();
+    let mut out = AttributeBuffer::default();
     match object_type {
         NFT_OBJECT_COUNTER => {
             let given = ParsedAttributes::read(data, COUNTER)?;

@@ -17,14 +17,14 @@ use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, SetFlags};
 
 /// The view that expressions have of a table.
-struct Place<'d> {
+struct TableContext<'d> {
     tx_state: &'d TxState,
     number: usize,
     /// Index of the chain of the rule.
     chain: Option<usize>,
 }
 
-impl Place<'_> {
+impl TableContext<'_> {
     fn table(&self) -> &Table {
         &self.tx_state.state.tables[self.number]
     }
@@ -52,14 +52,14 @@ fn handle_of<K: Kind>(members: &Members<K>, name: &BString) -> Result<u64, Refus
     Ok(members[members.named(name.as_ref())?].handle)
 }
 
-impl RulesetView for Place<'_> {
+impl RulesetView for TableContext<'_> {
     fn family(&self) -> Family {
         Family(self.table().family)
     }
 
     fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetInfo, Errno> {
         let at = self.tx_state.set_by(self.number, Some(name), id);
-        Ok(facts(
+        Ok(set_info(
             &self.table().sets[at.map_err(|refusal| refusal.errno)?],
         ))
     }
@@ -72,7 +72,7 @@ impl RulesetView for Place<'_> {
         };
         let chains = &self.table().chains;
         let chain = &chains[at.map_err(|refusal| refusal.errno)?];
-        let facts = ChainInfo {
+        let set_info = ChainInfo {
             name: chain.name().to_owned(),
             is_base: chain.base.is_some(),
             is_anonymous: chain.is_binding(),
@@ -80,9 +80,12 @@ impl RulesetView for Place<'_> {
         };
         // Rules of a binding chain can't bind another chain.
         let from = self.chain.map(|at| &chains[at]);
-        match from.is_some_and(|from| from.is_binding()) && facts.is_anonymous && !facts.is_bound {
+        match from.is_some_and(|from| from.is_binding())
+            && set_info.is_anonymous
+            && !set_info.is_bound
+        {
             true => Err(refuse(libc::EOPNOTSUPP).errno),
-            false => Ok(facts),
+            false => Ok(set_info),
         }
     }
 
@@ -97,7 +100,7 @@ impl RulesetView for Place<'_> {
     }
 }
 
-fn facts(set: &Member<Set>) -> SetInfo {
+fn set_info(set: &Member<Set>) -> SetInfo {
     let flags = SetFlags::from_bits_retain(set.flags);
     SetInfo {
         name: set.name().to_owned(),
@@ -115,8 +118,8 @@ fn facts(set: &Member<Set>) -> SetInfo {
 type Evaluated = (Vec<u8>, Vec<Reference>);
 
 impl TxState {
-    const fn place(&self, number: usize) -> Place<'_> {
-        Place {
+    const fn table_context(&self, number: usize) -> TableContext<'_> {
+        TableContext {
             tx_state: self,
             number,
             chain: None,
@@ -130,12 +133,12 @@ impl TxState {
         chain: usize,
         list: &[u8],
     ) -> Result<Evaluated, Refusal> {
-        let mut place = Place {
+        let mut table_context = TableContext {
             chain: Some(chain),
-            ..self.place(number)
+            ..self.table_context(number)
         };
-        let taken = evaluate_list(list, &mut place)?;
-        Ok((taken.listed, place.resolve(&taken.references)?))
+        let taken = evaluate_list(list, &mut table_context)?;
+        Ok((taken.listed, table_context.resolve(&taken.references)?))
     }
 
     /// Returns a listed expression for new elements of a set.
@@ -144,14 +147,14 @@ impl TxState {
         number: usize,
         element: &[u8],
     ) -> Result<Vec<u8>, Refusal> {
-        Ok(evaluate_one(element, &mut self.place(number))?.listed)
+        Ok(evaluate_one(element, &mut self.table_context(number))?.listed)
     }
 
     /// Returns the listed verdict of an element, from its data.
     pub(super) fn verdict(&self, number: usize, data: &[u8]) -> Result<Evaluated, Refusal> {
-        let mut place = self.place(number);
-        let taken = evaluate_verdict(data, &mut place)?;
-        Ok((taken.listed, place.resolve(&taken.references)?))
+        let mut table_context = self.table_context(number);
+        let taken = evaluate_verdict(data, &mut table_context)?;
+        Ok((taken.listed, table_context.resolve(&taken.references)?))
     }
 }
 
@@ -172,7 +175,7 @@ pub(super) fn validate(table: &Table, base: &Chain, rule: &Rule) -> Result<(), R
 
 /// Copies attributes without the flag for nested ones.
 pub(super) fn plain(attributes: &[u8]) -> Vec<u8> {
-    let mut out = super::wire::Out::default();
+    let mut out = super::wire::AttributeBuffer::default();
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
         out.bytes(attribute.kind, attribute.payload);
     }

@@ -16,13 +16,14 @@ use super::listed::{self, Detail};
 use super::members::{Kind, Member};
 use super::state::{Chain, Flowtable, Set, State, StatefulObject, Table};
 use super::wire::{
-    Header, NAME, Out, ParsedAttributes, Policy, Refusal, U32, U64, acknowledge, done, put, refuse,
+    AttributeBuffer, Header, NAME, ParsedAttributes, Policy, Refusal, U32, U64, acknowledge, done,
+    put, refuse,
 };
 use chainwright::netlink::{Attributes, Message, Messages};
 use chainwright::nft::connection::message_type;
 
 /// Maximum size in bytes of a dump's datagram with more than one message.
-const LONGEST: usize = 32 * 1024;
+const MAX_DATAGRAM_LENGTH: usize = 32 * 1024;
 /// Approximate number of bytes of elements in one message.
 const ELEMENTS: usize = 16 * 1024;
 
@@ -42,7 +43,7 @@ struct Answer {
     message: u8,
     flags: u16,
     family: u8,
-    attributes: Out,
+    attributes: AttributeBuffer,
 }
 
 /// Answers the requests of a datagram; returns the datagrams of the answer.
@@ -95,7 +96,7 @@ fn one(
             header(answer),
             &[&nfgenmsg, &answer.attributes.0],
         );
-        if before > 0 && (datagram.len() > LONGEST || !dumps) {
+        if before > 0 && (datagram.len() > MAX_DATAGRAM_LENGTH || !dumps) {
             let last = datagram.split_off(before);
             datagrams.push(std::mem::replace(&mut datagram, last));
         }
@@ -107,7 +108,7 @@ fn one(
             sequence: message.sequence,
             port,
         };
-        if datagram.len() + 20 > LONGEST {
+        if datagram.len() + 20 > MAX_DATAGRAM_LENGTH {
             datagrams.push(std::mem::take(&mut datagram));
         }
         done(&mut datagram, header);
@@ -129,8 +130,8 @@ fn generation(state: &State) -> Answer {
 }
 
 /// Encodes a generation and the calling thread.
-pub(super) fn generation_and_thread(generation: u32) -> Out {
-    let mut out = Out::default();
+pub(super) fn generation_and_thread(generation: u32) -> AttributeBuffer {
+    let mut out = AttributeBuffer::default();
     out.u32(NFTA_GEN_ID, generation)
         .u32(NFTA_GEN_PROC_PID, nix::unistd::gettid().as_raw() as u32);
     if let Ok(name) = std::fs::read("/proc/thread-self/comm") {
@@ -139,7 +140,7 @@ pub(super) fn generation_and_thread(generation: u32) -> Out {
     out
 }
 
-fn whole(message: u8, table: &Table, attributes: Out) -> Answer {
+fn object_answer(message: u8, table: &Table, attributes: AttributeBuffer) -> Answer {
     Answer {
         message,
         flags: 0,
@@ -149,7 +150,7 @@ fn whole(message: u8, table: &Table, attributes: Out) -> Answer {
 }
 
 fn member<K: Kind>(table: &Table, member: &Member<K>) -> Answer {
-    whole(K::NEW, table, K::listed(table, member, Detail::Whole))
+    object_answer(K::NEW, table, K::listed(table, member, Detail::Whole))
 }
 
 /// Looks up one object by name.
@@ -164,7 +165,9 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
     let table = &state.tables[number.map_err(|refusal| refusal.at(NFTA_TABLE_NAME))?];
     let second = given.text(SECOND);
     let answer = match kind {
-        NFT_MSG_GETTABLE => whole(NFT_MSG_NEWTABLE, table, listed::table(table, Detail::Whole)),
+        NFT_MSG_GETTABLE => {
+            object_answer(NFT_MSG_NEWTABLE, table, listed::table(table, Detail::Whole))
+        }
         NFT_MSG_GETCHAIN => {
             let name = given.text(NFTA_CHAIN_NAME).ok_or(missing)?;
             let chain = table.chains.named(name);
@@ -178,10 +181,10 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
             let handle = ParsedAttributes::read(attributes, &[(NFTA_RULE_HANDLE, U64)])?;
             let handle = handle.u64(NFTA_RULE_HANDLE).ok_or(missing)?;
             let mut rules = chain.rules.iter();
-            let rule = rules.find(|placed| placed.rule.handle == handle);
+            let rule = rules.find(|slot| slot.rule.handle == handle);
             let rule = rule.ok_or(refuse(libc::ENOENT).at(NFTA_RULE_HANDLE))?;
             let rule = listed::rule(table, chain, &rule.rule, None);
-            whole(NFT_MSG_NEWRULE, table, rule)
+            object_answer(NFT_MSG_NEWRULE, table, rule)
         }
         NFT_MSG_GETSET => {
             if family == 0 {
@@ -215,7 +218,7 @@ fn look_elements_up(state: &State, family: u8, attributes: &[u8]) -> Result<Vec<
     let mut answers = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {
         let element = super::element::find(set, attribute.payload)?;
-        answers.push(whole(
+        answers.push(object_answer(
             NFT_MSG_NEWSETELEM,
             table,
             listed::elements(table, set, [&**element]),
@@ -237,7 +240,7 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
     match kind {
         NFT_MSG_GETTABLE => {
             let listed = |table: &Arc<Table>| {
-                whole(NFT_MSG_NEWTABLE, table, listed::table(table, Detail::Whole))
+                object_answer(NFT_MSG_NEWTABLE, table, listed::table(table, Detail::Whole))
             };
             answers.extend(tables().map(listed));
         }
@@ -293,13 +296,13 @@ fn members<K: Kind>(table: &Table, is_meant: impl Fn(&K) -> bool) -> impl Iterat
 /// Lists the rules of a chain, each with the handle of the preceding one.
 fn list_rules(table: &Table, chain: &Member<Chain>, answers: &mut Vec<Answer>) {
     let mut before = None;
-    for placed in &chain.rules {
-        let rule = listed::rule(table, chain, &placed.rule, before);
+    for slot in &chain.rules {
+        let rule = listed::rule(table, chain, &slot.rule, before);
         answers.push(Answer {
             flags: NLM_F_APPEND,
-            ..whole(NFT_MSG_NEWRULE, table, rule)
+            ..object_answer(NFT_MSG_NEWRULE, table, rule)
         });
-        before = Some(placed.rule.handle);
+        before = Some(slot.rule.handle);
     }
 }
 
@@ -318,13 +321,13 @@ fn list_elements(
         let listed = listed::element(table, set, element).0.len();
         if length > 0 && length + listed > ELEMENTS {
             let elements = listed::elements(table, set, some.drain(..));
-            answers.push(whole(NFT_MSG_NEWSETELEM, table, elements));
+            answers.push(object_answer(NFT_MSG_NEWSETELEM, table, elements));
             length = 0;
         }
         length += listed + 4;
         some.push(&**element);
     }
     let elements = listed::elements(table, set, some);
-    answers.push(whole(NFT_MSG_NEWSETELEM, table, elements));
+    answers.push(object_answer(NFT_MSG_NEWSETELEM, table, elements));
     Ok(())
 }

@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::events::Step;
-use super::state::{Chain, Placed, Reference, Rule, Table};
+use super::state::{Chain, Reference, Rule, RuleSlot, Table};
 use super::tx_state::{Operation, TxState};
 use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 
@@ -32,7 +32,7 @@ const SIZE: u32 = 65_535;
 /// Returns the index of the rule with this handle, dead or alive.
 fn rule_of(chain: &Chain, handle: u64) -> Result<usize, Refusal> {
     let mut rules = chain.rules.iter();
-    let at = rules.position(|placed| placed.rule.handle == handle);
+    let at = rules.position(|slot| slot.rule.handle == handle);
     at.ok_or(refuse(libc::ENOENT))
 }
 
@@ -54,7 +54,7 @@ impl TxState {
         if chain.is_binding() && chain.is_bound {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let mut beside = None;
+        let mut neighbor = None;
         let handle = match given.u64(NFTA_RULE_HANDLE) {
             Some(handle) => {
                 let rule = rule_of(chain, handle).map_err(|error| error.at(NFTA_RULE_HANDLE))?;
@@ -64,7 +64,7 @@ impl TxState {
                 if !operation.has(NLM_F_REPLACE) {
                     return Err(refuse(libc::EOPNOTSUPP));
                 }
-                beside = Some(rule);
+                neighbor = Some(rule);
                 handle
             }
             None => {
@@ -75,10 +75,10 @@ impl TxState {
                 let chain = &self.state.tables[number].chains[at];
                 if let Some(position) = given.u64(NFTA_RULE_POSITION) {
                     let rule = rule_of(chain, position);
-                    beside = Some(rule.map_err(|error| error.at(NFTA_RULE_POSITION))?);
+                    neighbor = Some(rule.map_err(|error| error.at(NFTA_RULE_POSITION))?);
                 } else if let Some(id) = given.u32(NFTA_RULE_POSITION_ID) {
                     let rule = self.rule_by_id(chain, id);
-                    beside = Some(rule.map_err(|error| error.at(NFTA_RULE_POSITION_ID))?);
+                    neighbor = Some(rule.map_err(|error| error.at(NFTA_RULE_POSITION_ID))?);
                 }
                 handle
             }
@@ -96,7 +96,7 @@ impl TxState {
             references,
         });
         if operation.has(NLM_F_REPLACE)
-            && let Some(old) = beside
+            && let Some(old) = neighbor
             && !self.delete_rule(operation, number, at, old)
         {
             return Err(refuse(libc::ENOENT));
@@ -106,7 +106,7 @@ impl TxState {
         bind(table, &rule.references);
         let rules = &mut table.chains.edit(at).rules;
         let is_appended = operation.has(NLM_F_APPEND);
-        let place = match beside {
+        let index = match neighbor {
             Some(old) if operation.has(NLM_F_REPLACE) => old,
             Some(old) if is_appended => old + 1,
             Some(old) => old,
@@ -114,8 +114,8 @@ impl TxState {
             None => 0,
         };
         rules.insert(
-            place,
-            Placed {
+            index,
+            RuleSlot {
                 rule: Arc::clone(&rule),
                 is_dead: false,
             },
@@ -139,12 +139,12 @@ impl TxState {
 
     fn rule_by_id(&self, chain: &Chain, id: u32) -> Result<usize, Refusal> {
         let ids = self.rule_ids.get(&id).into_iter().flatten();
-        let place = |rule: &Arc<Rule>| {
+        let index = |rule: &Arc<Rule>| {
             let mut rules = chain.rules.iter();
-            rules.position(|placed| Arc::ptr_eq(&placed.rule, rule))
+            rules.position(|slot| Arc::ptr_eq(&slot.rule, rule))
         };
-        let mut places = ids.filter_map(place);
-        places.next().ok_or(refuse(libc::ENOENT))
+        let mut indices = ids.filter_map(index);
+        indices.next().ok_or(refuse(libc::ENOENT))
     }
 
     pub(super) fn delete_rules(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
@@ -202,11 +202,11 @@ impl TxState {
     ) -> bool {
         let table = self.table_mut(number);
         let chain = table.chains[at].handle;
-        let placed = &mut table.chains.edit(at).rules[rule];
-        if std::mem::replace(&mut placed.is_dead, true) {
+        let slot = &mut table.chains.edit(at).rules[rule];
+        if std::mem::replace(&mut slot.is_dead, true) {
             return false;
         }
-        let rule = Arc::clone(&placed.rule);
+        let rule = Arc::clone(&slot.rule);
         table.release(&rule.references);
         let gone = Arc::clone(&rule);
         self.note(operation, number, Step::RuleGone { chain, rule });

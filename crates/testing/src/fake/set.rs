@@ -16,7 +16,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::events::{SetUpdate, Step};
-use super::members::Sort;
+use super::members::ObjectKind;
 use super::state::Set;
 use super::tx_state::{Operation, TxState};
 use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
@@ -48,11 +48,11 @@ const DESCRIPTION: &[(u16, Policy)] = &[
 const FIELD: &[(u16, Policy)] = &[(NFTA_SET_FIELD_LEN, U32)];
 
 /// Maximum length of a key and of data, in bytes.
-const LONGEST: u32 = 64;
+const MAX_KEY_LENGTH: u32 = 64;
 /// Maximum number of fields of a key.
-const MOST_FIELDS: usize = 16;
+const MAX_FIELDS: usize = 16;
 /// Maximum number of expressions per element.
-const MOST_EXPRESSIONS: usize = 2;
+const MAX_EXPRESSIONS: usize = 2;
 /// Types from this number on are reserved by the kernel.
 const RESERVED: u32 = 0xffff_ff00;
 const VERDICT: u32 = NFT_DATA_VERDICT;
@@ -68,7 +68,7 @@ const FLAGS: u32 = NFT_SET_ANONYMOUS
     | NFT_SET_CONCAT
     | NFT_SET_EXPR;
 /// `NFT_OBJECT_MAX`.
-const MOST_OBJECT_TYPES: u32 = NFT_OBJECT_SYNPROXY;
+const MAX_OBJECT_TYPE: u32 = NFT_OBJECT_SYNPROXY;
 
 /// The numbers that set names of one pattern use in a table, valid until a set is deleted.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl TxState {
         if let Some(id) = given.u32(NFTA_SET_ID) {
             self.set_ids.insert(id, (table, handle));
         }
-        self.note(operation, number, Step::Member(Sort::Set, handle));
+        self.note(operation, number, Step::Member(ObjectKind::Set, handle));
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl TxState {
 pub(super) fn list_of_expressions(list: &[u8]) -> impl Iterator<Item = Result<&[u8], Refusal>> {
     let attributes = Attributes::new(list).map_while(Result::ok).enumerate();
     attributes.map(|(at, attribute)| match attribute.kind {
-        _ if at == MOST_EXPRESSIONS => Err(refuse(libc::E2BIG)),
+        _ if at == MAX_EXPRESSIONS => Err(refuse(libc::E2BIG)),
         NFTA_LIST_ELEM => Ok(attribute.payload),
         _ => Err(refuse(libc::EINVAL)),
     })
@@ -300,7 +300,7 @@ fn read(given: &ParsedAttributes<'_>) -> Result<Set, Refusal> {
         return Err(refuse(libc::EINVAL));
     }
     let key_length = given.u32(NFTA_SET_KEY_LEN).unwrap_or(0);
-    if key_length == 0 || key_length > LONGEST {
+    if key_length == 0 || key_length > MAX_KEY_LENGTH {
         return Err(refuse(libc::EINVAL));
     }
     let flags = given.u32(NFTA_SET_FLAGS).unwrap_or(0);
@@ -319,7 +319,7 @@ fn read(given: &ParsedAttributes<'_>) -> Result<Set, Refusal> {
         Some(VERDICT) => (VERDICT, VERDICT_LENGTH),
         Some(data_type) if is_reserved(data_type) => return Err(refuse(libc::EINVAL)),
         Some(data_type) => match given.u32(NFTA_SET_DATA_LEN) {
-            Some(length) if length > 0 && length <= LONGEST => (data_type, length),
+            Some(length) if length > 0 && length <= MAX_KEY_LENGTH => (data_type, length),
             _ => return Err(refuse(libc::EINVAL)),
         },
         None if is_map => return Err(refuse(libc::EINVAL)),
@@ -329,7 +329,7 @@ fn read(given: &ParsedAttributes<'_>) -> Result<Set, Refusal> {
     let object_type = match given.u32(NFTA_SET_OBJ_TYPE) {
         Some(_) if !is_of_objects => return Err(refuse(libc::EINVAL)),
         Some(0) => return Err(refuse(libc::EOPNOTSUPP)),
-        Some(object_type) if object_type > MOST_OBJECT_TYPES => {
+        Some(object_type) if object_type > MAX_OBJECT_TYPE => {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         Some(object_type) => object_type,
@@ -389,12 +389,12 @@ fn fields(list: &[u8], key_length: u32) -> Result<Vec<u32>, Refusal> {
         if attribute.kind != NFTA_LIST_ELEM {
             return Err(refuse(libc::EINVAL));
         }
-        if fields.len() == MOST_FIELDS {
+        if fields.len() == MAX_FIELDS {
             return Err(refuse(libc::E2BIG));
         }
         let length = ParsedAttributes::read(attribute.payload, FIELD)?.u32(NFTA_SET_FIELD_LEN);
         match length {
-            Some(length) if length > 0 && length <= LONGEST => fields.push(length),
+            Some(length) if length > 0 && length <= MAX_KEY_LENGTH => fields.push(length),
             _ => return Err(refuse(libc::EINVAL)),
         }
     }

@@ -16,8 +16,8 @@ use chainwright_sys::nf_tables::{
 
 use super::events::QueuedEvent;
 use super::listed::{self, Detail};
-use super::members::{Kind, Member, Members, Sort};
-use super::wire::{Out, Refusal, refuse};
+use super::members::{Kind, Member, Members, ObjectKind};
+use super::wire::{AttributeBuffer, Refusal, refuse};
 
 /// A ruleset.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ pub(super) struct Chain {
     pub(super) userdata: Option<Vec<u8>>,
     /// Whether a rule jumped to it at some time: a binding chain (`NFT_CHAIN_BINDING`) then belongs to that rule.
     pub(super) is_bound: bool,
-    pub(super) rules: Vec<Placed>,
+    pub(super) rules: Vec<RuleSlot>,
 }
 
 /// The properties of a base chain.
@@ -101,7 +101,7 @@ pub(super) struct Base {
 
 /// A rule at its position in a chain.
 #[derive(Debug, Clone)]
-pub(super) struct Placed {
+pub(super) struct RuleSlot {
     pub(super) rule: Arc<Rule>,
     pub(super) is_dead: bool,
 }
@@ -250,7 +250,7 @@ macro_rules! kinds {
         impl Kind for $kind {
             const NEW: u8 = $new;
             const GONE: u8 = $gone;
-            const SORT: Sort = Sort::$sort;
+            const OBJECT_KIND: ObjectKind = ObjectKind::$sort;
 
             fn of(table: &Table) -> &Members<Self> {
                 &table.$members
@@ -260,7 +260,7 @@ macro_rules! kinds {
                 &mut table.$members
             }
 
-            fn listed(table: &Table, member: &Member<Self>, detail: Detail) -> Out {
+            fn listed(table: &Table, member: &Member<Self>, detail: Detail) -> AttributeBuffer {
                 listed::$listed(table, member, detail)
             }
         }
@@ -352,7 +352,7 @@ impl Chain {
 impl Member<Chain> {
     /// Number of its rules and of jumps to it.
     pub(super) fn holds_and_uses(&self) -> u32 {
-        let rules = self.rules.iter().filter(|placed| !placed.is_dead).count();
+        let rules = self.rules.iter().filter(|slot| !slot.is_dead).count();
         // The binding to a rule counts once more.
         rules as u32 + self.uses + u32::from(self.is_binding())
     }
@@ -373,11 +373,11 @@ impl State {
     }
 
     /// Returns the index of the table with this handle, dead or alive: tables are sorted by handle.
-    pub(super) fn place(&self, handle: u64) -> Option<usize> {
-        let place = self
+    pub(super) fn index_of(&self, handle: u64) -> Option<usize> {
+        let index_of = self
             .tables
             .binary_search_by_key(&handle, |table| table.handle);
-        place.ok()
+        index_of.ok()
     }
 
     /// Returns the index of the table of this family with this handle.
@@ -391,7 +391,7 @@ impl State {
             let table = &self.tables[number];
             !table.is_dead && table.family == family
         };
-        self.owned_by(self.place(handle).filter(is), port)
+        self.owned_by(self.index_of(handle).filter(is), port)
     }
 
     fn owned_by(&self, number: Option<usize>, port: Option<u32>) -> Result<usize, Refusal> {

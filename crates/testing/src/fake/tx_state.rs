@@ -14,7 +14,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::events::{QueuedEvent, Step};
-use super::members::{Kind, Sort};
+use super::members::{Kind, ObjectKind};
 use super::set::UsedNumbers;
 use super::state::{Devices, Rule, State, Table};
 use super::tree::TreeState;
@@ -173,7 +173,7 @@ impl TxState {
     /// Removes an unused member of a table.
     pub(super) fn remove<K: Kind>(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
         let handle = K::of_mut(self.table_mut(number)).mark_dead(at);
-        self.note(operation, number, Step::MemberGone(K::SORT, handle));
+        self.note(operation, number, Step::MemberGone(K::OBJECT_KIND, handle));
     }
 
     /// Returns a table for modification.
@@ -186,7 +186,7 @@ impl TxState {
         let chains = &self.state.tables[number].chains;
         self.steps_in(number).any(|step| match *step {
             Step::ChainUpdate(..) => true,
-            Step::MemberGone(Sort::Chain, chain) => {
+            Step::MemberGone(ObjectKind::Chain, chain) => {
                 let gone = chains.find_any(chain);
                 gone.is_some_and(|gone| gone.base.is_some())
             }
@@ -205,20 +205,20 @@ impl TxState {
             let Step::Member(sort, handle) = pending.step else {
                 return false;
             };
-            let Some(table) = self.state.place(pending.table) else {
+            let Some(table) = self.state.index_of(pending.table) else {
                 return false;
             };
             let table = &self.state.tables[table];
             match sort {
-                Sort::Set => {
+                ObjectKind::Set => {
                     let set = table.sets.find_any(handle);
                     set.is_some_and(|set| set.is_anonymous() && !set.is_bound)
                 }
-                Sort::Chain => {
+                ObjectKind::Chain => {
                     let chain = table.chains.find_any(handle);
                     chain.is_some_and(|chain| chain.is_binding() && !chain.is_bound)
                 }
-                Sort::Object | Sort::Flowtable => false,
+                ObjectKind::Object | ObjectKind::Flowtable => false,
             }
         })
     }
@@ -236,7 +236,7 @@ impl TxState {
     pub(super) fn commit(mut self) -> (State, Vec<QueuedEvent>) {
         let mut events = Vec::new();
         for pending in std::mem::take(&mut self.steps) {
-            let Some(number) = self.state.place(pending.table) else {
+            let Some(number) = self.state.index_of(pending.table) else {
                 continue;
             };
             let table = self.table_mut(number);

@@ -7,7 +7,7 @@ use super::tx_state::TxState;
 use super::wire::{Refusal, refuse};
 
 /// Maximum number of chains in a sequence of jumps (`NFT_JUMP_STACK_SIZE`).
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 impl TxState {
     /// Validates the jumps of a table, if the transaction runs again to find the failing operation.
@@ -45,7 +45,7 @@ fn follow(
     depth: usize,
     depths: &mut [Option<usize>],
 ) -> Result<(), Refusal> {
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return Err(refuse(libc::EMLINK));
     }
     if depths[at].is_some_and(|known| known >= depth) {
@@ -53,9 +53,9 @@ fn follow(
     }
     depths[at] = Some(depth);
     let chain = &table.chains[at];
-    for placed in chain.rules.iter().filter(|placed| !placed.is_dead) {
-        super::program::validate(table, base, &placed.rule)?;
-        for &reference in &placed.rule.references {
+    for slot in chain.rules.iter().filter(|slot| !slot.is_dead) {
+        super::program::validate(table, base, &slot.rule)?;
+        for &reference in &slot.rule.references {
             match reference {
                 Reference::Chain(handle) => enter(table, base, handle, depth, depths)?,
                 Reference::Set(handle) => {
@@ -83,7 +83,7 @@ fn enter(
     depth: usize,
     depths: &mut [Option<usize>],
 ) -> Result<(), Refusal> {
-    match table.chains.place(handle) {
+    match table.chains.index_of(handle) {
         Some(at) => follow(table, base, at, depth + 1, depths),
         None => Ok(()),
     }

@@ -87,11 +87,11 @@ impl<'a> ParsedAttributes<'a> {
             let length = attribute.payload.len();
             let fits = match policy {
                 Policy::Number(least) => length >= *least,
-                Policy::Text(most) => {
+                Policy::Text(max) => {
                     let ends = attribute.payload.last() == Some(&0);
-                    length > 0 && length - usize::from(ends) <= *most
+                    length > 0 && length - usize::from(ends) <= *max
                 }
-                Policy::Binary(most) => length <= *most,
+                Policy::Binary(max) => length <= *max,
                 Policy::Any => true,
             };
             if !fits {
@@ -140,9 +140,9 @@ pub(super) fn text(payload: &[u8]) -> &BStr {
 
 /// Attributes as the kernel lists them: without the flag for nested attributes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Out(pub(super) Vec<u8>);
+pub(super) struct AttributeBuffer(pub(super) Vec<u8>);
 
-impl Out {
+impl AttributeBuffer {
     pub(super) fn bytes(&mut self, kind: u16, payload: &[u8]) -> &mut Self {
         let length = (payload.len() + 4) as u16;
         self.0.extend_from_slice(&length.to_ne_bytes());
@@ -216,7 +216,7 @@ pub(super) fn acknowledge(request: &[u8], port: u32, refusal: Option<Refusal>) -
     let offset = refusal
         .and_then(|refusal| refusal.attribute)
         .and_then(|kind| offset_of(request, kind));
-    let mut out = Out::default();
+    let mut out = AttributeBuffer::default();
     let mut flags = NLM_F_CAPPED;
     if let Some(offset) = offset {
         // In host byte order, unlike the integers of nf_tables.

@@ -11,7 +11,7 @@ use chainwright::legacy;
 use chainwright::nft::{ElementRef, Family, RuleRef, SetRef, Snapshot};
 
 /// Location of a rule: whether it is in nf_tables, family as in steps, table, chain and number.
-pub(super) type Place = (bool, &'static str, BString, BString, usize);
+pub(super) type RuleKey = (bool, &'static str, BString, BString, usize);
 
 /// Rules and elements whose count differs between two rulesets.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Changed {
     /// Count in the old ruleset minus count in the new one, by a hash of location and content.
     balance: HashMap<u64, i64>,
     /// Rules of the old and the new ruleset that are changed and that no packet has matched yet.
-    rules: [HashSet<Place>; 2],
+    rules: [HashSet<RuleKey>; 2],
 }
 
 impl Changed {
@@ -36,11 +36,11 @@ impl Changed {
         }
         self.balance.retain(|_, balance| *balance != 0);
         for (side, snapshot) in [old, new].into_iter().enumerate() {
-            each_nft(snapshot, |key, place| {
-                if let Some(place) = place
+            each_nft(snapshot, |key, rule_key| {
+                if let Some(rule_key) = rule_key
                     && self.is(key)
                 {
-                    self.rules[side].insert(place());
+                    self.rules[side].insert(rule_key());
                 }
             });
         }
@@ -54,9 +54,9 @@ impl Changed {
             });
         }
         for (side, tables) in [old, new].into_iter().enumerate() {
-            each_legacy(tables, |key, place| {
+            each_legacy(tables, |key, rule_key| {
                 if self.is(key) {
-                    self.rules[side].insert(place());
+                    self.rules[side].insert(rule_key());
                 }
             });
         }
@@ -98,23 +98,23 @@ fn hash(what: impl Hash) -> u64 {
 
 /// Hashes location and content of an nf_tables rule, without handle, counters and numbers of anonymous sets.
 pub(super) fn key_of_rule(family: Family, table: &BStr, chain: &BStr, rule: &RuleRef<'_>) -> u64 {
-    let words = match iptables::nft::decode(rule) {
+    let description = match iptables::nft::decode(rule) {
         Ok(entry) => entry.rule.to_string(),
         Err(_) => {
-            let mut words = String::new();
+            let mut description = String::new();
             for line in rule.to_string().lines().skip(1).map(str::trim) {
                 if !line.starts_with("[ counter") {
                     let named = line.split(' ').map(|word| plain(word.as_bytes().as_bstr()));
                     for word in named {
-                        words.push_str(&word.to_str_lossy());
-                        words.push(' ');
+                        description.push_str(&word.to_str_lossy());
+                        description.push(' ');
                     }
                 }
             }
-            words
+            description
         }
     };
-    hash((family.0, table, chain, words))
+    hash((family.0, table, chain, description))
 }
 
 /// Returns the name of a set; without its number if it is anonymous.
@@ -137,7 +137,7 @@ pub(super) fn key_of_element(table: &BStr, set: &SetRef<'_>, element: &ElementRe
 }
 
 /// Visits the rules, with their locations if traces cover them, and the elements.
-fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> Place>)) {
+fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> RuleKey>)) {
     for table in snapshot.tables() {
         let (family, name) = (table.table().family(), table.table().name());
         let walked = match family {
@@ -150,14 +150,14 @@ fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> P
             let at = chain.chain();
             for (index, rule) in chain.rules().enumerate() {
                 let key = key_of_rule(family, name, at.name(), &rule);
-                let place = |family| {
+                let rule_key = |family| {
                     move || {
                         let (table, chain) = (name.to_owned(), at.name().to_owned());
                         (true, family, table, chain, index + 1)
                     }
                 };
                 match walked {
-                    Some(family) => each(key, Some(&place(family))),
+                    Some(family) => each(key, Some(&rule_key(family))),
                     None => each(key, None),
                 }
             }
@@ -178,11 +178,11 @@ pub(super) fn key_of_legacy(
     rule: &legacy::RuleRef<'_>,
 ) -> Option<u64> {
     let entry = iptables::legacy::decode(rule).ok()?;
-    let (family, words) = (table.family() as u8, entry.rule.to_string());
-    Some(hash((family, table.name().as_bstr(), chain, words)))
+    let (family, description) = (table.family() as u8, entry.rule.to_string());
+    Some(hash((family, table.name().as_bstr(), chain, description)))
 }
 
-fn each_legacy(tables: &[legacy::Table], mut each: impl FnMut(u64, &dyn Fn() -> Place)) {
+fn each_legacy(tables: &[legacy::Table], mut each: impl FnMut(u64, &dyn Fn() -> RuleKey)) {
     for table in tables {
         let family = match chainwright::xt::Family::try_from(table.family()) {
             Ok(chainwright::xt::Family::Ipv4) => "ip",

@@ -139,17 +139,17 @@ fn name(value: &[u8]) -> BString {
 
 /// Registers, by 4-byte words.
 #[derive(Debug, Default)]
-pub(super) struct Registers([Option<Held>; WORDS]);
+pub(super) struct Registers([Option<RegisterContent>; WORDS]);
 
 /// Content of a register.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct RegisterContent {
     pub(super) what: Loaded,
     /// Prefix length of a mask that was applied.
     prefix: Option<u32>,
 }
 
-impl Held {
+impl RegisterContent {
     /// Returns pieces with the neighbors of this value.
     pub(super) fn beside(self, value: &[u8]) -> Vec<Piece> {
         let whole = 8 * u32::try_from(value.len()).unwrap_or(16);
@@ -159,29 +159,40 @@ impl Held {
 }
 
 impl Registers {
-    pub(super) fn get(&self, register: Option<Register>) -> Option<Held> {
+    pub(super) fn get(&self, register: Option<Register>) -> Option<RegisterContent> {
         self.0.get(word(register?)?).copied().flatten()
     }
 
     pub(super) fn put(&mut self, register: Option<Register>, what: Option<Loaded>) {
-        self.hold(register, what.map(|what| Held { what, prefix: None }));
+        self.set_content(
+            register,
+            what.map(|what| RegisterContent { what, prefix: None }),
+        );
     }
 
     /// Applies a mask to the content of a register.
-    pub(super) fn mask(&mut self, register: Option<Register>, held: Option<Held>, mask: &[u8]) {
+    pub(super) fn mask(
+        &mut self,
+        register: Option<Register>,
+        content: Option<RegisterContent>,
+        mask: &[u8],
+    ) {
         let first = mask.iter().position(|byte| *byte != 0xff);
         let prefix = match first {
             Some(place) => 8 * place as u32 + mask[place].leading_ones(),
             None => 8 * mask.len() as u32,
         };
         let prefix = Some(prefix);
-        self.hold(register, held.map(|held| Held { prefix, ..held }));
+        self.set_content(
+            register,
+            content.map(|content| RegisterContent { prefix, ..content }),
+        );
     }
 
-    fn hold(&mut self, register: Option<Register>, held: Option<Held>) {
-        let room = register.and_then(word);
-        if let Some(room) = room.and_then(|word| self.0.get_mut(word)) {
-            *room = held;
+    fn set_content(&mut self, register: Option<Register>, content: Option<RegisterContent>) {
+        let slot = register.and_then(word);
+        if let Some(slot) = slot.and_then(|word| self.0.get_mut(word)) {
+            *slot = content;
         }
     }
 
@@ -191,12 +202,12 @@ impl Registers {
             return;
         };
         let mut at = 0;
-        while let Some(held) = self.0.get(start + at / 4).copied().flatten() {
+        while let Some(content) = self.0.get(start + at / 4).copied().flatten() {
             let Some(rest) = key.get(at..).filter(|rest| !rest.is_empty()) else {
                 return;
             };
-            let length = held.what.length();
-            held.what.set(piece, &rest[..length.min(rest.len())]);
+            let length = content.what.length();
+            content.what.set(piece, &rest[..length.min(rest.len())]);
             at += length.next_multiple_of(4);
         }
     }

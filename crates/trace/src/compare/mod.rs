@@ -19,7 +19,7 @@ use super::{Node, Options, Outcome, Packet, Rules, Trace};
 /// Maximum number of kinds of difference.
 const KINDS: usize = 256;
 /// Tolerance for equal probabilities.
-const SAME: f64 = 1e-6;
+const PROBABILITY_TOLERANCE: f64 = 1e-6;
 
 /// Result of a comparison.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ fn summary(trace: &Trace) -> Summary {
             end.outcome,
             Outcome::Delivered | Outcome::Forwarded | Outcome::Sent | Outcome::Queued(_)
         );
-        let words = match arrives {
+        let description = match arrives {
             true => format!(
                 "{} from {} {} to {} {} mark {}",
                 end.outcome,
@@ -74,8 +74,11 @@ fn summary(trace: &Trace) -> Summary {
             false => end.outcome.to_string(),
         };
         let assumed = end.assumptions.clone();
-        *summary.assumed.entry((assumed, words.clone())).or_default() += end.probability;
-        *summary.ends.entry(words).or_default() += end.probability;
+        *summary
+            .assumed
+            .entry((assumed, description.clone()))
+            .or_default() += end.probability;
+        *summary.ends.entry(description).or_default() += end.probability;
     }
     summary
 }
@@ -105,7 +108,7 @@ impl Summary {
         if assumed(self) != assumed(other) {
             return None;
         }
-        let close = |(one, other): (&f64, &f64)| (one - other).abs() < SAME;
+        let close = |(one, other): (&f64, &f64)| (one - other).abs() < PROBABILITY_TOLERANCE;
         let keys = self.assumed.keys().eq(other.assumed.keys());
         Some(keys && self.assumed.values().zip(other.assumed.values()).all(close))
     }
@@ -118,9 +121,9 @@ fn decided(trace: &Trace) -> Vec<String> {
         let last = end.steps.last().map(ToString::to_string);
         seen.insert(format!("{} {}", last.unwrap_or_default(), end.outcome));
     }
-    let mut said: Vec<String> = seen.into_iter().collect();
-    said.sort_unstable();
-    said
+    let mut outcomes: Vec<String> = seen.into_iter().collect();
+    outcomes.sort_unstable();
+    outcomes
 }
 
 /// Traces packets through two rulesets and returns those that are treated differently: accepted by only one, sent

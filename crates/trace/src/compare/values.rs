@@ -345,43 +345,46 @@ impl Native {
                 loaded.put(ct.dreg(), is_state.then_some(Loaded::State));
             }
             ExpressionView::Bitwise(bitwise) => {
-                let held = loaded.get(bitwise.sreg());
+                let content = loaded.get(bitwise.sreg());
                 let Some(Data::Value(mask)) = bitwise.mask() else {
-                    loaded.put(bitwise.dreg(), held.map(|held| held.what));
+                    loaded.put(bitwise.dreg(), content.map(|content| content.what));
                     return;
                 };
-                loaded.mask(bitwise.dreg(), held, &mask);
-                if held.is_some_and(|held| held.what == Loaded::State) {
+                loaded.mask(bitwise.dreg(), content, &mask);
+                if content.is_some_and(|content| content.what == Loaded::State) {
                     self.set(Loaded::State, &mask);
                 }
             }
             ExpressionView::Cmp(cmp) => {
-                let (Some(held), Some(Data::Value(value))) = (loaded.get(cmp.sreg()), cmp.data())
+                let (Some(content), Some(Data::Value(value))) =
+                    (loaded.get(cmp.sreg()), cmp.data())
                 else {
                     return;
                 };
-                self.near.extend(held.beside(&value));
-                if cmp.op() == Some(CmpOp::NEQ) && held.what != Loaded::State {
+                self.near.extend(content.beside(&value));
+                if cmp.op() == Some(CmpOp::NEQ) && content.what != Loaded::State {
                     let mut named = Piece::default();
-                    held.what.set(&mut named, &value);
+                    content.what.set(&mut named, &value);
                     self.near.push(named);
-                    match held.what {
-                        Loaded::In | Loaded::Out => self.set(held.what, OTHER_INTERFACE.as_bytes()),
+                    match content.what {
+                        Loaded::In | Loaded::Out => {
+                            self.set(content.what, OTHER_INTERFACE.as_bytes())
+                        }
                         _ => {}
                     }
                     return;
                 }
                 // The masked state was recorded with the mask.
-                if held.what != Loaded::State || cmp.op() == Some(CmpOp::EQ) {
-                    self.set(held.what, &value);
+                if content.what != Loaded::State || cmp.op() == Some(CmpOp::EQ) {
+                    self.set(content.what, &value);
                 }
             }
             ExpressionView::Range(range) => {
-                let held = loaded.get(range.sreg());
+                let content = loaded.get(range.sreg());
                 for end in [range.from_data(), range.to_data()] {
-                    if let (Some(held), Some(Data::Value(value))) = (held, end) {
-                        self.near.extend(held.beside(&value));
-                        self.set(held.what, &value);
+                    if let (Some(content), Some(Data::Value(value))) = (content, end) {
+                        self.near.extend(content.beside(&value));
+                        self.set(content.what, &value);
                     }
                 }
             }
@@ -488,7 +491,7 @@ impl Values {
         let changed: Vec<&Named> = self.named.iter().filter(|named| named.changed).collect();
         for named in thinned(&changed, 3 * third) {
             let start = pieces.len();
-            ways(
+            add_caller_paths(
                 named.piece.clone(),
                 named.chain,
                 &callers,
@@ -540,7 +543,7 @@ impl Values {
 }
 
 /// Combines a piece with the pieces of rules that lead to its chain, path by path, up to `most` pieces in total.
-fn ways(
+fn add_caller_paths(
     piece: Piece,
     chain: u32,
     callers: &HashMap<u32, Vec<&Named>>,
@@ -554,7 +557,7 @@ fn ways(
                 return;
             }
             let both = over(&piece, &caller.piece);
-            ways(both, caller.chain, callers, depth - 1, most, pieces);
+            add_caller_paths(both, caller.chain, callers, depth - 1, most, pieces);
         }
     }
     if pieces.len() < most {

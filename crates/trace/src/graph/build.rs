@@ -58,9 +58,9 @@ pub(super) fn each_target<'a>(
         match expression.view() {
             Ok(ExpressionView::Immediate(immediate)) => {
                 if let Some(Data::Verdict(verdict)) = immediate.data()
-                    && let Some(lead) = of_verdict(&verdict)
+                    && let Some(link) = of_verdict(&verdict)
                 {
-                    visit(lead);
+                    visit(link);
                 }
             }
             Ok(ExpressionView::Lookup(lookup)) => {
@@ -163,14 +163,14 @@ impl Graph {
                     continue;
                 };
                 places.clear();
-                let comment = each_target(expressions, &mut |lead| match lead {
+                let comment = each_target(expressions, &mut |link| match link {
                     RuleTarget::Chain(how, name) => {
                         let to = self.named(table, false, name);
-                        self.lead(node, to, how, 1);
+                        self.link(node, to, how, 1);
                         places.push((to, how));
                     }
                     RuleTarget::Set(name, _) if maps.contains(name) => {
-                        self.ask(table, node, name, source, &mut inlined);
+                        self.add_lookup(table, node, name, source, &mut inlined);
                     }
                     RuleTarget::Set(..) | RuleTarget::Numbered(..) => {}
                 });
@@ -183,7 +183,7 @@ impl Graph {
 
     /// Adds a map lookup by a rule. An anonymous map belongs to one rule, so its targets become targets of the rule's
     /// chain.
-    fn ask(
+    fn add_lookup(
         &mut self,
         table: usize,
         node: usize,
@@ -191,16 +191,16 @@ impl Graph {
         source: &SnapshotTable<'_>,
         inlined: &mut HashSet<BString>,
     ) {
-        let is_there = self.names[table].contains_key(&(true, name.to_owned()));
-        if !is_there && inlined.insert(name.to_owned()) {
+        let is_named = self.names[table].contains_key(&(true, name.to_owned()));
+        if !is_named && inlined.insert(name.to_owned()) {
             self.add_elements(table, node, name, source);
             return;
         }
-        if !is_there {
+        if !is_named {
             self.add_map(table, name, source);
         }
         let to = self.named(table, true, name);
-        self.lead(node, to, EdgeKind::Asks, 1);
+        self.link(node, to, EdgeKind::MapLookup, 1);
     }
 
     fn add_map(&mut self, table: usize, name: &BStr, source: &SnapshotTable<'_>) {
@@ -227,7 +227,7 @@ impl Graph {
                 && let Some(RuleTarget::Chain(how, to)) = of_verdict(&verdict)
             {
                 let to = self.named(table, false, to);
-                self.lead(node, to, how, 1);
+                self.link(node, to, how, 1);
             }
         }
         count
@@ -256,19 +256,19 @@ impl Graph {
         for (chain, node) in source.chains().zip(chains) {
             self.nodes[node].size = chain.rule_count();
             for rule in chain.rules() {
-                let lead = match rule.target() {
+                let link = match rule.target() {
                     Ok(legacy::Target::Jump(to)) => Some((to, EdgeKind::Jump)),
                     Ok(legacy::Target::Goto(to)) => Some((to, EdgeKind::Goto)),
                     _ => None,
                 };
-                let lead = lead.map(|(to, how)| {
+                let link = link.map(|(to, how)| {
                     let to = self.named(table, false, to.name());
-                    self.lead(node, to, how, 1);
+                    self.link(node, to, how, 1);
                     (to, how)
                 });
                 let mut matches = rule.matches().flatten();
                 if let Some(comment) = matches.find(|one| one.name() == "comment") {
-                    self.comment(node, lead.as_slice(), until_nul(comment.data()));
+                    self.comment(node, link.as_slice(), until_nul(comment.data()));
                 }
             }
         }

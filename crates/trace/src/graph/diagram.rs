@@ -75,7 +75,7 @@ impl fmt::Display for Dot<'_, '_> {
             let style = match link.how {
                 EdgeKind::Jump => "solid",
                 EdgeKind::Goto => "dashed",
-                EdgeKind::Asks => "dotted",
+                EdgeKind::MapLookup => "dotted",
             };
             write!(f, "  n{} -> n{} [style={style}", link.from, link.to)?;
             if link.count > 1 {
@@ -136,7 +136,7 @@ impl fmt::Display for Mermaid<'_, '_> {
             let arrow = match link.how {
                 EdgeKind::Jump => "-->",
                 EdgeKind::Goto => "==>",
-                EdgeKind::Asks => "-.->",
+                EdgeKind::MapLookup => "-.->",
             };
             match link.count {
                 1 => writeln!(f, "  n{} {arrow} n{}", link.from, link.to)?,

@@ -25,14 +25,14 @@ impl Graph {
         let dangling = edges
             .filter(|edge| self.nodes[edge.to].kind == Kind::Missing)
             .map(|edge| (edge.from, edge.to));
-        let entries = (0..self.nodes.len()).filter(|place| self.is_base(*place));
+        let entries = (0..self.nodes.len()).filter(|index| self.is_base(*index));
         let reached = self.reached_from(entries);
         let (mut unreferenced, mut unreachable) = (Vec::new(), Vec::new());
-        for (place, node) in self.nodes.iter().enumerate() {
+        for (index, node) in self.nodes.iter().enumerate() {
             match node.kind {
                 Kind::Base(_) | Kind::Missing => {}
-                _ if !has_incoming[place] => unreferenced.push(place),
-                _ if !reached[place] => unreachable.push(place),
+                _ if !has_incoming[index] => unreferenced.push(index),
+                _ if !reached[index] => unreachable.push(index),
                 _ => {}
             }
         }
@@ -44,17 +44,17 @@ impl Graph {
         }
     }
 
-    pub(super) fn is_base(&self, place: usize) -> bool {
-        matches!(self.nodes[place].kind, Kind::Base(_))
+    pub(super) fn is_base(&self, index: usize) -> bool {
+        matches!(self.nodes[index].kind, Kind::Base(_))
     }
 
     /// Returns which nodes are reachable from these nodes, including themselves.
     pub(super) fn reached_from(&self, entries: impl Iterator<Item = usize>) -> Vec<bool> {
         let mut reached = vec![false; self.nodes.len()];
         let mut waiting: Vec<usize> = entries.collect();
-        while let Some(place) = waiting.pop() {
-            if !std::mem::replace(&mut reached[place], true) {
-                waiting.extend(self.edges_of(place).map(|edge| edge.to));
+        while let Some(index) = waiting.pop() {
+            if !std::mem::replace(&mut reached[index], true) {
+                waiting.extend(self.edges_of(index).map(|edge| edge.to));
             }
         }
         reached
@@ -68,9 +68,9 @@ impl Graph {
         }
         let mut leading = vec![false; self.nodes.len()];
         let mut waiting: Vec<usize> = ends.collect();
-        while let Some(place) = waiting.pop() {
-            if !std::mem::replace(&mut leading[place], true) {
-                waiting.extend(&into[place]);
+        while let Some(index) = waiting.pop() {
+            if !std::mem::replace(&mut leading[index], true) {
+                waiting.extend(&into[index]);
             }
         }
         leading
@@ -78,20 +78,20 @@ impl Graph {
 
     /// Returns one loop for each strongly connected component, by Tarjan's algorithm with an explicit stack.
     fn loops(&self) -> Vec<Vec<usize>> {
-        const NEVER: usize = usize::MAX;
+        const UNVISITED: usize = usize::MAX;
         let count = self.nodes.len();
-        let (mut number, mut low) = (vec![NEVER; count], vec![NEVER; count]);
+        let (mut number, mut low) = (vec![UNVISITED; count], vec![UNVISITED; count]);
         let mut is_open = vec![false; count];
         let (mut open, mut next) = (Vec::new(), 0);
         let mut loops = Vec::new();
         // Node, and the number of its edges that were followed.
-        let mut way: Vec<(usize, usize)> = Vec::new();
+        let mut path: Vec<(usize, usize)> = Vec::new();
         for start in 0..count {
-            if number[start] != NEVER {
+            if number[start] != UNVISITED {
                 continue;
             }
-            way.push((start, 0));
-            while let Some((node, followed)) = way.last_mut() {
+            path.push((start, 0));
+            while let Some((node, followed)) = path.last_mut() {
                 let (node, at) = (*node, *followed);
                 *followed += 1;
                 if at == 0 {
@@ -100,24 +100,24 @@ impl Graph {
                     open.push(node);
                     is_open[node] = true;
                 }
-                if let Some(place) = self.out[node].get(at) {
-                    let to = self.edges[*place as usize].to;
-                    if number[to] == NEVER {
-                        way.push((to, 0));
+                if let Some(index) = self.out[node].get(at) {
+                    let to = self.edges[*index as usize].to;
+                    if number[to] == UNVISITED {
+                        path.push((to, 0));
                     } else if is_open[to] {
                         low[node] = low[node].min(number[to]);
                     }
                     continue;
                 }
-                way.pop();
-                if let Some((before, _)) = way.last() {
+                path.pop();
+                if let Some((before, _)) = path.last() {
                     low[*before] = low[*before].min(low[node]);
                 }
                 if low[node] == number[node] {
                     let first = open.iter().rposition(|other| *other == node);
                     let part = open.split_off(first.unwrap_or_default());
-                    part.iter().for_each(|place| is_open[*place] = false);
-                    loops.extend(self.way_round(&part));
+                    part.iter().for_each(|index| is_open[*index] = false);
+                    loops.extend(self.find_cycle(&part));
                 }
             }
         }
@@ -126,7 +126,7 @@ impl Graph {
     }
 
     /// Returns a shortest loop through the first node of a component; `None` if there is no loop.
-    fn way_round(&self, part: &[usize]) -> Option<Vec<usize>> {
+    fn find_cycle(&self, part: &[usize]) -> Option<Vec<usize>> {
         let start = *part.iter().min()?;
         if part.len() == 1 {
             let mut edges = self.edges_of(start);
@@ -138,12 +138,12 @@ impl Graph {
         while let Some(node) = waiting.pop_front() {
             for to in self.edges_of(node).map(|edge| edge.to) {
                 if to == start {
-                    let mut way = vec![node];
-                    while let Some(previous) = way.last().and_then(|last| before.get(last)) {
-                        way.push(*previous);
+                    let mut path = vec![node];
+                    while let Some(previous) = path.last().and_then(|last| before.get(last)) {
+                        path.push(*previous);
                     }
-                    way.reverse();
-                    return Some(way);
+                    path.reverse();
+                    return Some(path);
                 }
                 if within.contains(&to) && !before.contains_key(&to) {
                     before.insert(to, node);

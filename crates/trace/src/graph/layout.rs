@@ -4,17 +4,17 @@
 //! An edge over several columns has a placeholder in each of them, so that it passes between the boxes.
 
 /// Distance between two boxes of a column.
-const BETWEEN: f64 = 14.0;
+const BOX_DISTANCE: f64 = 14.0;
 /// Distance between two edges in a column.
-const BETWEEN_WAYS: f64 = 7.0;
+const EDGE_DISTANCE: f64 = 7.0;
 /// Distance between two columns.
 const COLUMNS: f64 = 64.0;
 /// Vertical offset of a back edge from the middle of its boxes, to separate it from the forward edge.
-const BESIDE: f64 = 9.0;
+const BACK_EDGE_OFFSET: f64 = 9.0;
 /// Number of iterations that sort columns and move boxes towards their neighbors.
 const ROUNDS: usize = 12;
 /// Maximum number of placeholders; with more, edges are straight.
-const MOST_WAYS: usize = 20_000;
+const MAX_ROUTES: usize = 20_000;
 
 /// Drawing to lay out.
 pub(super) struct Drawn {
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     pub(super) boxes: Vec<(f64, f64)>,
     /// Points of each edge, from the right side of its source to the left side of its target; for a back edge, from
     /// left side to right side.
-    pub(super) ways: Vec<Vec<(f64, f64)>>,
+    pub(super) routes: Vec<Vec<(f64, f64)>>,
     /// Whether the edge is a back edge, which is part of a loop.
     pub(super) back: Vec<bool>,
     pub(super) width: f64,
@@ -39,7 +39,7 @@ pub(super) struct Layout {
 }
 
 /// Position in a column, of a box or of an edge's placeholder.
-struct Place {
+struct BoxPosition {
     column: usize,
     height: f64,
     /// Vertical middle.
@@ -53,8 +53,8 @@ impl Drawn {
         let count = self.boxes.len();
         let back = self.against();
         let column_of = self.columns(&back);
-        let mut places: Vec<Place> = (0..count)
-            .map(|number| Place {
+        let mut positions: Vec<BoxPosition> = (0..count)
+            .map(|number| BoxPosition {
                 column: column_of[number],
                 height: self.boxes[number].1,
                 y: 0.0,
@@ -62,7 +62,7 @@ impl Drawn {
             })
             .collect();
         let spans = |(from, to): (usize, usize)| column_of[from].abs_diff(column_of[to]);
-        let ways: usize = self.edges.iter().map(|edge| spans(*edge)).sum();
+        let routes: usize = self.edges.iter().map(|edge| spans(*edge)).sum();
         // Positions of each edge, from left to right.
         let mut chains: Vec<Vec<usize>> = Vec::with_capacity(self.edges.len());
         for &(from, to) in &self.edges {
@@ -71,10 +71,10 @@ impl Drawn {
                 false => (to, from),
             };
             let mut chain = vec![left];
-            if ways <= MOST_WAYS {
+            if routes <= MAX_ROUTES {
                 for column in column_of[left] + 1..column_of[right] {
-                    chain.push(places.len());
-                    places.push(Place {
+                    chain.push(positions.len());
+                    positions.push(BoxPosition {
                         column,
                         height: 2.0,
                         y: 0.0,
@@ -86,8 +86,8 @@ impl Drawn {
             chains.push(chain);
         }
         let (mut before, mut behind) = (
-            vec![Vec::new(); places.len()],
-            vec![Vec::new(); places.len()],
+            vec![Vec::new(); positions.len()],
+            vec![Vec::new(); positions.len()],
         );
         for chain in &chains {
             for pair in chain.windows(2).filter(|pair| pair[0] != pair[1]) {
@@ -95,17 +95,17 @@ impl Drawn {
                 before[pair[1]].push(pair[0]);
             }
         }
-        let columns = places
+        let columns = positions
             .iter()
-            .map(|place| place.column + 1)
+            .map(|position| position.column + 1)
             .max()
             .unwrap_or(0);
         let mut order: Vec<Vec<usize>> = vec![Vec::new(); columns];
-        for (number, place) in places.iter().enumerate() {
-            order[place.column].push(number);
+        for (number, position) in positions.iter().enumerate() {
+            order[position.column].push(number);
         }
         for column in &order {
-            stack(column, &mut places);
+            stack(column, &mut positions);
         }
         for round in 0..ROUNDS {
             let forward = round % 2 == 0;
@@ -113,11 +113,11 @@ impl Drawn {
             let each = (0..columns).map(|at| if forward { at } else { columns - 1 - at });
             for column in each {
                 for number in order[column].iter().filter(|n| !near[**n].is_empty()) {
-                    let sum: f64 = near[*number].iter().map(|other| places[*other].y).sum();
-                    places[*number].y = sum / near[*number].len() as f64;
+                    let sum: f64 = near[*number].iter().map(|other| positions[*other].y).sum();
+                    positions[*number].y = sum / near[*number].len() as f64;
                 }
-                order[column].sort_by(|a, b| places[*a].y.total_cmp(&places[*b].y));
-                spread(&order[column], &mut places);
+                order[column].sort_by(|a, b| positions[*a].y.total_cmp(&positions[*b].y));
+                spread(&order[column], &mut positions);
             }
         }
         // Further iterations with the neighbors on both sides, without sorting.
@@ -125,15 +125,15 @@ impl Drawn {
             for column in &order {
                 for number in column {
                     let near = before[*number].iter().chain(&behind[*number]);
-                    let near: Vec<f64> = near.map(|other| places[*other].y).collect();
+                    let near: Vec<f64> = near.map(|other| positions[*other].y).collect();
                     if !near.is_empty() {
-                        places[*number].y = near.iter().sum::<f64>() / near.len() as f64;
+                        positions[*number].y = near.iter().sum::<f64>() / near.len() as f64;
                     }
                 }
-                spread(column, &mut places);
+                spread(column, &mut positions);
             }
         }
-        self.drawn(&order, &places, chains, back)
+        self.drawn(&order, &positions, chains, back)
     }
 
     /// Returns which edges close a loop.
@@ -150,12 +150,12 @@ impl Drawn {
                 continue;
             }
             state[start] = 1;
-            let mut way = vec![(start, 0)];
-            while let Some((node, at)) = way.last_mut() {
+            let mut path = vec![(start, 0)];
+            while let Some((node, at)) = path.last_mut() {
                 let node = *node;
                 let Some(edge) = out[node].get(*at).copied() else {
                     state[node] = 2;
-                    way.pop();
+                    path.pop();
                     continue;
                 };
                 *at += 1;
@@ -163,7 +163,7 @@ impl Drawn {
                 match state[to] {
                     0 => {
                         state[to] = 1;
-                        way.push((to, 0));
+                        path.push((to, 0));
                     }
                     1 => back[edge] = true,
                     _ => {}
@@ -202,18 +202,18 @@ impl Drawn {
     fn drawn(
         &self,
         order: &[Vec<usize>],
-        places: &[Place],
+        positions: &[BoxPosition],
         chains: Vec<Vec<usize>>,
         back: Vec<bool>,
     ) -> Layout {
-        let edge = |place: &Place, side: f64| place.y + side * place.height / 2.0;
-        let top = places
+        let edge = |position: &BoxPosition, side: f64| position.y + side * position.height / 2.0;
+        let top = positions
             .iter()
-            .map(|place| edge(place, -1.0))
+            .map(|position| edge(position, -1.0))
             .fold(f64::MAX, f64::min);
-        let bottom = places
+        let bottom = positions
             .iter()
-            .map(|place| edge(place, 1.0))
+            .map(|position| edge(position, 1.0))
             .fold(f64::MIN, f64::max);
         let mut left = Vec::with_capacity(order.len());
         let mut widths = Vec::with_capacity(order.len());
@@ -230,20 +230,20 @@ impl Drawn {
         let boxes = (0..self.boxes.len())
             .map(|number| {
                 (
-                    left[places[number].column],
-                    edge(&places[number], -1.0) - top,
+                    left[positions[number].column],
+                    edge(&positions[number], -1.0) - top,
                 )
             })
             .collect();
-        let ways = chains.iter().zip(&self.edges).zip(&back);
-        let ways = ways.map(|((chain, (from, to)), back)| {
+        let routes = chains.iter().zip(&self.edges).zip(&back);
+        let routes = routes.map(|((chain, (from, to)), back)| {
             let last = chain.len() - 1;
             let mut points = Vec::with_capacity(2 * chain.len());
             for (at, number) in chain.iter().enumerate() {
-                let place = &places[*number];
-                let is_back = *back && from != to && place.is_box;
-                let beside = if is_back { BESIDE } else { 0.0 };
-                let (column, y) = (place.column, place.y - top + beside);
+                let position = &positions[*number];
+                let is_back = *back && from != to && position.is_box;
+                let beside = if is_back { BACK_EDGE_OFFSET } else { 0.0 };
+                let (column, y) = (position.column, position.y - top + beside);
                 let right = match self.boxes.get(*number) {
                     Some((width, _)) => left[column] + width,
                     None => left[column] + widths[column],
@@ -265,10 +265,10 @@ impl Drawn {
             }
             points
         });
-        let ways = ways.collect();
+        let routes = routes.collect();
         Layout {
             boxes,
-            ways,
+            routes,
             back,
             width: (x - COLUMNS).max(0.0),
             height: (bottom - top).max(0.0),
@@ -277,36 +277,37 @@ impl Drawn {
 }
 
 /// Minimum distance between the middles of two neighbors.
-fn apart(one: &Place, other: &Place) -> f64 {
+fn apart(one: &BoxPosition, other: &BoxPosition) -> f64 {
     let between = match one.is_box || other.is_box {
-        true => BETWEEN,
-        false => BETWEEN_WAYS,
+        true => BOX_DISTANCE,
+        false => EDGE_DISTANCE,
     };
     (one.height + other.height) / 2.0 + between
 }
 
 /// Stacks the positions of a column.
-fn stack(column: &[usize], places: &mut [Place]) {
+fn stack(column: &[usize], positions: &mut [BoxPosition]) {
     for pair in column.windows(2) {
-        places[pair[1]].y = places[pair[0]].y + apart(&places[pair[0]], &places[pair[1]]);
+        positions[pair[1]].y =
+            positions[pair[0]].y + apart(&positions[pair[0]], &positions[pair[1]]);
     }
 }
 
 /// Separates the positions of a column with small moves: to the middle between the first free position from above and
 /// the one from below.
-fn spread(column: &[usize], places: &mut [Place]) {
-    let wanted: Vec<f64> = column.iter().map(|number| places[*number].y).collect();
+fn spread(column: &[usize], positions: &mut [BoxPosition]) {
+    let wanted: Vec<f64> = column.iter().map(|number| positions[*number].y).collect();
     let (mut down, mut up) = (wanted.clone(), wanted);
     for at in 1..column.len() {
-        let apart = apart(&places[column[at - 1]], &places[column[at]]);
+        let apart = apart(&positions[column[at - 1]], &positions[column[at]]);
         down[at] = down[at].max(down[at - 1] + apart);
     }
     for at in (1..column.len()).rev() {
-        let apart = apart(&places[column[at - 1]], &places[column[at]]);
+        let apart = apart(&positions[column[at - 1]], &positions[column[at]]);
         up[at - 1] = up[at - 1].min(up[at] - apart);
     }
     for (at, number) in column.iter().enumerate() {
-        places[*number].y = f64::midpoint(down[at], up[at]);
+        positions[*number].y = f64::midpoint(down[at], up[at]);
     }
 }
 
@@ -315,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_stand_apart_and_ways_pass_between_them() {
+    fn boxes_do_not_overlap_edges_or_each_other() {
         let drawn = Drawn {
             boxes: vec![(100.0, 30.0); 7],
             edges: vec![
@@ -347,8 +348,8 @@ mod tests {
                 );
             }
         }
-        for (way, (from, to)) in layout.ways.iter().zip(&drawn.edges) {
-            for (x, y) in way {
+        for (path, (from, to)) in layout.routes.iter().zip(&drawn.edges) {
+            for (x, y) in path {
                 let inside = layout.boxes.iter().enumerate().any(|(number, (bx, by))| {
                     ![*from, *to].contains(&number)
                         && *x > *bx
@@ -365,12 +366,12 @@ mod tests {
             boxes: vec![(100.0, 30.0); 2],
             edges: vec![(0, 1), (1, 0)],
         };
-        let ways = ring.layout().ways;
-        assert_eq!(ways[0].len(), ways[1].len());
-        for (there, back) in ways[0].iter().zip(ways[1].iter().rev()) {
+        let routes = ring.layout().routes;
+        assert_eq!(routes[0].len(), routes[1].len());
+        for (there, back) in routes[0].iter().zip(routes[1].iter().rev()) {
             assert!(
                 there.0 == back.0 && (there.1 - back.1).abs() > 5.0,
-                "{ways:?}"
+                "{routes:?}"
             );
         }
         let none = Drawn {

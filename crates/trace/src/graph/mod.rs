@@ -2,7 +2,7 @@
 //!
 //! | topic | module |
 //! |---|---|
-//! | chains, maps and edges of a ruleset | `build.rs`; of inconsistent texts: `lenient.rs` |
+//! | chains, maps and edges of a ruleset | `build.rs`; of inconsistent texts: `from_text.rs` |
 //! | loops, unreferenced chains, dangling jumps | `findings.rs` |
 //! | similar chains as one node, parts of the graph | `view.rs`; similar names: `kind.rs` |
 //! | tree for terminals | `tree.rs` |
@@ -41,10 +41,10 @@
 mod build;
 mod diagram;
 mod findings;
+#[cfg(feature = "text")]
+mod from_text;
 mod kind;
 mod layout;
-#[cfg(feature = "text")]
-mod lenient;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -63,7 +63,7 @@ use chainwright::nft::Family;
 pub use diagram::{Dot, Mermaid};
 pub use findings::Findings;
 #[cfg(feature = "text")]
-pub use lenient::TextError;
+pub use from_text::TextError;
 pub use svg::Svg;
 pub use tree::Tree;
 pub use view::{Group, Label, Link, Selected, View, ViewOptions};
@@ -186,7 +186,7 @@ pub enum EdgeKind {
     /// Goto without return.
     Goto,
     /// Map lookup by a rule.
-    Asks,
+    MapLookup,
 }
 
 impl EdgeKind {
@@ -196,7 +196,7 @@ impl EdgeKind {
         match self {
             Self::Jump => "jump",
             Self::Goto => "goto",
-            Self::Asks => "asks",
+            Self::MapLookup => "asks",
         }
     }
 }
@@ -292,7 +292,7 @@ impl Graph {
         }
         for edge in all.edges {
             if let (Some(from), Some(to)) = (moved[edge.from], moved[edge.to]) {
-                self.lead(from, to, edge.how, edge.count);
+                self.link(from, to, edge.how, edge.count);
             }
         }
     }
@@ -333,7 +333,7 @@ impl Graph {
     }
 
     /// Adds `count` rules or elements to an edge.
-    fn lead(&mut self, from: usize, to: usize, how: EdgeKind, count: usize) {
+    fn link(&mut self, from: usize, to: usize, how: EdgeKind, count: usize) {
         let number = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
         let next = number(self.edges.len());
         let place = *self

@@ -22,7 +22,7 @@ const HEADING: f64 = 30.0;
 /// Distance between two tables.
 const TABLES: f64 = 24.0;
 /// Maximum length of a line in a box, in characters; longer names are wrapped.
-const LONGEST: usize = 64;
+const MAX_LINE_LENGTH: usize = 64;
 /// Maximum number of lines of a name: enough for any name that the kernel accepts.
 const LINES: usize = 5;
 /// Extent of a self-loop beyond its box.
@@ -113,19 +113,19 @@ const fn dashes(how: EdgeKind) -> &'static str {
     match how {
         EdgeKind::Jump => "",
         EdgeKind::Goto => r#" stroke-dasharray="7 3""#,
-        EdgeKind::Asks => r#" stroke-dasharray="2 3""#,
+        EdgeKind::MapLookup => r#" stroke-dasharray="2 3""#,
     }
 }
 
-/// Wraps a text into as few lines of at most [`LONGEST`] characters as possible, of similar length, preferably behind
+/// Wraps a text into as few lines of at most [`MAX_LINE_LENGTH`] characters as possible, of similar length, preferably behind
 /// a separator.
 fn wrapped(text: &str) -> Vec<String> {
-    let text: Vec<char> = shortened(text, LINES * LONGEST).chars().collect();
+    let text: Vec<char> = shortened(text, LINES * MAX_LINE_LENGTH).chars().collect();
     let (mut lines, mut rest) = (Vec::new(), &text[..]);
-    while rest.len() > LONGEST {
+    while rest.len() > MAX_LINE_LENGTH {
         let parts = |one: &char| matches!(one, '-' | '_' | '/' | '.' | ':' | ' ');
-        let even = rest.len().div_ceil(rest.len().div_ceil(LONGEST));
-        let behind = rest[even - 1..LONGEST].iter().position(parts);
+        let even = rest.len().div_ceil(rest.len().div_ceil(MAX_LINE_LENGTH));
+        let behind = rest[even - 1..MAX_LINE_LENGTH].iter().position(parts);
         let end = behind.map_or(even, |place| even + place);
         lines.push(rest[..end].iter().collect());
         rest = &rest[end..];
@@ -188,7 +188,9 @@ impl View<'_> {
         let mut lines = self.lines(group).into_iter();
         Text {
             name: wrapped(&lines.next().unwrap_or_default()),
-            more: lines.map(|line| shortened(&line, LONGEST)).collect(),
+            more: lines
+                .map(|line| shortened(&line, MAX_LINE_LENGTH))
+                .collect(),
         }
     }
 
@@ -324,17 +326,17 @@ impl View<'_> {
         Ok(())
     }
 
-    fn draw_way(
+    fn draw_edge(
         &self,
         f: &mut fmt::Formatter<'_>,
         link: usize,
-        way: &[(f64, f64)],
+        route: &[(f64, f64)],
         back: bool,
         (dx, dy): (f64, f64),
     ) -> fmt::Result {
         let link = &self.links[link];
         let mut path = String::new();
-        let mut points = way.iter().map(|(x, y)| (x + dx, y + dy));
+        let mut points = route.iter().map(|(x, y)| (x + dx, y + dy));
         let Some((mut x, mut y)) = points.next() else {
             return Ok(());
         };
@@ -387,9 +389,9 @@ impl View<'_> {
         )?;
         for part in &panel.parts {
             let (layout, inner) = (&part.layout, inner + part.top);
-            let ways = part.links.iter().zip(&layout.ways).zip(&layout.back);
-            for ((link, way), back) in ways {
-                self.draw_way(f, *link, way, *back, (left, inner))?;
+            let routes = part.links.iter().zip(&layout.routes).zip(&layout.back);
+            for ((link, route), back) in routes {
+                self.draw_edge(f, *link, route, *back, (left, inner))?;
             }
             for (group, (x, y)) in part.groups.iter().zip(&layout.boxes) {
                 self.draw_box(f, *group, has_incoming[*group], (left + x, inner + y))?;
@@ -418,18 +420,18 @@ impl View<'_> {
             (Look::Missing, "missing"),
         ];
         let boxes = boxes.into_iter().filter(|(look, _)| has(*look));
-        let ways = [
+        let routes = [
             (EdgeKind::Jump, "jump"),
             (EdgeKind::Goto, "goto"),
-            (EdgeKind::Asks, "asks"),
+            (EdgeKind::MapLookup, "asks"),
         ];
-        let ways = ways.into_iter().filter(|(how, _)| leads(*how));
+        let routes = routes.into_iter().filter(|(how, _)| leads(*how));
         let boxes = boxes.map(|(look, words)| (Sample::Box(look), words));
-        let ways = ways.map(|(how, words)| (Sample::Way(how), words));
+        let routes = routes.map(|(how, words)| (Sample::Edge(how), words));
         let ring = back
             .any(|back| *back)
             .then_some((Sample::Ring, "part of a loop"));
-        boxes.chain(ways).chain(ring).collect()
+        boxes.chain(routes).chain(ring).collect()
     }
 }
 
@@ -479,26 +481,26 @@ impl fmt::Display for Svg<'_, '_> {
 #[derive(Debug, Clone, Copy)]
 enum Sample {
     Box(Look),
-    Way(EdgeKind),
+    Edge(EdgeKind),
     Ring,
 }
 
 impl Sample {
     /// Offset of the text.
-    const fn room(self) -> f64 {
+    const fn text_offset(self) -> f64 {
         match self {
             Self::Box(_) => 18.0,
-            Self::Way(_) | Self::Ring => 32.0,
+            Self::Edge(_) | Self::Ring => 32.0,
         }
     }
 
     /// Width with text and spacing.
     fn width(self, text: &str) -> f64 {
-        self.room() + text.chars().count() as f64 * 6.7 + 16.0
+        self.text_offset() + text.chars().count() as f64 * 6.7 + 16.0
     }
 
     fn draw(self, f: &mut fmt::Formatter<'_>, text: &str, (x, y): (f64, f64)) -> fmt::Result {
-        let (top, middle, text_at) = (y - 10.0, y - 4.0, x + self.room());
+        let (top, middle, text_at) = (y - 10.0, y - 4.0, x + self.text_offset());
         let end = x + 26.0;
         match self {
             Self::Box(look) => {
@@ -508,7 +510,7 @@ impl Sample {
                     r#"<rect x="{x:.1}" y="{top:.1}" width="12" height="12" rx="2" fill="{fill}" stroke="{stroke}"{dashes}/>"#
                 )?;
             }
-            Self::Way(how) => write!(
+            Self::Edge(how) => write!(
                 f,
                 r#"<path d="M{x:.1} {middle:.1}L{end:.1} {middle:.1}" stroke="{WAY}"{}/>"#,
                 dashes(how)

@@ -24,8 +24,8 @@ fn of_model(text: &str) -> Graph {
     graph
 }
 
-fn name(graph: &Graph, place: usize) -> String {
-    graph.node(place).name.to_string()
+fn name(graph: &Graph, index: usize) -> String {
+    graph.node(index).name.to_string()
 }
 
 /// Formats edges as `from how to ×count`, sorted.
@@ -57,7 +57,7 @@ table inet t {
 
 /// Compares a script with the ruleset that the in-memory kernel makes of it.
 #[test]
-fn script_and_model_have_the_same_edges() {
+fn script_and_fake_kernel_have_the_same_edges() {
     for graph in [of_script(WHOLE), of_model(WHOLE)] {
         assert_eq!(
             edges(&graph),
@@ -112,9 +112,9 @@ fn missing_targets_and_loops_are_found() {
         .unwrap();
     let findings = graph.findings();
     let names = |places: &[usize]| -> Vec<String> {
-        places.iter().map(|place| name(&graph, *place)).collect()
+        places.iter().map(|index| name(&graph, *index)).collect()
     };
-    let loops: Vec<_> = findings.loops.iter().map(|way| names(way)).collect();
+    let loops: Vec<_> = findings.loops.iter().map(|cycle| names(cycle)).collect();
     assert_eq!(loops, [vec!["a", "b", "c"], vec!["self"]]);
     let dangling = findings.dangling.iter();
     let dangling: Vec<_> = dangling
@@ -175,7 +175,7 @@ fn services(services: usize) -> Graph {
 }
 
 #[test]
-fn chains_of_a_kind_are_one() {
+fn similar_chains_are_one_node() {
     let graph = services(200);
     let view = graph.view(&ViewOptions::default());
     let titles: Vec<_> = view.groups().iter().map(Group::title).collect();
@@ -215,7 +215,7 @@ fn chains_of_a_kind_are_one() {
 }
 
 #[test]
-fn a_part_is_the_ways_to_it_and_from_it() {
+fn selection_contains_callers_and_callees() {
     let graph = services(200);
     let service = graph.chain(0, "KUBE-SVC-AAAAAAAAAAAAAAAB").unwrap();
     let options = ViewOptions {
@@ -246,7 +246,7 @@ table ip nat: 6 chains, 208 rules
 
 /// Lines respect the maximum length, and all formats contain each chain.
 #[test]
-fn every_form_has_every_chain() {
+fn every_output_format_has_every_chain() {
     let mut graph = of_script(WHOLE);
     let name = "a".repeat(200);
     let table = "t\"\n<&>".to_owned() + &"b".repeat(200);
@@ -337,7 +337,7 @@ fn a_map_is_one_node() {
 
 /// Handles the longest possible sequence of chains, and a loop of the same length, without recursion in linear time.
 #[test]
-fn long_rows_and_rings() {
+fn long_chains_and_cycles() {
     const LONG: usize = 20_000;
     let mut text = "*filter\n:INPUT ACCEPT\n".to_owned();
     (0..LONG).for_each(|number| text += &format!(":c{number} -\n"));
@@ -370,7 +370,7 @@ fn long_rows_and_rings() {
 
 /// Nodes are in the order of the text.
 #[test]
-fn maps_stand_in_their_order() {
+fn maps_keep_their_order() {
     let maps = (0..20).map(|number| {
         format!("map m{number} {{ type inet_service : verdict; elements = {{ 1 : goto gone{number} }} }}")
     });
@@ -419,7 +419,7 @@ fn pairs_of_addresses_are_counted() {
 
 /// Chains that are only referenced by themselves are grouped separately from chains with other references.
 #[test]
-fn what_nothing_leads_to_is_a_kind_of_its_own() {
+fn unreferenced_chains_are_grouped_separately() {
     let mut text = "*filter\n:x -\n".to_owned();
     (0..20).for_each(|number| text += &format!(":c{number} -\n-A c{number} -j c{number}\n"));
     (10..20).for_each(|number| text += &format!("-A x -j c{number}\n"));
@@ -524,7 +524,7 @@ fn labels_are_one_line() {
 
 /// A self-loop is drawn within its table, and the legend explains it.
 #[test]
-fn a_ring_stands_in_its_table() {
+fn cycles_are_drawn_in_their_table() {
     let of = |text: &str| {
         of_script(text)
             .view(&ViewOptions::default())

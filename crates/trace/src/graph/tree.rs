@@ -8,13 +8,13 @@ use super::{EdgeKind, Kind, View};
 
 /// Maximum depth of a tree, if lines are long enough. The kernel follows 16 jumps; deeper chains start a tree of their
 /// own.
-const DEEPEST: usize = 20;
+const MAX_DEPTH: usize = 20;
 /// Indentation for each level.
 const STEP: usize = 3;
 /// Maximum number of children that are shown, unless the view is full.
-const WIDEST: usize = 40;
+const MAX_CHILDREN: usize = 40;
 /// Minimum space for a name.
-const NARROWEST: usize = 16;
+const MIN_NAME_WIDTH: usize = 16;
 
 /// Displays trees, table by table, followed by the findings.
 #[derive(Debug, Clone, Copy)]
@@ -116,21 +116,24 @@ impl Tree<'_, '_> {
             thousands(rules),
             plural(rules),
         );
-        let room = self.width.saturating_sub(length(&behind)).max(NARROWEST);
-        writeln!(f, "{}{behind}", shortened(&view.heading(table), room))
+        let available = self
+            .width
+            .saturating_sub(length(&behind))
+            .max(MIN_NAME_WIDTH);
+        writeln!(f, "{}{behind}", shortened(&view.heading(table), available))
     }
 
     /// Maximum depth that leaves space for a name and its surroundings.
-    fn deepest(&self) -> usize {
+    fn max_depth(&self) -> usize {
         /// `  `, `goto `, ` (below)` and ` 12,345 rules`.
         const AROUND: usize = 28;
-        let room = self.width.saturating_sub(NARROWEST + AROUND);
-        (room / STEP).clamp(1, DEEPEST)
+        let available = self.width.saturating_sub(MIN_NAME_WIDTH + AROUND);
+        (available / STEP).clamp(1, MAX_DEPTH)
     }
 
     /// Prints one tree.
     fn grow(&self, f: &mut fmt::Formatter<'_>, root: usize, grown: &mut TreeState) -> fmt::Result {
-        let (view, deepest) = (self.view, self.deepest());
+        let (view, max_depth) = (self.view, self.max_depth());
         let mut waiting = vec![Line {
             group: root,
             indent: String::new(),
@@ -149,7 +152,7 @@ impl Tree<'_, '_> {
             grown.seen[group] = true;
             let leads = !view.out[group].is_empty();
             let again = grown.expanded[group] && leads;
-            let too_deep = line.depth >= deepest && leads && !again;
+            let too_deep = line.depth >= max_depth && leads && !again;
             let note = match (again, too_deep) {
                 (true, _) => " (above)",
                 (_, true) => " (below)",
@@ -179,7 +182,7 @@ impl Tree<'_, '_> {
         let links = view.out[group].len();
         let shown = match view.full {
             true => links,
-            false => links.min(WIDEST),
+            false => links.min(MAX_CHILDREN),
         };
         let more = links - shown;
         if more > 0 {
@@ -200,8 +203,8 @@ impl Tree<'_, '_> {
                 more,
             });
         }
-        for (place, link) in view.links_of(group).take(shown).enumerate().rev() {
-            let last = place + 1 == shown && more == 0;
+        for (index, link) in view.links_of(group).take(shown).enumerate().rev() {
+            let last = index + 1 == shown && more == 0;
             waiting.push(Line {
                 group: link.to,
                 indent: indent.clone(),
@@ -219,7 +222,7 @@ impl Tree<'_, '_> {
         let mut left = format!("  {}{}", line.indent, line.branch);
         match line.how {
             Some(EdgeKind::Goto) => left.push_str("goto "),
-            Some(EdgeKind::Asks) => left.push_str("map "),
+            Some(EdgeKind::MapLookup) => left.push_str("map "),
             Some(EdgeKind::Jump) | None => {}
         }
         let size = match note {
@@ -230,15 +233,20 @@ impl Tree<'_, '_> {
         if let Kind::Base(base) = view.kind(line.group) {
             let _ = write!(behind, "  {base}");
         }
-        let room = self
+        let available = self
             .width
             .saturating_sub(length(&left) + length(&size) + 2)
-            .max(NARROWEST);
+            .max(MIN_NAME_WIDTH);
         let mut name = group.title();
         if let Some(label) = &group.label {
             let _ = write!(name, "  {label}");
         }
-        let name = shortened(&name, room.saturating_sub(length(&behind)).max(NARROWEST));
+        let name = shortened(
+            &name,
+            available
+                .saturating_sub(length(&behind))
+                .max(MIN_NAME_WIDTH),
+        );
         left.push_str(&name);
         left.push_str(&behind);
         if size.is_empty() {
@@ -259,11 +267,11 @@ impl Tree<'_, '_> {
         let (view, graph) = (self.view, self.view.graph);
         let findings = graph.findings();
         let mut group_of = vec![None; graph.nodes.len()];
-        for (place, group) in view.groups.iter().enumerate() {
+        for (index, group) in view.groups.iter().enumerate() {
             group
                 .members
                 .iter()
-                .for_each(|node| group_of[*node] = Some(place));
+                .for_each(|node| group_of[*node] = Some(index));
         }
         // Nodes of one group are listed once.
         let titles = |nodes: &mut dyn Iterator<Item = usize>| {
@@ -273,30 +281,33 @@ impl Tree<'_, '_> {
             groups
         };
         // Leaves space for at least one name.
-        let room = self.width.saturating_sub(2 * NARROWEST).max(NARROWEST);
+        let available = self
+            .width
+            .saturating_sub(2 * MIN_NAME_WIDTH)
+            .max(MIN_NAME_WIDTH);
         let table = |group: usize| {
             let table = graph.tables[view.groups[group].table].to_string();
-            shortened(&super::printable(table.as_str().into()), room)
+            shortened(&super::printable(table.as_str().into()), available)
         };
         let name = |node: usize| super::printable(graph.nodes[node].name.as_slice().into());
-        let mut said = false;
+        let mut has_heading = false;
         let mut head = |f: &mut fmt::Formatter<'_>, text: &str| {
-            if !std::mem::replace(&mut said, true) {
+            if !std::mem::replace(&mut has_heading, true) {
                 writeln!(f)?;
             }
             writeln!(f, "{text}")
         };
         let shown = |nodes: &[usize]| nodes.iter().all(|node| group_of[*node].is_some());
-        let loops: Vec<_> = findings.loops.iter().filter(|way| shown(way)).collect();
+        let loops: Vec<_> = findings.loops.iter().filter(|cycle| shown(cycle)).collect();
         if !loops.is_empty() {
             head(
                 f,
                 "Loops, which the kernel rejects where packets can reach them:",
             )?;
-            for way in self.some(&loops) {
-                let round = way.iter().chain(way.first());
+            for cycle in self.some(&loops) {
+                let round = cycle.iter().chain(cycle.first());
                 let names: Vec<String> = round.map(|node| name(*node)).collect();
-                let of = group_of[way[0]].map(table).unwrap_or_default();
+                let of = group_of[cycle[0]].map(table).unwrap_or_default();
                 self.list(f, &format!("  {of}: "), &names, " → ")?;
             }
             self.rest(f, &loops)?;
@@ -335,7 +346,7 @@ impl Tree<'_, '_> {
     fn some<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         match self.view.full {
             true => all,
-            false => &all[..all.len().min(WIDEST)],
+            false => &all[..all.len().min(MAX_CHILDREN)],
         }
     }
 
@@ -362,8 +373,8 @@ impl Tree<'_, '_> {
         let mut words = shown.iter().chain(&more).peekable();
         while let Some(word) = words.next() {
             let behind = if words.peek().is_some() { between } else { "" };
-            let room = self.width.max(NARROWEST + 4) - 4;
-            let word = shortened(word, room - length(between));
+            let available = self.width.max(MIN_NAME_WIDTH + 4) - 4;
+            let word = shortened(word, available - length(between));
             if length(&line) + length(&word) + length(behind.trim_end()) > self.width {
                 writeln!(f, "{}", line.trim_end())?;
                 line = "    ".to_owned();
@@ -380,13 +391,13 @@ fn length(text: &str) -> usize {
 }
 
 /// Shortens a text to its beginning and end.
-pub(super) fn shortened(text: &str, room: usize) -> String {
+pub(super) fn shortened(text: &str, available: usize) -> String {
     let long = length(text);
-    if long <= room {
+    if long <= available {
         return text.to_owned();
     }
-    let head = room / 3;
-    let tail = room.saturating_sub(head + 1);
+    let head = available / 3;
+    let tail = available.saturating_sub(head + 1);
     let mut short: String = text.chars().take(head).collect();
     short.push('…');
     short.extend(text.chars().skip(long - tail));

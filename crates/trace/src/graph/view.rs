@@ -32,7 +32,7 @@ pub enum Selected {
 /// Maximum number of similar chains that are shown individually.
 const ONE_BY_ONE: usize = 8;
 /// Maximum number of groups of similar chains with different targets; more are merged.
-const DIFFERENT: usize = 6;
+const MAX_TARGET_GROUPS: usize = 6;
 /// Maximum number of refinements of groups by their targets.
 const ROUNDS: usize = 8;
 /// Maximum number of nodes below the selected ones that are shown individually.
@@ -98,12 +98,12 @@ impl Graph {
         let mut groups: Vec<Group> = Vec::new();
         let mut places = HashMap::new();
         let mut group_of = vec![usize::MAX; self.nodes.len()];
-        for (place, node) in self.nodes.iter().enumerate().filter(|(p, _)| part.kept[*p]) {
-            let group = *places.entry(grouped[place]).or_insert(groups.len());
-            group_of[place] = group;
+        for (index, node) in self.nodes.iter().enumerate().filter(|(p, _)| part.kept[*p]) {
+            let group = *places.entry(grouped[index]).or_insert(groups.len());
+            group_of[index] = group;
             match groups.get_mut(group) {
                 Some(group) => {
-                    group.members.push(place);
+                    group.members.push(index);
                     group.size += node.size;
                 }
                 None => groups.push(Group {
@@ -113,7 +113,7 @@ impl Graph {
                         .label
                         .and_then(|label| label(node))
                         .map(|label| printable(label.as_str().into())),
-                    members: vec![place],
+                    members: vec![index],
                     size: node.size,
                 }),
             }
@@ -125,9 +125,9 @@ impl Graph {
         let mut links: Vec<Link> = Vec::new();
         let mut known = HashMap::new();
         let mut out = vec![Vec::new(); groups.len()];
-        for place in groups.iter().flat_map(|group| &group.members) {
+        for index in groups.iter().flat_map(|group| &group.members) {
             for edge in self
-                .edges_of(*place)
+                .edges_of(*index)
                 .filter(|edge| part.keeps(edge.from, edge.to))
             {
                 let (from, to) = (group_of[edge.from], group_of[edge.to]);
@@ -161,46 +161,46 @@ impl Graph {
         if full {
             return (class, kinds);
         }
-        let entries = (0..self.nodes.len()).filter(|place| self.is_base(*place));
+        let entries = (0..self.nodes.len()).filter(|index| self.is_base(*index));
         let reached = self.reached_from(entries);
         let has_incoming = self.has_incoming();
         let mut families: HashMap<_, Vec<usize>> = HashMap::new();
-        for (place, node) in self.nodes.iter().enumerate() {
-            if !part.kept[place] || part.pinned[place] || self.is_base(place) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            if !part.kept[index] || part.pinned[index] || self.is_base(index) {
                 continue;
             }
             if let Some(kind) = kind::of(node.name.as_bstr()) {
                 let sort = std::mem::discriminant(&node.kind);
-                let key = (node.table, sort, kind, reached[place], has_incoming[place]);
-                families.entry(key).or_default().push(place);
+                let key = (node.table, sort, kind, reached[index], has_incoming[index]);
+                families.entry(key).or_default().push(index);
             }
         }
         families.retain(|_, members| members.len() > ONE_BY_ONE);
         for ((_, _, kind, ..), members) in &families {
-            for place in members {
-                class[*place] = members[0];
-                kinds.insert(*place, kind);
+            for index in members {
+                class[*index] = members[0];
+                kinds.insert(*index, kind);
             }
         }
         self.part_by_where_they_lead(part, &mut class, &kinds);
         // Too many classes of similar names: merge the rare ones.
         for members in families.values() {
             let mut sizes: HashMap<usize, usize> = HashMap::new();
-            for place in members {
-                *sizes.entry(class[*place]).or_default() += 1;
+            for index in members {
+                *sizes.entry(class[*index]).or_default() += 1;
             }
-            if sizes.len() <= DIFFERENT {
+            if sizes.len() <= MAX_TARGET_GROUPS {
                 continue;
             }
             let mut sizes: Vec<_> = sizes.into_iter().collect();
             sizes.sort_by_key(|(class, size)| (std::cmp::Reverse(*size), *class));
-            let rare: HashMap<usize, usize> = sizes[DIFFERENT - 1..]
+            let rare: HashMap<usize, usize> = sizes[MAX_TARGET_GROUPS - 1..]
                 .iter()
-                .map(|(class, _)| (*class, sizes[DIFFERENT - 1].0))
+                .map(|(class, _)| (*class, sizes[MAX_TARGET_GROUPS - 1].0))
                 .collect();
-            for place in members {
-                if let Some(other) = rare.get(&class[*place]) {
-                    class[*place] = *other;
+            for index in members {
+                if let Some(other) = rare.get(&class[*index]) {
+                    class[*index] = *other;
                 }
             }
         }
@@ -220,8 +220,8 @@ impl Graph {
             let mut next = class.clone();
             let mut members: Vec<usize> = kinds.keys().copied().collect();
             members.sort_unstable();
-            for place in members {
-                let edges = self.edges_of(place);
+            for index in members {
+                let edges = self.edges_of(index);
                 let mut leads: Vec<_> = edges
                     .filter(|edge| part.keeps(edge.from, edge.to))
                     .map(|edge| (edge.how, class[edge.to]))
@@ -229,7 +229,7 @@ impl Graph {
                 leads.sort_unstable();
                 leads.dedup();
                 // The first member gives the class its number.
-                next[place] = *parted.entry((class[place], leads)).or_insert(place);
+                next[index] = *parted.entry((class[index], leads)).or_insert(index);
             }
             *class = next;
             if parted.len() == before {
@@ -276,7 +276,7 @@ impl Part {
                     true => below.clone(),
                     false => vec![false; count],
                 };
-                nodes.iter().for_each(|place| pinned[*place] = true);
+                nodes.iter().for_each(|index| pinned[*index] = true);
                 Self {
                     kept,
                     pinned,
@@ -334,8 +334,8 @@ impl<'g> View<'g> {
     /// Returns the tables with visible groups, and these groups.
     pub(super) fn by_table(&self) -> Vec<(usize, Vec<usize>)> {
         let mut groups = vec![Vec::new(); self.graph.tables.len()];
-        for (place, group) in self.groups.iter().enumerate() {
-            groups[group.table].push(place);
+        for (index, group) in self.groups.iter().enumerate() {
+            groups[group.table].push(index);
         }
         let tables = groups.into_iter().enumerate();
         tables.filter(|(_, groups)| !groups.is_empty()).collect()
@@ -374,8 +374,8 @@ impl<'g> View<'g> {
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

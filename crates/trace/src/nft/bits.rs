@@ -1,7 +1,7 @@
 //! Bitwise operations and byte order conversions.
 
 use super::{Continuation, Evaluator, needed};
-use crate::flow::Undetermined;
+use crate::path_state::Undetermined;
 use crate::registers::{Order, bits_of, ordered};
 use crate::sets::data_bits;
 use crate::value::Bit;
@@ -46,7 +46,7 @@ impl<'s> Evaluator<'_, 's> {
                 if mask.len() < length || xor.len() < length {
                     return Err(Undetermined::unknown("a mask is too short"));
                 }
-                if let Some(known) = self.registers.known(self.flow, source, length) {
+                if let Some(known) = self.registers.known(self.path_state, source, length) {
                     let both = mask.iter().zip(xor);
                     let bytes = known.iter().zip(both);
                     let bytes: Vec<u8> =

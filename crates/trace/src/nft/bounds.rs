@@ -1,7 +1,7 @@
 //! Expressions with bounds: rates, quotas, connection counts. Only the kernel knows their current state.
 
 use super::{Continuation, Evaluator};
-use crate::flow::Undetermined;
+use crate::path_state::Undetermined;
 use chainwright::nft::expr::{
     Connlimit, ConnlimitFlags, Decoded, ExpressionRef, Limit, LimitFlags, LimitType, Quota,
     QuotaFlags,
@@ -10,7 +10,7 @@ use chainwright::nft::expr::{
 /// A bound.
 pub(super) struct Bound {
     /// Description of the state beyond the bound.
-    words: String,
+    description: String,
     /// Whether the rule matches beyond the bound instead of below it.
     inverted: bool,
 }
@@ -31,7 +31,7 @@ impl Bound {
         };
         let rate = limit.rate.unwrap_or_default();
         Self {
-            words: format!("the rate of {rate} {what} per {unit} is exceeded"),
+            description: format!("the rate of {rate} {what} per {unit} is exceeded"),
             inverted: limit.flags.unwrap_or_default().contains(LimitFlags::INV),
         }
     }
@@ -39,7 +39,7 @@ impl Bound {
     pub(super) fn quota(quota: &Quota) -> Self {
         let bytes = quota.bytes.unwrap_or_default();
         Self {
-            words: format!("the quota of {bytes} bytes is used up"),
+            description: format!("the quota of {bytes} bytes is used up"),
             inverted: quota.flags.unwrap_or_default().contains(QuotaFlags::INV),
         }
     }
@@ -48,7 +48,7 @@ impl Bound {
         let count = connlimit.count.unwrap_or_default();
         let flags = connlimit.flags.unwrap_or_default();
         Self {
-            words: format!("more than {count} connections"),
+            description: format!("more than {count} connections"),
             inverted: flags.contains(ConnlimitFlags::INV),
         }
     }
@@ -65,7 +65,7 @@ impl Bound {
 
     /// Adds the name of its owner to the description.
     pub(super) fn with(mut self, whose: impl std::fmt::Display) -> Self {
-        self.words = format!("{} {whose}", self.words);
+        self.description = format!("{} {whose}", self.description);
         self
     }
 }
@@ -85,7 +85,7 @@ impl<'s> Evaluator<'_, 's> {
 
     /// Continues below the bound, or beyond it if it is inverted.
     pub(super) fn bounded(&mut self, bound: Bound) -> Result<Continuation<'s>, Undetermined> {
-        let is_beyond = self.flow.once(bound.words, None)?;
+        let is_beyond = self.path_state.once(bound.description, None)?;
         Ok(Continuation::on_if(is_beyond == bound.inverted))
     }
 }

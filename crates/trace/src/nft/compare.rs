@@ -1,7 +1,7 @@
 //! Comparisons of registers.
 
 use super::{Continuation, Evaluator, needed};
-use crate::flow::Undetermined;
+use crate::path_state::Undetermined;
 use crate::registers::bits_of;
 use crate::value::{Bit, Test, Value};
 use chainwright::nft::expr::{CmpOp, CmpRef, ExpressionView, RangeOp, RangeRef, Register};
@@ -11,7 +11,10 @@ impl<'s> Evaluator<'_, 's> {
         let (register, op) = (needed(cmp.sreg())?, needed(cmp.op())?);
         let data = needed(cmp.data())?;
         let wanted = needed(data.as_value())?;
-        let is = match self.registers.known(self.flow, register, wanted.len()) {
+        let is = match self
+            .registers
+            .known(self.path_state, register, wanted.len())
+        {
             Some(bytes) => match op {
                 CmpOp::EQ => &*bytes == wanted,
                 CmpOp::NEQ => &*bytes != wanted,
@@ -29,7 +32,8 @@ impl<'s> Evaluator<'_, 's> {
                     _ => {
                         let (low, high) = self.bounds(cmp)?;
                         let value = Value::of_bits(&bits);
-                        self.flow.ask(&value, Test::Within(low, high))?
+                        self.path_state
+                            .test_value(&value, Test::Within(low, high))?
                     }
                 }
             }
@@ -39,7 +43,7 @@ impl<'s> Evaluator<'_, 's> {
 
     fn equal(&mut self, bits: &[Bit], wanted: &[u8]) -> Result<bool, Undetermined> {
         let wanted = bits_of(wanted).map(|bit| bit == Bit::Known(true));
-        self.flow.ask_each(bits.iter().copied().zip(wanted))
+        self.path_state.test_each(bits.iter().copied().zip(wanted))
     }
 
     /// Returns the range of numbers that pass an ordered comparison and all directly following ones of the same bytes:
@@ -65,13 +69,13 @@ impl<'s> Evaluator<'_, 's> {
         let (register, op) = (needed(range.sreg())?, needed(range.op())?);
         let (from, to) = (needed(range.from_data())?, needed(range.to_data())?);
         let (from, to) = (needed(from.as_value())?, needed(to.as_value())?);
-        let within = match self.registers.known(self.flow, register, from.len()) {
+        let within = match self.registers.known(self.path_state, register, from.len()) {
             Some(bytes) => from <= &*bytes && &*bytes <= to,
             None => {
                 let bits = needed(self.registers.bits(register, from.len()))?;
                 let (from, to) = (number(from)?, number(to)?);
                 let value = Value::of_bits(&bits);
-                self.flow.ask(&value, Test::Within(from, to))?
+                self.path_state.test_value(&value, Test::Within(from, to))?
             }
         };
         let is = match op {

@@ -3,8 +3,8 @@
 use super::{Continuation, Evaluator, needed};
 use crate::domain::ones;
 use crate::field::{Field, PacketOption};
-use crate::flow::Undetermined;
 use crate::headers::{SYN, TCP};
+use crate::path_state::Undetermined;
 use crate::registers::Order;
 use crate::steps::Action;
 use crate::value::{Test, Value};
@@ -31,15 +31,15 @@ impl<'s> Evaluator<'_, 's> {
                 self.registers
                     .value(register, length as usize, Order::Network),
             )?;
-            if !self.flow.write_header(base, offset, &value)? {
+            if !self.path_state.write_header(base, offset, &value)? {
                 return Ok(Continuation::Break);
             }
-            let shown = match self.flow.known(&value) {
+            let shown = match self.path_state.known(&value) {
                 Some(number) => format!("{number:#x}"),
                 None => "an unknown value".to_owned(),
             };
             let base = base.name().unwrap_or("unknown");
-            self.flow.record_action(Action::Other(format!(
+            self.path_state.record_action(Action::Other(format!(
                 "{length} bytes at offset {offset} of the {base} header set to {shown}"
             )));
             return Ok(Continuation::On);
@@ -49,7 +49,10 @@ impl<'s> Evaluator<'_, 's> {
             let mut bits = Vec::with_capacity(length.min(64) as usize * 8);
             for at in (0..length.min(64)).step_by(16) {
                 let some = (length - at).min(16);
-                match self.flow.header(base, offset.saturating_add(at), some)? {
+                match self
+                    .path_state
+                    .header(base, offset.saturating_add(at), some)?
+                {
                     Some(value) => bits.extend(value.to_bits()),
                     None => return Ok(Continuation::Break),
                 }
@@ -57,7 +60,7 @@ impl<'s> Evaluator<'_, 's> {
             needed(self.registers.store_bits(register, &bits))?;
             return Ok(Continuation::On);
         }
-        match self.flow.header(base, offset, length)? {
+        match self.path_state.header(base, offset, length)? {
             Some(value) => self.store(register, &value, Order::Network),
             None => Ok(Continuation::Break),
         }
@@ -82,7 +85,7 @@ impl<'s> Evaluator<'_, 's> {
             | MetaKey::BRI_IIFHWADDR => Order::Network,
             _ => Order::Host,
         };
-        match self.flow.meta(key)? {
+        match self.path_state.meta(key)? {
             Some(value) => self.store(register, &value, order),
             None => Ok(Continuation::Break),
         }
@@ -99,7 +102,7 @@ impl<'s> Evaluator<'_, 's> {
             _ => (Field::Meta(key), 4),
         };
         let value = needed(self.registers.value(register, length, Order::Host))?;
-        self.flow.give(field, &value);
+        self.path_state.give(field, &value);
         Ok(Continuation::On)
     }
 
@@ -122,7 +125,7 @@ impl<'s> Evaluator<'_, 's> {
             | CtKey::HELPER => Order::Network,
             _ => Order::Host,
         };
-        match self.flow.ct(key, direction)? {
+        match self.path_state.ct(key, direction)? {
             Some(value) => self.store(register, &value, order),
             None => Ok(Continuation::Break),
         }
@@ -139,18 +142,18 @@ impl<'s> Evaluator<'_, 's> {
             }
         };
         // The zone is set before connection tracking sees the packet.
-        if key != CtKey::ZONE && !self.flow.has_connection()? {
+        if key != CtKey::ZONE && !self.path_state.has_connection()? {
             return Ok(Continuation::On);
         }
         let mut value = needed(self.registers.value(register, length, Order::Host))?;
         if key == CtKey::LABELS {
             // Labels are added to existing ones.
-            let before = self.flow.connection_labels()?;
-            if let (Some(before), Some(more)) = (before, self.flow.known(&value)) {
+            let before = self.path_state.connection_labels()?;
+            if let (Some(before), Some(more)) = (before, self.path_state.known(&value)) {
                 value = before.masked(!more, more);
             }
         }
-        self.flow.give(field, &value);
+        self.path_state.give(field, &value);
         Ok(Continuation::On)
     }
 
@@ -165,19 +168,19 @@ impl<'s> Evaluator<'_, 's> {
         };
         let offset = exthdr.offset().unwrap_or_default();
         let length = exthdr.len().unwrap_or_default();
-        let is_there = self.flow.has_option(option)?;
+        let is_present = self.path_state.has_option(option)?;
         let Some(register) = exthdr.dreg() else {
-            if is_there {
+            if is_present {
                 let verb = match exthdr.sreg() {
                     Some(_) => "changed",
                     None => "taken out",
                 };
-                self.flow
+                self.path_state
                     .record_action(Action::Other(format!("{option} {verb}")));
                 let changed = |field| matches!(field, Field::OptionByte(of, _) if of == option);
-                self.flow.forget_if(changed);
+                self.path_state.forget_if(changed);
                 if exthdr.sreg().is_none() {
-                    self.flow.set_number(Field::Has(option), 0);
+                    self.path_state.set_number(Field::Has(option), 0);
                 }
             } else if exthdr.sreg().is_some() {
                 return Ok(Continuation::Break);
@@ -186,15 +189,15 @@ impl<'s> Evaluator<'_, 's> {
         };
         let flags = exthdr.flags().unwrap_or_default();
         if flags.contains(ExthdrFlags::PRESENT) {
-            let value = Value::known(is_there.into(), 8);
+            let value = Value::known(is_present.into(), 8);
             return self.store(register, &value, Order::Host);
         }
-        if !is_there {
+        if !is_present {
             return Ok(Continuation::Break);
         }
         let mut bits = Vec::new();
         for at in offset..offset.saturating_add(length.min(64)) {
-            let byte = self.flow.get(Field::OptionByte(option, at as u16));
+            let byte = self.path_state.get(Field::OptionByte(option, at as u16));
             bits.extend(byte.to_bits());
         }
         needed(self.registers.store_bits(register, &bits))?;
@@ -202,14 +205,15 @@ impl<'s> Evaluator<'_, 's> {
     }
 
     /// Creates an unknown with this many bits.
-    pub(super) fn made(&mut self, words: &str, bits: u32) -> Value {
-        self.flow.fresh(words, bits, vec![(0, ones(bits))], false)
+    pub(super) fn made(&mut self, description: &str, bits: u32) -> Value {
+        self.path_state
+            .new_unknown(description, bits, vec![(0, ones(bits))], false)
     }
 
     pub(super) fn fib(&mut self, fib: &FibRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let flags = needed(fib.flags())?;
         let (result, register) = (needed(fib.result())?, needed(fib.dreg())?);
-        let value = self.flow.fib(flags, result);
+        let value = self.path_state.fib(flags, result);
         let is_name = result == FibResult::OIFNAME && !flags.contains(FibFlags::PRESENT);
         let order = match is_name {
             true => Order::Network,
@@ -220,7 +224,7 @@ impl<'s> Evaluator<'_, 's> {
 
     pub(super) fn route(&mut self, rt: &RtRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(rt.key())?;
-        let Some(value) = self.flow.route(key) else {
+        let Some(value) = self.path_state.route(key) else {
             return Ok(Continuation::Break);
         };
         let order = match key {
@@ -235,19 +239,21 @@ impl<'s> Evaluator<'_, 's> {
         socket: &SocketRef<'s>,
     ) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(socket.key())?;
-        if !self.flow.is(Field::HasSocket, Test::Is(1))? {
+        if !self.path_state.is(Field::HasSocket, Test::Is(1))? {
             return Ok(Continuation::Break);
         }
         let level = match key {
             SocketKey::CGROUPV2 => socket.level().unwrap_or_default(),
             _ => 0,
         };
-        let value = self.flow.socket(key, level);
+        let value = self.path_state.socket(key, level);
         self.store(needed(socket.dreg())?, &value, Order::Host)
     }
 
     pub(super) fn osf(&mut self, osf: &OsfRef<'s>) -> Result<Continuation<'s>, Undetermined> {
-        if !self.flow.is(Field::Protocol, Test::Is(TCP))? || !self.flow.has_tcp_flags(SYN)? {
+        if !self.path_state.is(Field::Protocol, Test::Is(TCP))?
+            || !self.path_state.has_tcp_flags(SYN)?
+        {
             return Ok(Continuation::Break);
         }
         let value = self.made("the operating system guessed from its SYN", 128);
@@ -259,9 +265,9 @@ impl<'s> Evaluator<'_, 's> {
         tunnel: &TunnelRef<'s>,
     ) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(tunnel.key())?;
-        let is_there = self.flow.always("the packet has tunnel metadata")?;
-        let value = match (key, is_there) {
-            (TunnelKey::PATH, _) => Value::known(is_there.into(), 8),
+        let is_present = self.path_state.always("the packet has tunnel metadata")?;
+        let value = match (key, is_present) {
+            (TunnelKey::PATH, _) => Value::known(is_present.into(), 8),
             (_, false) => return Ok(Continuation::Break),
             (_, true) => self.made("the tunnel id", 32),
         };
@@ -270,7 +276,7 @@ impl<'s> Evaluator<'_, 's> {
 
     pub(super) fn xfrm(&mut self, xfrm: &XfrmRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(xfrm.key())?;
-        if !self.flow.always("the packet is processed by IPsec")? {
+        if !self.path_state.always("the packet is processed by IPsec")? {
             return Ok(Continuation::Break);
         }
         let (bits, order) = match key {
@@ -284,7 +290,7 @@ impl<'s> Evaluator<'_, 's> {
 
     pub(super) fn inner(&mut self, inner: &InnerRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         if !self
-            .flow
+            .path_state
             .always("its tunnel has a packet that rules can read")?
         {
             return Ok(Continuation::Break);
@@ -295,7 +301,7 @@ impl<'s> Evaluator<'_, 's> {
             Ok(Decoded::Meta(meta)) => {
                 let key = meta.key.unwrap_or_default();
                 let field = Field::Meta(key);
-                (meta.dreg, field.bits(self.flow.family))
+                (meta.dreg, field.bits(self.path_state.family))
             }
             _ => (None, 0),
         };

@@ -6,7 +6,7 @@ use bstr::BStr;
 
 use super::bounds::Bound;
 use super::{Continuation, Evaluator, needed};
-use crate::flow::Undetermined;
+use crate::path_state::Undetermined;
 use crate::sets::{Found, Set, SetChange};
 use crate::steps::Action;
 use chainwright::netlink::Malformed;
@@ -33,9 +33,9 @@ impl<'s> Evaluator<'_, 's> {
             .flags()
             .unwrap_or_default()
             .contains(LookupFlags::INV);
-        let found = self
-            .flow
-            .lookup(self.registers, self.changes, self.table, &set, register)?;
+        let found =
+            self.path_state
+                .lookup(self.registers, self.changes, self.table, &set, register)?;
         let Some(found) = found else {
             return Ok(Continuation::on_if(inverted));
         };
@@ -122,8 +122,8 @@ impl<'s> Evaluator<'_, 's> {
         let data = match dynset.sreg_data() {
             None => Vec::new(),
             Some(register) => {
-                let held = self.table.table.set(set.name);
-                let length = held.and_then(|held| held.set().data_length());
+                let snapshot_set = self.table.table.set(set.name);
+                let length = snapshot_set.and_then(|snapshot_set| snapshot_set.set().data_length());
                 needed(
                     self.registers
                         .bits(register, length.unwrap_or_default() as usize),
@@ -131,10 +131,10 @@ impl<'s> Evaluator<'_, 's> {
             }
         };
         let goes_on = delete || self.of_element(dynset.expr(), dynset.expressions())?;
-        let words = set.key_words(self.flow, &key);
-        self.flow.record_action(Action::Update {
+        let description = set.describe_key(self.path_state, &key);
+        self.path_state.record_action(Action::Update {
             set: set.name.to_owned(),
-            key: words,
+            key: description,
             delete,
         });
         self.changes.push(SetChange {
@@ -160,9 +160,13 @@ impl<'s> Evaluator<'_, 's> {
             Some(register) => {
                 let name = needed(objref.set_name())?;
                 let set = self.set(name)?;
-                let found =
-                    self.flow
-                        .lookup(self.registers, self.changes, self.table, &set, register)?;
+                let found = self.path_state.lookup(
+                    self.registers,
+                    self.changes,
+                    self.table,
+                    &set,
+                    register,
+                )?;
                 let element = match found {
                     None => return Ok(Continuation::Break),
                     Some(Found::Element(element)) => element,
@@ -172,8 +176,11 @@ impl<'s> Evaluator<'_, 's> {
                         )));
                     }
                 };
-                let held = needed(self.table.table.set(name))?;
-                (needed(held.set().object_type())?, needed(element.object())?)
+                let snapshot_set = needed(self.table.table.set(name))?;
+                (
+                    needed(snapshot_set.set().object_type())?,
+                    needed(element.object())?,
+                )
             }
         };
         let object = self.table.table.object(kind, name);
@@ -199,7 +206,7 @@ impl<'s> Evaluator<'_, 's> {
                 _,
             ) => {
                 let kind = kind.name().unwrap_or("object");
-                self.flow
+                self.path_state
                     .record_action(Action::Other(format!("{kind} {name} is assigned to it")));
                 Ok(Continuation::On)
             }

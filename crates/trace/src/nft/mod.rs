@@ -22,7 +22,7 @@ mod tests;
 
 use bstr::ByteSlice;
 
-use super::flow::{Effect, Flow, Undetermined};
+use super::path_state::{Effect, PathState, Undetermined};
 use super::registers::{Order, Registers};
 use super::rules::TableOfRules;
 use super::sets::SetChange;
@@ -58,7 +58,7 @@ impl Continuation<'_> {
 
 /// State that expressions read and write.
 pub(super) struct Evaluator<'b, 's> {
-    pub(super) flow: &'b mut Flow,
+    pub(super) path_state: &'b mut PathState,
     pub(super) registers: &'b mut Registers,
     pub(super) changes: &'b mut Vec<SetChange>,
     pub(super) table: &'b TableOfRules<'s>,
@@ -121,12 +121,13 @@ impl<'s> Evaluator<'_, 's> {
             ExpressionView::Reject(reject) => self.reject(&reject),
             ExpressionView::Log(log) => {
                 let prefix = log.prefix().unwrap_or_default();
-                self.flow.record_action(Action::Log(prefix.to_owned()));
+                self.path_state
+                    .record_action(Action::Log(prefix.to_owned()));
                 Ok(Continuation::On)
             }
             ExpressionView::Queue(queue) => self.queue(&queue),
             ExpressionView::Notrack(_) => {
-                self.flow.do_not_track();
+                self.path_state.do_not_track();
                 Ok(Continuation::On)
             }
             ExpressionView::Tproxy(tproxy) => self.tproxy(&tproxy),
@@ -136,7 +137,7 @@ impl<'s> Evaluator<'_, 's> {
             ))),
             ExpressionView::FlowOffload(offload) => {
                 let name = offload.table_name().unwrap_or_default();
-                self.flow
+                self.path_state
                     .record_action(Action::Other(format!("its flow is offloaded to {name}")));
                 Ok(Continuation::On)
             }
@@ -145,13 +146,14 @@ impl<'s> Evaluator<'_, 's> {
             ExpressionView::Match(found) => {
                 let revision = found.revision().unwrap_or_default() as u8;
                 let (name, info) = (needed(found.name())?, found.info().unwrap_or_default());
-                let is = extensions::read_match(self.flow, name.as_bytes(), revision, info)?;
+                let is = extensions::read_match(self.path_state, name.as_bytes(), revision, info)?;
                 Ok(Continuation::on_if(is))
             }
             ExpressionView::Target(found) => {
                 let revision = found.revision().unwrap_or_default() as u8;
                 let (name, info) = (needed(found.name())?, found.info().unwrap_or_default());
-                let effect = extensions::read_target(self.flow, name.as_bytes(), revision, info)?;
+                let effect =
+                    extensions::read_target(self.path_state, name.as_bytes(), revision, info)?;
                 Ok(match effect {
                     Effect::Continue => Continuation::On,
                     effect => Continuation::Effect(effect),

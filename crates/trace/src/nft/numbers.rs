@@ -2,7 +2,7 @@
 
 use super::{Continuation, Evaluator, needed};
 use crate::domain::ones;
-use crate::flow::Undetermined;
+use crate::path_state::Undetermined;
 use crate::registers::Order;
 use crate::value::Value;
 use chainwright::nft::expr::{HashRef, HashType, NumgenRef, NumgenType};
@@ -15,7 +15,7 @@ impl<'s> Evaluator<'_, 's> {
         let register = needed(numgen.dreg())?;
         let modulus = needed(numgen.modulus())?;
         let from = numgen.offset().unwrap_or_default();
-        let (words, uniform) = match needed(numgen.numgen_type())? {
+        let (description, uniform) = match needed(numgen.numgen_type())? {
             NumgenType::RANDOM => ("a random number", true),
             NumgenType::INCREMENTAL => ("an incremental number", false),
             _ => {
@@ -24,19 +24,20 @@ impl<'s> Evaluator<'_, 's> {
                 ));
             }
         };
-        let value = self.drawn(words, modulus, from, uniform);
+        let value = self.drawn(description, modulus, from, uniform);
         self.store(register, &value, Order::Host)
     }
 
     /// Creates an unknown in `from..from + modulus`.
-    fn drawn(&mut self, words: &str, modulus: u32, from: u32, uniform: bool) -> Value {
+    fn drawn(&mut self, description: &str, modulus: u32, from: u32, uniform: bool) -> Value {
         let (from, count) = (u128::from(from), u128::from(modulus.max(1)));
         let last = from + count - 1;
         let ranges = match last <= ones(32) {
             true => vec![(from, last)],
             false => vec![(from, ones(32)), (0, last & ones(32))],
         };
-        self.flow.fresh(words, 32, ranges, uniform)
+        self.path_state
+            .new_unknown(description, 32, ranges, uniform)
     }
 
     pub(super) fn hash(&mut self, hash: &HashRef<'s>) -> Result<Continuation<'s>, Undetermined> {
@@ -46,7 +47,9 @@ impl<'s> Evaluator<'_, 's> {
         if hash.hash_type().unwrap_or(HashType::JENKINS) == HashType::JENKINS {
             let source = needed(hash.sreg())?;
             let length = needed(hash.len())? as usize;
-            let key = self.registers.known(self.flow, source, length.min(64));
+            let key = self
+                .registers
+                .known(self.path_state, source, length.min(64));
             if let (Some(key), Some(seed)) = (key, hash.seed()) {
                 let scaled = (u64::from(jhash(&key, seed)) * u64::from(modulus)) >> 32;
                 let number = (scaled as u32).wrapping_add(from);

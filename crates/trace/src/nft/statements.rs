@@ -2,9 +2,9 @@
 
 use super::{Continuation, Evaluator, needed};
 use crate::field::Field;
-use crate::flow::{Effect, Undetermined};
 use crate::headers::{ACK, SYN, TCP};
 use crate::nat::Translation;
+use crate::path_state::{Effect, Undetermined};
 use crate::registers::Order;
 use crate::reject::RejectReply;
 use crate::steps::Action;
@@ -45,7 +45,7 @@ impl<'s> Evaluator<'_, 's> {
 
     pub(super) fn nat(&mut self, nat: &NatRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         // Without a family, the statement is for both: it only has ports.
-        if only(nat.family()).is_some_and(|family| family != self.flow.family) {
+        if only(nat.family()).is_some_and(|family| family != self.path_state.family) {
             return Ok(Continuation::On);
         }
         let flags = nat.flags().unwrap_or_default();
@@ -56,7 +56,7 @@ impl<'s> Evaluator<'_, 's> {
                 return Err(Undetermined::unknown("it translates in an unsupported way"));
             }
         };
-        let length = self.flow.address_bits() as usize / 8;
+        let length = self.path_state.address_bits() as usize / 8;
         let translation = Translation {
             addresses: self.ends(nat.addr_min(), nat.addr_max(), length)?,
             ports: self.ports(nat.proto_min(), nat.proto_max())?,
@@ -64,13 +64,15 @@ impl<'s> Evaluator<'_, 's> {
             random: is_random(Some(flags)),
             ..Translation::new(destination, if destination { "dnat" } else { "snat" })
         };
-        self.flow.translate(&translation).map(Continuation::Effect)
+        self.path_state
+            .translate(&translation)
+            .map(Continuation::Effect)
     }
 
     pub(super) fn masq(&mut self, masq: &MasqRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let ports = self.ports(masq.proto_min(), masq.proto_max())?;
         let random = is_random(masq.flags());
-        self.flow
+        self.path_state
             .masquerade(ports, random)
             .map(Continuation::Effect)
     }
@@ -78,7 +80,9 @@ impl<'s> Evaluator<'_, 's> {
     pub(super) fn redir(&mut self, redir: &RedirRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let ports = self.ports(redir.proto_min(), redir.proto_max())?;
         let random = is_random(redir.flags());
-        self.flow.redirect(ports, random).map(Continuation::Effect)
+        self.path_state
+            .redirect(ports, random)
+            .map(Continuation::Effect)
     }
 
     pub(super) fn reject(
@@ -89,7 +93,7 @@ impl<'s> Evaluator<'_, 's> {
         let answer = match needed(reject.reject_type())? {
             RejectType::TCP_RST => RejectReply::TcpReset,
             RejectType::ICMPX_UNREACH => {
-                match RejectReply::of_both(RejectIcmpxCode(code), self.flow.family) {
+                match RejectReply::of_both(RejectIcmpxCode(code), self.path_state.family) {
                     Some(answer) => answer,
                     None => return Err(Undetermined::unknown("it rejects in an unsupported way")),
                 }
@@ -98,7 +102,7 @@ impl<'s> Evaluator<'_, 's> {
             _ => return Err(Undetermined::unknown("it rejects in an unsupported way")),
         };
         Ok(Continuation::Effect(Effect::Reject(
-            answer.words(self.flow.family),
+            answer.description(self.path_state.family),
         )))
     }
 
@@ -110,7 +114,7 @@ impl<'s> Evaluator<'_, 's> {
             }
             Some(register) => {
                 let number = needed(self.registers.value(register, 4, Order::Host))?;
-                let Some((first, last)) = self.flow.ends_of(&number.part(0, 16)) else {
+                let Some((first, last)) = self.path_state.ends_of(&number.part(0, 16)) else {
                     return Err(Undetermined::unknown("its queue number is unknown"));
                 };
                 (first as u16, (last - first + 1).min(0xffff) as u16)
@@ -127,23 +131,25 @@ impl<'s> Evaluator<'_, 's> {
     pub(super) fn dup(&mut self, dup: &DupRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let to = match dup.sreg_addr() {
             Some(register) => {
-                let length = self.flow.address_bits() as usize / 8;
+                let length = self.path_state.address_bits() as usize / 8;
                 let value = needed(self.registers.value(register, length, Order::Network))?;
-                self.flow.words(Field::Destination, &value)
+                self.path_state.description(Field::Destination, &value)
             }
             None => "a device".to_owned(),
         };
-        self.flow
+        self.path_state
             .record_action(Action::Other(format!("a copy is sent to {to}")));
         Ok(Continuation::On)
     }
 
     pub(super) fn synproxy(&mut self) -> Result<Continuation<'s>, Undetermined> {
-        if !self.flow.is(Field::Protocol, Test::Is(TCP))? || self.flow.is_later_fragment()? {
+        if !self.path_state.is(Field::Protocol, Test::Is(TCP))?
+            || self.path_state.is_later_fragment()?
+        {
             return Ok(Continuation::Break);
         }
         Ok(
-            if self.flow.has_tcp_flags(SYN)? || self.flow.has_tcp_flags(ACK)? {
+            if self.path_state.has_tcp_flags(SYN)? || self.path_state.has_tcp_flags(ACK)? {
                 Continuation::Effect(Effect::Stolen("answered by synproxy".to_owned()))
             } else {
                 Continuation::On
@@ -156,25 +162,27 @@ impl<'s> Evaluator<'_, 's> {
         tproxy: &TproxyRef<'s>,
     ) -> Result<Continuation<'s>, Undetermined> {
         const WITH_SOCKETS: [(u128, u128); 2] = [(6, 6), (17, 17)];
-        if only(tproxy.family()).is_some_and(|family| family != self.flow.family)
-            || !self.flow.is(Field::Protocol, Test::Among(&WITH_SOCKETS))?
-            || self.flow.is_later_fragment()?
+        if only(tproxy.family()).is_some_and(|family| family != self.path_state.family)
+            || !self
+                .path_state
+                .is(Field::Protocol, Test::Among(&WITH_SOCKETS))?
+            || self.path_state.is_later_fragment()?
         {
             return Ok(Continuation::Break);
         }
         let port = match tproxy.reg_port() {
             Some(register) => needed(self.registers.value(register, 2, Order::Network))?,
-            None => self.flow.get(Field::DestinationPort),
+            None => self.path_state.get(Field::DestinationPort),
         };
-        let port = self.flow.words(Field::DestinationPort, &port);
-        let words = format!("a transparent socket listens on port {port}");
-        if !self.flow.always(words)? {
+        let port = self.path_state.description(Field::DestinationPort, &port);
+        let description = format!("a transparent socket listens on port {port}");
+        if !self.path_state.always(description)? {
             return Ok(Continuation::Break);
         }
-        self.flow.record_action(Action::Other(format!(
+        self.path_state.record_action(Action::Other(format!(
             "assigned to the transparent socket on port {port}"
         )));
-        self.flow
+        self.path_state
             .note("a packet for a transparent socket is only delivered if the routes say so");
         Ok(Continuation::On)
     }

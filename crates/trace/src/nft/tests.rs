@@ -12,7 +12,7 @@ fn every_expression_is_evaluated_or_reported() {
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
 
-    use crate::flow::TraceContext;
+    use crate::path_state::TraceContext;
     use crate::{Node, Packet, Rules};
     use chainwright::nft::expr::NAMES;
     use chainwright::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
@@ -50,19 +50,19 @@ fn every_expression_is_evaluated_or_reported() {
                 direction,
                 sets_may_differ: true,
             };
-            let mut flow = Flow::new(family, hook, Arc::new(place));
+            let mut path_state = PathState::new(family, hook, Arc::new(place));
             if turn % 4 < 2 {
                 let [from, to] = addresses.map(|address| address.parse().unwrap());
                 let packet = Packet::tcp(direction, from, to);
-                crate::known::enter(&mut flow, &packet);
-                flow.track();
+                crate::known::enter(&mut path_state, &packet);
+                path_state.track();
             }
-            let mut parts = vec![(flow, Registers::new(), Vec::new())];
+            let mut parts = vec![(path_state, Registers::new(), Vec::new())];
             let mut carried_out = 0;
-            while let Some((mut flow, mut registers, mut changes)) = parts.pop() {
-                flow.begin();
+            while let Some((mut path_state, mut registers, mut changes)) = parts.pop() {
+                path_state.begin();
                 let mut machine = Evaluator {
-                    flow: &mut flow,
+                    path_state: &mut path_state,
                     registers: &mut registers,
                     changes: &mut changes,
                     table: &rules.tables()[0],
@@ -74,11 +74,14 @@ fn every_expression_is_evaluated_or_reported() {
                         assert!(!why.is_empty(), "{kind}");
                         unknown += 1;
                     }
-                    Err(Undetermined::Split(ways)) => {
-                        assert!(ways.len() > 1, "{kind}: {decoded}");
-                        for way in ways {
-                            let mut part = flow.clone();
-                            assert!(part.take(&way), "{kind}: {decoded}: {way:?}");
+                    Err(Undetermined::Split(alternatives)) => {
+                        assert!(alternatives.len() > 1, "{kind}: {decoded}");
+                        for alternative in alternatives {
+                            let mut part = path_state.clone();
+                            assert!(
+                                part.take(&alternative),
+                                "{kind}: {decoded}: {alternative:?}"
+                            );
                             parts.push((part, registers.clone(), changes.clone()));
                         }
                     }
@@ -93,21 +96,21 @@ fn every_expression_is_evaluated_or_reported() {
 
 /// Returns for each final branch whether a rule with these expressions matches.
 fn ends_of<'s>(
-    flow: Flow,
+    path_state: PathState,
     registers: Registers,
     list: &'s Expressions<'_>,
     table: &TableOfRules<'s>,
-) -> Vec<(bool, Flow)> {
-    let (mut parts, mut ends) = (vec![(flow, registers, list.iter())], Vec::new());
-    while let Some((mut flow, mut registers, mut rest)) = parts.pop() {
+) -> Vec<(bool, PathState)> {
+    let (mut parts, mut ends) = (vec![(path_state, registers, list.iter())], Vec::new());
+    while let Some((mut path_state, mut registers, mut rest)) = parts.pop() {
         let before = rest.clone();
         let Some(expression) = rest.next() else {
-            ends.push((true, flow));
+            ends.push((true, path_state));
             continue;
         };
-        flow.begin();
+        path_state.begin();
         let mut machine = Evaluator {
-            flow: &mut flow,
+            path_state: &mut path_state,
             registers: &mut registers,
             changes: &mut Vec::new(),
             table,
@@ -115,15 +118,17 @@ fn ends_of<'s>(
         };
         match machine.evaluate(&expression.unwrap()) {
             Ok(Continuation::On) => {
-                flow.end();
-                parts.push((flow, registers, rest));
+                path_state.end();
+                parts.push((path_state, registers, rest));
             }
-            Ok(Continuation::Break) => ends.push((false, flow)),
-            Err(Undetermined::Split(ways)) => parts.extend(ways.iter().map(|way| {
-                let mut part = flow.clone();
-                assert!(part.take(way));
-                (part, registers.clone(), before.clone())
-            })),
+            Ok(Continuation::Break) => ends.push((false, path_state)),
+            Err(Undetermined::Split(alternatives)) => {
+                parts.extend(alternatives.iter().map(|alternative| {
+                    let mut part = path_state.clone();
+                    assert!(part.take(alternative));
+                    (part, registers.clone(), before.clone())
+                }))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -133,8 +138,8 @@ fn ends_of<'s>(
 /// `tcp dport 10-20` is two comparisons. A branch splits into ports inside and outside, not into below and above,
 /// which would each continue through all later rules.
 #[test]
-fn comparisons_by_order_of_the_same_bytes_are_one_question() {
-    use crate::flow::TraceContext;
+fn range_comparisons_split_only_once() {
+    use crate::path_state::TraceContext;
     use crate::value::Test;
     use crate::{Field, Node, Rules};
     use chainwright::nft::expr::{Cmp, CmpOp};
@@ -175,32 +180,32 @@ fn comparisons_by_order_of_the_same_bytes_are_one_question() {
             direction: Direction::In,
             sets_may_differ: true,
         });
-        let mut flow = Flow::new(Family::Ipv4, Hook::Input, place);
-        let port = flow.get(Field::DestinationPort);
+        let mut path_state = PathState::new(Family::Ipv4, Hook::Input, place);
+        let port = path_state.get(Field::DestinationPort);
         let mut registers = Registers::new();
         registers.store(Register(1), &port, Order::Network).unwrap();
-        let found = ends_of(flow.clone(), registers.clone(), &list, table);
+        let found = ends_of(path_state.clone(), registers.clone(), &list, table);
         let number = if inside.is_none() || inside == ALL {
             1
         } else {
             2
         };
         assert_eq!(found.len(), number, "{comparisons:?}");
-        for (goes_on, mut flow) in found {
+        for (goes_on, mut path_state) in found {
             match inside {
                 Some((low, high)) => {
-                    let is = flow.ask(&port, Test::Within(low, high));
+                    let is = path_state.test_value(&port, Test::Within(low, high));
                     assert_eq!(is.unwrap(), goes_on, "{comparisons:?}");
                 }
                 None => assert!(!goes_on, "{comparisons:?}"),
             }
-            assert!(!goes_on || flow.ends_of(&port) == inside);
+            assert!(!goes_on || path_state.ends_of(&port) == inside);
         }
         for number in [0, 9, 10, 11, 19, 20, 21, 0xffff] {
             registers
                 .store_bytes(Register(1), &u16::to_be_bytes(number))
                 .unwrap();
-            let found = ends_of(flow.clone(), registers.clone(), &list, table);
+            let found = ends_of(path_state.clone(), registers.clone(), &list, table);
             let inside = inside.is_some_and(|(low, high)| (low..=high).contains(&number.into()));
             let found: Vec<_> = found.iter().map(|(goes_on, _)| *goes_on).collect();
             assert_eq!(found, [inside], "{comparisons:?}: {number}");

@@ -1,13 +1,13 @@
 //! Matches of connection tracking data.
 
 use super::super::field::{Field, TupleField};
-use super::super::flow::{Flow, Undetermined};
 use super::super::packet::State;
+use super::super::path_state::{PathState, Undetermined};
 use super::super::route::address_number;
 use super::super::value::Test;
 use super::{holds, is};
 use chainwright::nft::expr::CtKey;
-use chainwright::xt::Compared;
+use chainwright::xt::Negatable;
 use chainwright::xt::matches::PortRange;
 use chainwright::xt::matches::cluster::Cluster;
 use chainwright::xt::matches::connbytes::{Connbytes, ConnbytesDirection, ConnbytesMode};
@@ -31,17 +31,19 @@ const STATES: [(ConntrackState, State); 5] = [
 const SOURCE_TRANSLATED: u128 = 1 << 4;
 const DESTINATION_TRANSLATED: u128 = 1 << 5;
 
-fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Undetermined> {
+fn has_state(path_state: &mut PathState, states: ConntrackState) -> Result<bool, Undetermined> {
     let wanted: Vec<(u128, u128)> = STATES
         .iter()
         .filter(|(state, _)| states.contains(*state))
         .map(|(_, state)| (state.bit(), state.bit()))
         .collect();
-    let state = flow.state();
-    if !wanted.is_empty() && flow.ask(&state, Test::Among(&wanted))? {
+    let state = path_state.state();
+    if !wanted.is_empty() && path_state.test_value(&state, Test::Among(&wanted))? {
         return Ok(true);
     }
-    if !states.intersects(ConntrackState::SNAT | ConntrackState::DNAT) || !flow.has_connection()? {
+    if !states.intersects(ConntrackState::SNAT | ConntrackState::DNAT)
+        || !path_state.has_connection()?
+    {
         return Ok(false);
     }
     for (state, bit) in [
@@ -52,30 +54,35 @@ fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Undetermin
             mask: bit,
             value: bit,
         };
-        if states.contains(state) && status_is(flow, test)? {
+        if states.contains(state) && status_is(path_state, test)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn status_is(flow: &mut Flow, test: Test<'_>) -> Result<bool, Undetermined> {
-    let status = flow.connection_status()?;
-    is(flow, status, test)
+fn status_is(path_state: &mut PathState, test: Test<'_>) -> Result<bool, Undetermined> {
+    let status = path_state.connection_status()?;
+    is(path_state, status, test)
 }
 
-pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, Undetermined> {
-    if !holds(conntrack.state.as_ref(), |states| has_state(flow, *states))? {
+pub(super) fn conntrack(
+    path_state: &mut PathState,
+    conntrack: &Conntrack,
+) -> Result<bool, Undetermined> {
+    if !holds(conntrack.state.as_ref(), |states| {
+        has_state(path_state, *states)
+    })? {
         return Ok(false);
     }
-    if !flow.has_connection()? {
+    if !path_state.has_connection()? {
         // The match tests nothing else then.
         return Ok(conntrack.state.is_some());
     }
     if let Some(direction) = conntrack.direction {
         let wanted = u128::from(direction == ConntrackDirection::Reply);
-        let value = flow.connection_direction()?;
-        if !is(flow, value, Test::Is(wanted))? {
+        let value = path_state.connection_direction()?;
+        if !is(path_state, value, Test::Is(wanted))? {
             return Ok(false);
         }
     }
@@ -87,13 +94,13 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
             (T::ReplySource, &tuples.reply_source),
             (T::ReplyDestination, &tuples.reply_destination),
         ] {
-            if !has_address(flow, field, wanted.as_ref())? {
+            if !has_address(path_state, field, wanted.as_ref())? {
                 return Ok(false);
             }
         }
     }
     let protocol = holds(conntrack.protocol.as_ref(), |protocol| {
-        flow.is(Field::Protocol, Test::Is((*protocol).into()))
+        path_state.is(Field::Protocol, Test::Is((*protocol).into()))
     })?;
     if !protocol {
         return Ok(false);
@@ -106,7 +113,7 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
             (T::ReplySourcePort, tuples.reply_source_port),
             (T::ReplyDestinationPort, tuples.reply_destination_port),
         ] {
-            if !has_port(flow, field, wanted)? {
+            if !has_port(path_state, field, wanted)? {
                 return Ok(false);
             }
         }
@@ -116,7 +123,7 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
         // With an empty mask, the kernel's test whether any of the bits is set is always false.
         match mask {
             0 => Ok(false),
-            mask => Ok(!status_is(flow, Test::Masked { mask, value: 0 })?),
+            mask => Ok(!status_is(path_state, Test::Masked { mask, value: 0 })?),
         }
     })?;
     if !status {
@@ -128,64 +135,74 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
             u64::from(expiry.min) * 1_000,
             u64::from(expiry.max) * 1_000 + 999,
         );
-        let held = flow.ct(CtKey::EXPIRATION, None)?;
-        is(flow, held, Test::Within(first.into(), last.into()))
+        let actual = path_state.ct(CtKey::EXPIRATION, None)?;
+        is(path_state, actual, Test::Within(first.into(), last.into()))
     })
 }
 
 fn has_address(
-    flow: &mut Flow,
+    path_state: &mut PathState,
     field: TupleField,
-    wanted: Option<&Compared<ConntrackAddress>>,
+    wanted: Option<&Negatable<ConntrackAddress>>,
 ) -> Result<bool, Undetermined> {
     holds(wanted, |address| {
         let mask = address_number(address.mask.address());
         let value = address_number(address.address) & mask;
-        let held = flow.tuple(field)?;
-        is(flow, held, Test::Masked { mask, value })
+        let actual = path_state.tuple(field)?;
+        is(path_state, actual, Test::Masked { mask, value })
     })
 }
 
 fn has_port(
-    flow: &mut Flow,
+    path_state: &mut PathState,
     field: TupleField,
     wanted: Option<PortRange>,
 ) -> Result<bool, Undetermined> {
     let Some(range) = wanted else {
         return Ok(true);
     };
-    let held = flow.tuple(field)?;
+    let actual = path_state.tuple(field)?;
     let within = Test::Within(range.first.into(), range.last.into());
-    Ok(is(flow, held, within)? != range.invert)
+    Ok(is(path_state, actual, within)? != range.invert)
 }
 
-pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<bool, Undetermined> {
-    let Some(held) = flow.connection_mark()? else {
+pub(super) fn connmark(
+    path_state: &mut PathState,
+    connmark: &Connmark,
+) -> Result<bool, Undetermined> {
+    let Some(actual) = path_state.connection_mark()? else {
         return Ok(false);
     };
     let (mask, value) = (u128::from(connmark.mask), u128::from(connmark.value));
-    let held = value & !mask == 0 && flow.ask(&held, Test::Masked { mask, value })?;
-    Ok(held != connmark.invert)
+    let actual =
+        value & !mask == 0 && path_state.test_value(&actual, Test::Masked { mask, value })?;
+    Ok(actual != connmark.invert)
 }
 
-pub(super) fn connlabel(flow: &mut Flow, connlabel: &Connlabel) -> Result<bool, Undetermined> {
-    let Some(labels) = flow.connection_labels()? else {
+pub(super) fn connlabel(
+    path_state: &mut PathState,
+    connlabel: &Connlabel,
+) -> Result<bool, Undetermined> {
+    let Some(labels) = path_state.connection_labels()? else {
         return Ok(connlabel.invert);
     };
     let bit = 1_u128.checked_shl(connlabel.label.into()).unwrap_or(0);
     if connlabel.set {
         let field = Field::Ct(CtKey::LABELS, None);
-        flow.set(field, labels.masked(!bit, bit));
+        path_state.set(field, labels.masked(!bit, bit));
         return Ok(!connlabel.invert);
     }
     let test = Test::Masked {
         mask: bit,
         value: bit,
     };
-    Ok(flow.ask(&labels, test)? != connlabel.invert)
+    Ok(path_state.test_value(&labels, test)? != connlabel.invert)
 }
 
-pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, Undetermined> {
+pub(super) fn connbytes(
+    path_state: &mut PathState,
+    connbytes: &Connbytes,
+) -> Result<bool, Undetermined> {
     let key = match connbytes.mode {
         ConnbytesMode::Packets => CtKey::PKTS,
         ConnbytesMode::Bytes => CtKey::BYTES,
@@ -196,52 +213,54 @@ pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, 
         ConnbytesDirection::Reply => Some(1),
         ConnbytesDirection::Both => None,
     };
-    let Some(held) = flow.ct(key, direction)? else {
+    let Some(actual) = path_state.ct(key, direction)? else {
         return Ok(false);
     };
     let (from, to) = (connbytes.from, connbytes.to);
     let within = Test::Within(from.min(to).into(), from.max(to).into());
     // A range whose end precedes its start is inverted.
-    Ok(flow.ask(&held, within)? != (from > to))
+    Ok(path_state.test_value(&actual, within)? != (from > to))
 }
 
 /// Tests the helper's name; an empty one stands for any helper.
-pub(super) fn helper(flow: &mut Flow, helper: &Helper) -> Result<bool, Undetermined> {
-    if !flow.has_connection()? {
+pub(super) fn helper(path_state: &mut PathState, helper: &Helper) -> Result<bool, Undetermined> {
+    if !path_state.has_connection()? {
         return Ok(helper.invert);
     }
-    let words = match helper.name.is_empty() {
+    let description = match helper.name.is_empty() {
         true => "a helper expected its connection".to_owned(),
         false => format!("the helper {} expected its connection", helper.name),
     };
-    Ok(flow.always(words)? != helper.invert)
+    Ok(path_state.always(description)? != helper.invert)
 }
 
 /// Tests whether the hash of the connection's source selects one of the nodes.
-pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Undetermined> {
-    if !flow.has_connection()? {
+pub(super) fn cluster(path_state: &mut PathState, cluster: &Cluster) -> Result<bool, Undetermined> {
+    if !path_state.has_connection()? {
         return Ok(false);
     }
     let field = Field::Tuple(TupleField::OriginalSource);
-    let of = match flow.tuple(TupleField::OriginalSource)? {
-        Some(source) if flow.known(&source).is_some() => flow.words(field, &source),
+    let of = match path_state.tuple(TupleField::OriginalSource)? {
+        Some(source) if path_state.known(&source).is_some() => {
+            path_state.description(field, &source)
+        }
         _ => field.to_string(),
     };
-    let is = flow.always(format!(
+    let is = path_state.always(format!(
         "the hash of {of} with the seed {:#x} is for the nodes {:#x} of {}",
         cluster.hash_seed, cluster.nodes, cluster.total_nodes
     ))?;
     Ok(is != cluster.invert)
 }
 
-pub(super) fn ipvs(flow: &mut Flow, ipvs: &Ipvs) -> Result<bool, Undetermined> {
-    let of_ipvs = flow.always("the packet belongs to an IPVS connection")?;
+pub(super) fn ipvs(path_state: &mut PathState, ipvs: &Ipvs) -> Result<bool, Undetermined> {
+    let of_ipvs = path_state.always("the packet belongs to an IPVS connection")?;
     match ipvs {
         Ipvs::None => Ok(!of_ipvs),
         Ipvs::Connection(_) if !of_ipvs => Ok(false),
         Ipvs::Connection(_) => {
-            let words = super::words(&chainwright::xt::Match::Ipvs(*ipvs));
-            flow.always(format!("its IPVS connection matches `{words}`"))
+            let description = super::description(&chainwright::xt::Match::Ipvs(*ipvs));
+            path_state.always(format!("its IPVS connection matches `{description}`"))
         }
     }
 }

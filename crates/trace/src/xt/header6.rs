@@ -1,7 +1,7 @@
 //! Matches of IPv6 extension headers.
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Flow, Undetermined};
+use super::super::path_state::{PathState, Undetermined};
 use super::super::value::Test;
 use super::{holds, option_bytes, within};
 use chainwright::nft::expr::PayloadBase;
@@ -36,20 +36,20 @@ const fn option(kind: u8) -> PacketOption {
     PacketOption { of: 0, kind }
 }
 
-fn has(flow: &mut Flow, kind: u8) -> Result<bool, Undetermined> {
+fn has(path_state: &mut PathState, kind: u8) -> Result<bool, Undetermined> {
     match kind {
         // These end the header chain, so they are the packet's protocol.
-        ESP | NONE => flow.is(Field::Protocol, Test::Is(kind.into())),
-        _ => flow.has_option(option(kind)),
+        ESP | NONE => path_state.is(Field::Protocol, Test::Is(kind.into())),
+        _ => path_state.has_option(option(kind)),
     }
 }
 
 /// Tests the header's length, which it has in units of 8 bytes without the first unit.
-fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Undetermined> {
+fn has_length(path_state: &mut PathState, kind: u8, length: u32) -> Result<bool, Undetermined> {
     match length.checked_sub(8) {
         Some(rest) if rest % 8 == 0 => {
             let field = Field::OptionByte(option(kind), 1);
-            flow.is(field, Test::Is((rest / 8).into()))
+            path_state.is(field, Test::Is((rest / 8).into()))
         }
         _ => Ok(false),
     }
@@ -57,15 +57,15 @@ fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Undetermin
 
 /// Tests `-m hbh` and `-m dst`.
 pub(super) fn options(
-    flow: &mut Flow,
+    path_state: &mut PathState,
     kind: u8,
     options: &HeaderOptions,
 ) -> Result<bool, Undetermined> {
-    if !has(flow, kind)? {
+    if !has(path_state, kind)? {
         return Ok(false);
     }
     let is = holds(options.length.as_ref(), |length| {
-        has_length(flow, kind, *length)
+        has_length(path_state, kind, *length)
     })?;
     if !is || options.options.is_empty() {
         return Ok(is);
@@ -83,21 +83,21 @@ pub(super) fn options(
             None => option.kind.to_string(),
         })
         .collect();
-    flow.always(format!("its {name} options are {}", wanted.join(",")))
+    path_state.always(format!("its {name} options are {}", wanted.join(",")))
 }
 
-pub(super) fn frag(flow: &mut Flow, frag: &Frag) -> Result<bool, Undetermined> {
-    if !has(flow, FRAGMENT)? {
+pub(super) fn frag(path_state: &mut PathState, frag: &Frag) -> Result<bool, Undetermined> {
+    if !has(path_state, FRAGMENT)? {
         return Ok(false);
     }
     let is = holds(frag.ids.as_ref(), |(first, last)| {
-        let id = option_bytes(flow, option(FRAGMENT), 4, 7);
-        flow.ask(&id, Test::Within((*first).into(), (*last).into()))
+        let id = option_bytes(path_state, option(FRAGMENT), 4, 7);
+        path_state.test_value(&id, Test::Within((*first).into(), (*last).into()))
     })?;
     if !is {
         return Ok(false);
     }
-    let rest = option_bytes(flow, option(FRAGMENT), 1, 3);
+    let rest = option_bytes(path_state, option(FRAGMENT), 1, 3);
     let mut wanted = Vec::new();
     if frag.reserved {
         wanted.push((0x00ff_0006, 0));
@@ -109,31 +109,31 @@ pub(super) fn frag(flow: &mut Flow, frag: &Frag) -> Result<bool, Undetermined> {
         wanted.push((1, u128::from(more)));
     }
     for (mask, value) in wanted {
-        if !flow.ask(&rest, Test::Masked { mask, value })? {
+        if !path_state.test_value(&rest, Test::Masked { mask, value })? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Undetermined> {
-    if !has(flow, ROUTING)? {
+pub(super) fn rt(path_state: &mut PathState, rt: &Rt) -> Result<bool, Undetermined> {
+    if !has(path_state, ROUTING)? {
         return Ok(false);
     }
     let byte = |at| Field::OptionByte(option(ROUTING), at);
     let is = holds(rt.segments_left.as_ref(), |(first, last)| {
-        within(flow, byte(3), *first, *last, false)
+        within(path_state, byte(3), *first, *last, false)
     })? && holds(rt.kind.as_ref(), |kind| {
-        flow.is(byte(2), Test::Is((*kind).into()))
+        path_state.is(byte(2), Test::Is((*kind).into()))
     })? && holds(rt.length.as_ref(), |length| {
-        has_length(flow, ROUTING, *length)
+        has_length(path_state, ROUTING, *length)
     })?;
     if !is {
         return Ok(false);
     }
     if rt.reserved {
-        let reserved = option_bytes(flow, option(ROUTING), 4, 7);
-        if !flow.ask(&reserved, Test::Is(0))? {
+        let reserved = option_bytes(path_state, option(ROUTING), 4, 7);
+        if !path_state.test_value(&reserved, Test::Is(0))? {
             return Ok(false);
         }
     }
@@ -146,49 +146,54 @@ pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Undetermined> {
     } else {
         "and no others"
     };
-    flow.always(format!(
+    path_state.always(format!(
         "its routing header has {}, {how}",
         addresses.join(", ")
     ))
 }
 
 /// The type is in byte 2 of the header, which is the packet's protocol.
-pub(super) fn mh(flow: &mut Flow, mh: Mh) -> Result<bool, Undetermined> {
-    match flow.header(PayloadBase::TRANSPORT, 2, 1)? {
+pub(super) fn mh(path_state: &mut PathState, mh: Mh) -> Result<bool, Undetermined> {
+    match path_state.header(PayloadBase::TRANSPORT, 2, 1)? {
         Some(kind) => {
             let range = Test::Within(mh.first.into(), mh.last.into());
-            Ok(flow.ask(&kind, range)? != mh.invert)
+            Ok(path_state.test_value(&kind, range)? != mh.invert)
         }
         None => Ok(false),
     }
 }
 
-pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Undetermined> {
+pub(super) fn srh(path_state: &mut PathState, srh: &Srh) -> Result<bool, Undetermined> {
     const SEGMENTS: u128 = 4;
     let byte = Field::OptionByte(option(ROUTING), 2);
-    if !has(flow, ROUTING)? || !flow.is(byte, Test::Is(SEGMENTS))? {
+    if !has(path_state, ROUTING)? || !path_state.is(byte, Test::Is(SEGMENTS))? {
         return Ok(false);
     }
-    let words = super::words(&Match::Srh(*srh));
-    flow.always(format!("its segment routing header matches `{words}`"))
+    let description = super::description(&Match::Srh(*srh));
+    path_state.always(format!(
+        "its segment routing header matches `{description}`"
+    ))
 }
 
 /// With `soft`, tests the listed headers only; otherwise the packet must have exactly these.
-pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Undetermined> {
+pub(super) fn ipv6header(
+    path_state: &mut PathState,
+    wanted: Ipv6header,
+) -> Result<bool, Undetermined> {
     let mut found = Ipv6Headers::empty();
     let mut last = false;
     for (header, kind) in HEADERS {
         if wanted.soft && !wanted.headers.contains(header) {
             continue;
         }
-        if has(flow, kind)? {
+        if has(path_state, kind)? {
             found |= header;
             last |= matches!(kind, ESP | NONE);
         }
     }
     // The header chain ends with a protocol, unless it ends with one of these.
     if wanted.soft && wanted.headers.contains(Ipv6Headers::PROTOCOL) {
-        last = has(flow, ESP)? || has(flow, NONE)?;
+        last = has(path_state, ESP)? || has(path_state, NONE)?;
     }
     if !last && (!wanted.soft || wanted.headers.contains(Ipv6Headers::PROTOCOL)) {
         found |= Ipv6Headers::PROTOCOL;
@@ -206,6 +211,6 @@ pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Un
     })
 }
 
-pub(super) fn eui64(flow: &mut Flow) -> Result<bool, Undetermined> {
-    flow.always("its source address is derived from its hardware address")
+pub(super) fn eui64(path_state: &mut PathState) -> Result<bool, Undetermined> {
+    path_state.always("its source address is derived from its hardware address")
 }

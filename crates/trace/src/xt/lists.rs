@@ -2,7 +2,7 @@
 //! rules.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Undetermined};
+use super::super::path_state::{Effect, PathState, Undetermined};
 use super::super::steps::Action;
 use super::named;
 use chainwright::xt::SetId;
@@ -18,8 +18,8 @@ fn set_name(set: &SetId) -> String {
 }
 
 /// Describes the packet data that a set compares. The set's type determines the fields, the rule the side.
-fn parts(flow: &mut Flow, directions: SetDirections) -> String {
-    let mut words = Vec::new();
+fn parts(path_state: &mut PathState, directions: SetDirections) -> String {
+    let mut description = Vec::new();
     for is_source in directions.parts() {
         let fields = match is_source {
             true => [Field::Source, Field::SourcePort],
@@ -27,16 +27,18 @@ fn parts(flow: &mut Flow, directions: SetDirections) -> String {
         };
         let side = if is_source { "source" } else { "destination" };
         let [address, port] = fields.map(|field| {
-            let value = flow.get(field);
-            flow.known(&value).map(|_| flow.words(field, &value))
+            let value = path_state.get(field);
+            path_state
+                .known(&value)
+                .map(|_| path_state.description(field, &value))
         });
-        words.push(match (address, port) {
+        description.push(match (address, port) {
             (Some(address), Some(port)) => format!("{address} (port {port})"),
             (Some(address), None) => address,
             (None, _) => side.to_owned(),
         });
     }
-    words.join(",")
+    description.join(",")
 }
 
 fn counter(name: &str, counter: Option<SetCounter>) -> String {
@@ -49,29 +51,29 @@ fn counter(name: &str, counter: Option<SetCounter>) -> String {
     }
 }
 
-fn membership(flow: &mut Flow, set: &SetId, directions: SetDirections) -> String {
-    let parts = parts(flow, directions);
+fn membership(path_state: &mut PathState, set: &SetId, directions: SetDirections) -> String {
+    let parts = parts(path_state, directions);
     format!("the set {} has {parts}", set_name(set))
 }
 
-pub(super) fn set(flow: &mut Flow, set: &Set) -> Result<bool, Undetermined> {
-    let words = membership(flow, &set.set, set.directions);
-    let has = flow.always(words.clone())?;
+pub(super) fn set(path_state: &mut PathState, set: &Set) -> Result<bool, Undetermined> {
+    let description = membership(path_state, &set.set, set.directions);
+    let has = path_state.always(description.clone())?;
     if !has || set.packets.is_none() && set.bytes.is_none() {
         return Ok(has != set.invert);
     }
     let (packets, bytes) = (counter("packets", set.packets), counter("bytes", set.bytes));
-    Ok(flow.once(format!("{words}{packets}{bytes}"), None)? != set.invert)
+    Ok(path_state.once(format!("{description}{packets}{bytes}"), None)? != set.invert)
 }
 
 /// Evaluates `-j SET`. Its changes apply to later questions.
-pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
+pub(super) fn target(path_state: &mut PathState, set: &SetTarget) -> Effect {
     for (used, delete) in [(&set.add, false), (&set.delete, true)] {
         if let Some(SetUse { set, directions }) = used {
-            let key = parts(flow, *directions);
-            let words = membership(flow, set, *directions);
-            flow.remember(words, !delete);
-            flow.record_action(Action::Update {
+            let key = parts(path_state, *directions);
+            let description = membership(path_state, set, *directions);
+            path_state.remember(description, !delete);
+            path_state.record_action(Action::Update {
                 set: set_name(set).into(),
                 key,
                 delete,
@@ -80,7 +82,7 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
     }
     if let Some(SetUse { set: id, .. }) = &set.map {
         let from = set_name(id);
-        for (asked, field, what) in [
+        for (enabled, field, what) in [
             (set.map_mark, Field::Mark, "mark"),
             (
                 set.map_priority,
@@ -88,11 +90,16 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
                 "priority",
             ),
         ] {
-            if asked {
-                let bits = field.bits(flow.family);
+            if enabled {
+                let bits = field.bits(path_state.family);
                 let all = vec![(0, u128::from(u32::MAX))];
-                let value = flow.fresh(format!("the {what} from the set {from}"), bits, all, false);
-                super::set(flow, field, value);
+                let value = path_state.new_unknown(
+                    format!("the {what} from the set {from}"),
+                    bits,
+                    all,
+                    false,
+                );
+                super::set(path_state, field, value);
             }
         }
     }
@@ -100,31 +107,31 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
 }
 
 /// Evaluates `-m recent`.
-pub(super) fn recent(flow: &mut Flow, recent: &Recent) -> Result<bool, Undetermined> {
+pub(super) fn recent(path_state: &mut PathState, recent: &Recent) -> Result<bool, Undetermined> {
     let field = match recent.side {
         RecentSide::Source => Field::Source,
         RecentSide::Destination => Field::Destination,
     };
-    let address = named(flow, field);
+    let address = named(path_state, field);
     let mask = match recent.mask.is_whole() {
         true => String::new(),
         false => format!(" under the mask {}", recent.mask.address()),
     };
-    let words = format!("the list {} has {address}{mask}", recent.name);
+    let description = format!("the list {} has {address}{mask}", recent.name);
     match recent.action {
         RecentAction::Set => {
             // The new element satisfies any test of its age.
-            flow.remember(words, true);
+            path_state.remember(description, true);
             return Ok(!recent.invert);
         }
         RecentAction::Remove => {
-            let has = flow.always(words.clone())?;
-            flow.remember(words, false);
+            let has = path_state.always(description.clone())?;
+            path_state.remember(description, false);
             return Ok(has != recent.invert);
         }
         RecentAction::Check | RecentAction::Update => {}
     }
-    let mut has = flow.always(words.clone())?;
+    let mut has = path_state.always(description.clone())?;
     if has && (recent.seconds > 0 || recent.hit_count > 1 || recent.same_ttl) {
         let seconds = match recent.seconds {
             0 => String::new(),
@@ -136,8 +143,8 @@ pub(super) fn recent(flow: &mut Flow, recent: &Recent) -> Result<bool, Undetermi
             ""
         };
         let hits = recent.hit_count.max(1);
-        has = flow.once(
-            format!("{words}{hops}, at least {hits} times{seconds}"),
+        has = path_state.once(
+            format!("{description}{hops}, at least {hits} times{seconds}"),
             None,
         )?;
     }

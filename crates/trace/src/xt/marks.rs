@@ -1,7 +1,7 @@
 //! Targets that set marks and other metadata.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Undetermined};
+use super::super::path_state::{Effect, PathState, Undetermined};
 use super::super::steps::Action;
 use super::super::value::{Bit, Value};
 use super::set;
@@ -17,21 +17,26 @@ fn changed(value: &Value, clear: u32, flip: u32) -> Value {
     value.masked((!clear).into(), flip.into())
 }
 
-pub(super) fn mark(flow: &mut Flow, mark: Mark) -> Effect {
-    let value = changed(&flow.get(Field::Mark), mark.mask, mark.value);
-    set(flow, Field::Mark, value)
+pub(super) fn mark(path_state: &mut PathState, mark: Mark) -> Effect {
+    let value = changed(&path_state.get(Field::Mark), mark.mask, mark.value);
+    set(path_state, Field::Mark, value)
 }
 
 /// Returns the xor of two values; a new unknown if two unknown bits meet.
-fn exclusive_or(flow: &mut Flow, one: &Value, other: &Value) -> Value {
-    let (one, other) = (flow.settled(one), flow.settled(other));
+fn exclusive_or(path_state: &mut PathState, one: &Value, other: &Value) -> Value {
+    let (one, other) = (path_state.resolved(one), path_state.resolved(other));
     let mut bits = Vec::with_capacity(32);
     for at in (0..32).rev() {
         bits.push(match (one.bit(at), other.bit(at)) {
             (Bit::Known(turned), open) | (open, Bit::Known(turned)) => open.turned(turned),
             (Bit::Of { .. }, Bit::Of { .. }) => {
                 let all = vec![(0, u128::from(u32::MAX))];
-                return flow.fresh("a combination of two unknown marks", 32, all, false);
+                return path_state.new_unknown(
+                    "a combination of two unknown marks",
+                    32,
+                    all,
+                    false,
+                );
             }
         });
     }
@@ -53,40 +58,43 @@ fn shifted(value: &Value, shift: Option<ConnmarkShift>) -> Value {
     }
 }
 
-pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<Effect, Undetermined> {
-    let Some(of_connection) = flow.connection_mark()? else {
+pub(super) fn connmark(
+    path_state: &mut PathState,
+    connmark: &Connmark,
+) -> Result<Effect, Undetermined> {
+    let Some(of_connection) = path_state.connection_mark()? else {
         return Ok(Effect::Continue);
     };
-    let of_packet = flow.get(Field::Mark);
+    let of_packet = path_state.get(Field::Mark);
     Ok(match connmark.operation {
         ConnmarkOperation::Set { value, mask } => {
             let made = shifted(&changed(&of_connection, mask, value), connmark.shift);
-            set(flow, Field::CtMark, made)
+            set(path_state, Field::CtMark, made)
         }
         ConnmarkOperation::Save { nfmask, ctmask } => {
             let saved = shifted(&changed(&of_packet, !nfmask, 0), connmark.shift);
-            let made = exclusive_or(flow, &changed(&of_connection, ctmask, 0), &saved);
-            set(flow, Field::CtMark, made)
+            let made = exclusive_or(path_state, &changed(&of_connection, ctmask, 0), &saved);
+            set(path_state, Field::CtMark, made)
         }
         ConnmarkOperation::Restore { nfmask, ctmask } => {
             let restored = shifted(&changed(&of_connection, !ctmask, 0), connmark.shift);
-            let made = exclusive_or(flow, &changed(&of_packet, nfmask, 0), &restored);
-            set(flow, Field::Mark, made)
+            let made = exclusive_or(path_state, &changed(&of_packet, nfmask, 0), &restored);
+            set(path_state, Field::Mark, made)
         }
     })
 }
 
-pub(super) fn classify(flow: &mut Flow, classify: Classify) -> Effect {
+pub(super) fn classify(path_state: &mut PathState, classify: Classify) -> Effect {
     let class = u128::from(classify.major) << 16 | u128::from(classify.minor);
     set(
-        flow,
+        path_state,
         Field::Meta(MetaKey::PRIORITY),
         Value::known(class, 32),
     )
 }
 
 /// Sets the mark to a hash of the packet, within the bounds of the rule.
-pub(super) fn hmark(flow: &mut Flow, hmark: &Hmark) -> Effect {
+pub(super) fn hmark(path_state: &mut PathState, hmark: &Hmark) -> Effect {
     let first = u128::from(hmark.offset.unwrap_or(0));
     let last = first + u128::from(hmark.modulus.max(1) - 1);
     // The sum wraps around if it exceeds a mark.
@@ -94,41 +102,41 @@ pub(super) fn hmark(flow: &mut Flow, hmark: &Hmark) -> Effect {
         true => vec![(0, u128::from(u32::MAX))],
         false => vec![(first, last)],
     };
-    let made = flow.fresh("the mark that HMARK computes", 32, all, false);
-    set(flow, Field::Mark, made)
+    let made = path_state.new_unknown("the mark that HMARK computes", 32, all, false);
+    set(path_state, Field::Mark, made)
 }
 
 /// Configures connection tracking for a packet that it has not seen yet.
-pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Undetermined> {
-    if flow.tracking.seen || flow.tracking.untracked {
+pub(super) fn ct(path_state: &mut PathState, ct: &Ct) -> Result<Effect, Undetermined> {
+    if path_state.tracking.seen || path_state.tracking.untracked {
         return Ok(Effect::Continue);
     }
     if ct.notrack {
-        flow.do_not_track();
-        flow.record_action(Action::Other("it is not tracked".to_owned()));
+        path_state.do_not_track();
+        path_state.record_action(Action::Other("it is not tracked".to_owned()));
         return Ok(Effect::Continue);
     }
     match (ct.zone, ct.zone_direction) {
         (CtZone::Id(zone), CtDirection::Both) => {
             let field = Field::Ct(CtKey::ZONE, None);
-            set(flow, field, Value::known(zone.into(), 16));
+            set(path_state, field, Value::known(zone.into(), 16));
         }
         (CtZone::Mark, CtDirection::Both) => {
-            let zone = flow.get(Field::Mark).part(0, 16);
-            set(flow, Field::Ct(CtKey::ZONE, None), zone);
+            let zone = path_state.get(Field::Mark).part(0, 16);
+            set(path_state, Field::Ct(CtKey::ZONE, None), zone);
         }
-        _ => flow.record_action(Action::Other(
+        _ => path_state.record_action(Action::Other(
             "one of its directions gets a zone".to_owned(),
         )),
     }
     if !ct.helper.is_empty() {
-        flow.record_action(Action::Other(format!(
+        path_state.record_action(Action::Other(format!(
             "its connection gets the helper {}",
             ct.helper
         )));
     }
     if !ct.timeout.is_empty() {
-        flow.record_action(Action::Other(format!(
+        path_state.record_action(Action::Other(format!(
             "its connection gets the timeouts {}",
             ct.timeout
         )));
@@ -136,6 +144,10 @@ pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Undetermined> {
     Ok(Effect::Continue)
 }
 
-pub(super) fn trace(flow: &mut Flow) -> Effect {
-    set(flow, Field::Meta(MetaKey::NFTRACE), Value::known(1, 8))
+pub(super) fn trace(path_state: &mut PathState) -> Effect {
+    set(
+        path_state,
+        Field::Meta(MetaKey::NFTRACE),
+        Value::known(1, 8),
+    )
 }

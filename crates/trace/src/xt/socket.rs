@@ -1,13 +1,13 @@
 //! Matches of sockets and senders; targets that hand a packet to a socket.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Undetermined};
 use super::super::headers::{ACK, FIN, RST, SYN};
+use super::super::path_state::{Effect, PathState, Undetermined};
 use super::super::steps::Action;
 use super::super::value::Test;
 use super::{holds, named, set};
 use chainwright::nft::expr::{MetaKey, PayloadBase, SocketKey};
-use chainwright::xt::Compared;
+use chainwright::xt::Negatable;
 use chainwright::xt::matches::cgroup::Cgroup;
 use chainwright::xt::matches::owner::Owner;
 use chainwright::xt::matches::socket::Socket;
@@ -15,19 +15,20 @@ use chainwright::xt::targets::tproxy::Tproxy;
 use std::ops::RangeInclusive;
 
 /// Packets without a local sender match if all conditions are negated.
-pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Undetermined> {
-    if !flow.has_sender()? {
-        let negated =
-            |ids: &Option<Compared<RangeInclusive<u32>>>| ids.as_ref().is_none_or(|ids| ids.invert);
+pub(super) fn owner(path_state: &mut PathState, owner: &Owner) -> Result<bool, Undetermined> {
+    if !path_state.has_sender()? {
+        let negated = |ids: &Option<Negatable<RangeInclusive<u32>>>| {
+            ids.as_ref().is_none_or(|ids| ids.invert)
+        };
         return Ok(owner.socket_exists != Some(true) && negated(&owner.uid) && negated(&owner.gid));
     }
     if owner.socket_exists == Some(false) {
         return Ok(false);
     }
-    let mut is = |key, ids: &Option<Compared<RangeInclusive<u32>>>| {
+    let mut is = |key, ids: &Option<Negatable<RangeInclusive<u32>>>| {
         holds(ids.as_ref(), |ids| {
             let range = Test::Within((*ids.start()).into(), (*ids.end()).into());
-            flow.is(Field::Meta(key), range)
+            path_state.is(Field::Meta(key), range)
         })
     };
     if !is(MetaKey::SKUID, &owner.uid)? {
@@ -38,8 +39,8 @@ pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Undetermined
             return Ok(true);
         };
         let range = Test::Within((*gid.value.start()).into(), (*gid.value.end()).into());
-        let is = flow.is(Field::Meta(MetaKey::SKGID), range)?
-            || flow.always(format!(
+        let is = path_state.is(Field::Meta(MetaKey::SKGID), range)?
+            || path_state.always(format!(
                 "the sender is in a group from {} to {}",
                 gid.value.start(),
                 gid.value.end()
@@ -49,29 +50,30 @@ pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Undetermined
     is(MetaKey::SKGID, &owner.gid)
 }
 
-pub(super) fn cgroup(flow: &mut Flow, cgroup: &Cgroup) -> Result<bool, Undetermined> {
-    if !flow.has_sender()? {
+pub(super) fn cgroup(path_state: &mut PathState, cgroup: &Cgroup) -> Result<bool, Undetermined> {
+    if !path_state.has_sender()? {
         return Ok(false);
     }
     match cgroup {
         Cgroup::Class(class) => {
-            let is = flow.is(Field::Meta(MetaKey::CGROUP), Test::Is(class.value.into()))?;
+            let is = path_state.is(Field::Meta(MetaKey::CGROUP), Test::Is(class.value.into()))?;
             Ok(is != class.invert)
         }
         Cgroup::Path(path) => {
-            let is = flow.always(format!("the sender is in the control group {}", path.value))?;
+            let is =
+                path_state.always(format!("the sender is in the control group {}", path.value))?;
             Ok(is != path.invert)
         }
     }
 }
 
-pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Undetermined> {
-    if !flow.is(Field::HasSocket, Test::Is(1))? {
+pub(super) fn socket(path_state: &mut PathState, socket: Socket) -> Result<bool, Undetermined> {
+    if !path_state.is(Field::HasSocket, Test::Is(1))? {
         return Ok(false);
     }
     let mut is = |key| {
-        let value = flow.socket(key, 0);
-        flow.ask(&value, Test::Is(1))
+        let value = path_state.socket(key, 0);
+        path_state.test_value(&value, Test::Is(1))
     };
     let wildcard = !socket.contains(Socket::NOWILDCARD) && is(SocketKey::WILDCARD)?;
     let transparent = !socket.contains(Socket::TRANSPARENT) || is(SocketKey::TRANSPARENT)?;
@@ -79,30 +81,30 @@ pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Undetermin
         return Ok(false);
     }
     if socket.contains(Socket::RESTORE_SKMARK) {
-        let mark = flow.socket(SocketKey::MARK, 0);
-        set(flow, Field::Mark, mark);
+        let mark = path_state.socket(SocketKey::MARK, 0);
+        set(path_state, Field::Mark, mark);
     }
     Ok(true)
 }
 
 /// Drops the packet if no socket listens.
-pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Undetermined> {
+pub(super) fn tproxy(path_state: &mut PathState, tproxy: &Tproxy) -> Result<Effect, Undetermined> {
     let port = match tproxy.port {
-        0 => named(flow, Field::DestinationPort),
+        0 => named(path_state, Field::DestinationPort),
         port => format!("port {port}"),
     };
-    let listens = flow.always(format!(
+    let listens = path_state.always(format!(
         "a transparent socket accepts the packet at {} {port}",
         tproxy.address
     ))?;
     if !listens {
         return Ok(Effect::Drop);
     }
-    let marked = flow
+    let marked = path_state
         .get(Field::Mark)
         .masked((!tproxy.mask).into(), tproxy.mark.into());
-    set(flow, Field::Mark, marked);
-    flow.record_action(Action::Other(format!(
+    set(path_state, Field::Mark, marked);
+    path_state.record_action(Action::Other(format!(
         "handed to the socket at {} {port}",
         tproxy.address
     )));
@@ -110,19 +112,21 @@ pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Undeter
 }
 
 /// SYNPROXY answers the first packet, and takes the reply to its answer.
-pub(super) fn synproxy(flow: &mut Flow) -> Result<Effect, Undetermined> {
-    if flow.header(PayloadBase::TRANSPORT, 13, 1)?.is_none() {
+pub(super) fn synproxy(path_state: &mut PathState) -> Result<Effect, Undetermined> {
+    if path_state.header(PayloadBase::TRANSPORT, 13, 1)?.is_none() {
         return Ok(Effect::Drop);
     }
     let flags = |mask, value| Test::Masked { mask, value };
-    if flow.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, SYN))? {
+    if path_state.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, SYN))? {
         return Ok(Effect::Stolen("answered by SYNPROXY".to_owned()));
     }
-    if flow.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, ACK))? {
-        return Ok(match flow.always("it answers a packet from SYNPROXY")? {
-            true => Effect::Stolen("SYNPROXY opens its connection".to_owned()),
-            false => Effect::Drop,
-        });
+    if path_state.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, ACK))? {
+        return Ok(
+            match path_state.always("it answers a packet from SYNPROXY")? {
+                true => Effect::Stolen("SYNPROXY opens its connection".to_owned()),
+                false => Effect::Drop,
+            },
+        );
     }
     Ok(Effect::Continue)
 }

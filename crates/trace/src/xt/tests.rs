@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, TraceContext, Undetermined};
 use super::super::packet::{Direction, Hook, Node};
+use super::super::path_state::{Effect, PathState, TraceContext, Undetermined};
 use super::{matches, read_match, target};
 use chainwright::iptables::{Rule, Target as RuleTarget};
 use chainwright::nft::expr::MetaKey;
@@ -17,7 +17,7 @@ const UNKNOWN: [&str; 2] = ["bpf", "CLUSTERIP"];
 /// Maximum number of branches for one match.
 const BRANCHES: usize = 300;
 
-fn flow(family: Family, hook: Hook) -> Flow {
+fn path_state(family: Family, hook: Hook) -> PathState {
     let place = TraceContext {
         node: Node::default(),
         direction: match hook {
@@ -26,22 +26,22 @@ fn flow(family: Family, hook: Hook) -> Flow {
         },
         sets_may_differ: true,
     };
-    Flow::new(family, hook, Arc::new(place))
+    PathState::new(family, hook, Arc::new(place))
 }
 
 /// Creates a packet that connection tracking has seen.
-fn tracked(family: Family, hook: Hook) -> Flow {
-    let mut flow = flow(family, hook);
-    flow.track();
-    flow
+fn tracked(family: Family, hook: Hook) -> PathState {
+    let mut path_state = path_state(family, hook);
+    path_state.track();
+    path_state
 }
 
 /// Evaluates all branches; returns their results, or the reasons why they are unknown.
 fn outcomes<T>(
-    flow: Flow,
-    evaluate: impl Fn(&mut Flow) -> Result<T, Undetermined>,
+    path_state: PathState,
+    evaluate: impl Fn(&mut PathState) -> Result<T, Undetermined>,
 ) -> Vec<Result<T, String>> {
-    let (mut waiting, mut all) = (vec![flow], Vec::new());
+    let (mut waiting, mut all) = (vec![path_state], Vec::new());
     while let Some(mut branch) = waiting.pop() {
         if all.len() >= BRANCHES {
             break;
@@ -50,11 +50,14 @@ fn outcomes<T>(
         match evaluate(&mut branch) {
             Ok(outcome) => all.push(Ok(outcome)),
             Err(Undetermined::Unknown(why)) => all.push(Err(why)),
-            Err(Undetermined::Split(ways)) => {
-                assert!(ways.len() > 1, "a question has more answers than one");
-                for way in ways {
+            Err(Undetermined::Split(alternatives)) => {
+                assert!(
+                    alternatives.len() > 1,
+                    "a question has more answers than one"
+                );
+                for alternative in alternatives {
                     let mut part = branch.clone();
-                    if part.take(&way) {
+                    if part.take(&alternative) {
                         waiting.push(part);
                     }
                 }
@@ -92,14 +95,16 @@ fn rules(family: Family) -> Vec<Rule> {
 }
 
 #[test]
-fn each_match_matches_and_mismatches() {
-    let mut said: Vec<(String, bool, bool)> = Vec::new();
+fn each_match_can_match_and_fail() {
+    let mut results: Vec<(String, bool, bool)> = Vec::new();
     for family in Family::ALL {
         for rule in rules(family) {
             for hook in [Hook::Prerouting, Hook::Output] {
                 for extension in &rule.matches {
                     let own = extension.name();
-                    let all = outcomes(tracked(family, hook), |flow| matches(extension, flow));
+                    let all = outcomes(tracked(family, hook), |path_state| {
+                        matches(extension, path_state)
+                    });
                     let unknown = all.iter().any(|one| one.is_err());
                     let is_opaque = matches!(extension, Match::Opaque(_));
                     // Data behind a header of unknown length or on a bridge cannot be evaluated.
@@ -107,9 +112,9 @@ fn each_match_matches_and_mismatches() {
                         is_opaque || UNKNOWN.contains(&own) || matches!(own, "u32" | "physdev");
                     assert!(may || !unknown, "{family} {own}: {all:?}");
                     let (yes, no) = (all.contains(&Ok(true)), all.contains(&Ok(false)));
-                    match said.iter_mut().find(|(name, ..)| name == own) {
+                    match results.iter_mut().find(|(name, ..)| name == own) {
                         Some((_, any, none)) => (*any, *none) = (*any || yes, *none || no),
-                        None => said.push((own.to_owned(), yes, no)),
+                        None => results.push((own.to_owned(), yes, no)),
                     }
                 }
             }
@@ -117,7 +122,7 @@ fn each_match_matches_and_mismatches() {
     }
     for spec in Match::ALL {
         let own = spec.names()[0];
-        let Some((_, yes, no)) = said.iter().find(|(name, ..)| name == own) else {
+        let Some((_, yes, no)) = results.iter().find(|(name, ..)| name == own) else {
             panic!("no rule has the match {own}");
         };
         match own {
@@ -137,12 +142,12 @@ fn each_target_does_something() {
                 continue;
             };
             for hook in [Hook::Prerouting, Hook::Postrouting] {
-                let evaluate = |flow: &mut Flow| {
-                    let effect = target(extension, flow)?;
-                    Ok((effect, flow.current_actions.clone()))
+                let evaluate = |path_state: &mut PathState| {
+                    let effect = target(extension, path_state)?;
+                    Ok((effect, path_state.current_actions.clone()))
                 };
                 // Some targets act before connection tracking, others after it.
-                let mut all = outcomes(flow(family, hook), evaluate);
+                let mut all = outcomes(path_state(family, hook), evaluate);
                 all.extend(outcomes(tracked(family, hook), evaluate));
                 let own = extension.name();
                 done.push(own.to_owned());
@@ -168,8 +173,8 @@ fn each_target_does_something() {
 }
 
 /// Creates a packet from 10.1.0.2 to 10.3.0.1 with much known data.
-fn known() -> Flow {
-    let mut flow = flow(Family::Ipv4, Hook::Output);
+fn known() -> PathState {
+    let mut path_state = path_state(Family::Ipv4, Hook::Output);
     for (field, value) in [
         (Field::Source, 0x0a01_0002),
         (Field::Destination, 0x0a03_0001),
@@ -189,14 +194,14 @@ fn known() -> Flow {
         (Field::Meta(MetaKey::SKGID), 100),
         (Field::Meta(MetaKey::PKTTYPE), 0),
     ] {
-        flow.set_number(field, value);
+        path_state.set_number(field, value);
     }
-    flow.track();
-    flow
+    path_state.track();
+    path_state
 }
 
 #[test]
-fn what_is_known_decides() {
+fn known_fields_decide_matches() {
     for (words, wanted) in [
         ("-m mark --mark 0x5/0xf", true),
         ("-m mark --mark 0x15/0xf", false),
@@ -240,11 +245,11 @@ fn what_is_known_decides() {
         ("-m policy --dir in --pol none", true),
     ] {
         let rule = Rule::parse(Family::Ipv4, words).unwrap();
-        let mut flow = known();
-        flow.set_number(Field::Meta(MetaKey::SECPATH), 0);
-        flow.begin();
+        let mut path_state = known();
+        path_state.set_number(Field::Meta(MetaKey::SECPATH), 0);
+        path_state.begin();
         let is = rule.matches.iter().try_fold(true, |all, extension| {
-            Ok(all & matches(extension, &mut flow)?)
+            Ok(all & matches(extension, &mut path_state)?)
         });
         match is {
             Ok(is) => assert_eq!(is, wanted, "{words}"),
@@ -259,15 +264,15 @@ fn made(words: &str, field: Field) -> Option<u128> {
     let RuleTarget::Extension(extension) = &rule.target else {
         panic!("{words} has no extension as its target");
     };
-    let mut flow = known();
-    flow.set_number(Field::CtMark, 0xf0);
-    flow.begin();
-    target(extension, &mut flow).unwrap();
-    flow.number(field)
+    let mut path_state = known();
+    path_state.set_number(Field::CtMark, 0xf0);
+    path_state.begin();
+    target(extension, &mut path_state).unwrap();
+    path_state.number(field)
 }
 
 #[test]
-fn targets_make_of_a_packet_what_the_kernel_makes() {
+fn targets_change_packets_like_the_kernel() {
     for (words, field, wanted) in [
         ("-j MARK --set-xmark 0x3/0xf", Field::Mark, 0x13),
         ("-j MARK --or-mark 0x20", Field::Mark, 0x35),
@@ -325,22 +330,22 @@ fn targets_make_of_a_packet_what_the_kernel_makes() {
 }
 
 #[test]
-fn what_a_rule_puts_into_a_list_is_there() {
+fn list_entries_added_by_rules_match() {
     let parse = |words| Rule::parse(Family::Ipv4, words).unwrap();
     let check = parse("-m recent --rcheck --name seen");
-    let both = outcomes(known(), |flow| matches(&check.matches[0], flow));
+    let both = outcomes(known(), |path_state| matches(&check.matches[0], path_state));
     assert_eq!(both.len(), 2);
-    let mut flow = known();
+    let mut path_state = known();
     let (set, remove) = (
         parse("-m recent --set --name seen"),
         parse("-m recent --remove --name seen"),
     );
-    let mut one = |rule: &Rule| matches(&rule.matches[0], &mut flow).unwrap();
+    let mut one = |rule: &Rule| matches(&rule.matches[0], &mut path_state).unwrap();
     assert!(one(&set) && one(&check));
     assert!(one(&remove) && !one(&check));
     // A different list is a different question.
     let other = parse("-m recent --rcheck --name other");
-    assert!(matches(&other.matches[0], &mut flow).is_err());
+    assert!(matches(&other.matches[0], &mut path_state).is_err());
 }
 
 /// Two different BPF programs, which cannot be evaluated, are two different questions.
@@ -351,7 +356,7 @@ fn different_bpf_programs_are_distinguished() {
         let encoded = rule.matches[0].encode(Family::Ipv4).unwrap();
         let name = encoded.name.as_bytes();
         match read_match(&mut known(), name, encoded.revision, &encoded.info) {
-            Err(Undetermined::Split(ways)) => format!("{:?}", ways[0].narrow),
+            Err(Undetermined::Split(alternatives)) => format!("{:?}", alternatives[0].assumption),
             other => panic!("{other:?}"),
         }
     };
@@ -369,13 +374,13 @@ fn chance_has_its_probability() {
         ("-m statistic --mode nth ! --every 4 --packet 1", 0.75),
     ] {
         let rule = Rule::parse(Family::Ipv4, words).unwrap();
-        let Err(Undetermined::Split(ways)) = matches(&rule.matches[0], &mut known()) else {
+        let Err(Undetermined::Split(alternatives)) = matches(&rule.matches[0], &mut known()) else {
             panic!("{words} is decided");
         };
         let mut yes = 0.0;
-        for way in ways {
+        for alternative in alternatives {
             let mut part = known();
-            assert!(part.take(&way));
+            assert!(part.take(&alternative));
             part.begin();
             if matches(&rule.matches[0], &mut part).unwrap() {
                 yes += part.probability;

@@ -1,16 +1,16 @@
 //! `-m u32`: 32-bit numbers in the packet.
 
 use super::super::field::Field;
-use super::super::flow::{Flow, Undetermined};
+use super::super::path_state::{PathState, Undetermined};
 use super::super::value::{Test, Value};
 use chainwright::nft::expr::PayloadBase;
 use chainwright::xt::matches::u32::{U32, U32Step, U32Test};
 
 /// Whether all tests hold, or not all if inverted. A read behind the packet's end fails the test.
-pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Undetermined> {
+pub(super) fn u32(path_state: &mut PathState, tests: &U32) -> Result<bool, Undetermined> {
     let mut all = true;
     for test in &tests.tests {
-        if !is_true(flow, test)? {
+        if !is_true(path_state, test)? {
             all = false;
             break;
         }
@@ -18,10 +18,10 @@ pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Undetermined> {
     Ok(all != tests.invert)
 }
 
-fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Undetermined> {
+fn is_true(path_state: &mut PathState, test: &U32Test) -> Result<bool, Undetermined> {
     // Base of the following offsets.
     let mut base = 0_u32;
-    let Some(mut value) = number_at(flow, test.start)? else {
+    let Some(mut value) = number_at(path_state, test.start)? else {
         return Ok(false);
     };
     for step in &test.steps {
@@ -36,19 +36,19 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Undetermined> {
                 value = Value::known(0, 32).with_part(0, &value.part(by, 32 - by));
             }
             U32Step::At(offset) => {
-                let Some(moved) = flow.known(&value) else {
+                let Some(moved) = path_state.known(&value) else {
                     return Err(Undetermined::unknown(
                         "u32 reads at an unknown offset from the packet",
                     ));
                 };
                 let moved = base.checked_add(moved as u32);
-                let Some((moved, place)) =
+                let Some((moved, position)) =
                     moved.and_then(|moved| Some((moved, moved.checked_add(offset)?)))
                 else {
                     return Ok(false);
                 };
                 base = moved;
-                match number_at(flow, place)? {
+                match number_at(path_state, position)? {
                     Some(number) => value = number,
                     None => return Ok(false),
                 }
@@ -61,25 +61,27 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Undetermined> {
         .filter(|range| range.start() <= range.end())
         .map(|range| ((*range.start()).into(), (*range.end()).into()))
         .collect();
-    flow.ask(&value, Test::Among(&ranges))
+    path_state.test_value(&value, Test::Among(&ranges))
 }
 
 /// Returns the number at an offset from the network header; `None` behind the packet's end.
-fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Undetermined> {
-    let Some(end) = place.checked_add(4) else {
+fn number_at(path_state: &mut PathState, position: u32) -> Result<Option<Value>, Undetermined> {
+    let Some(end) = position.checked_add(4) else {
         return Ok(None);
     };
     let length = Field::Length;
-    if flow.is(length, Test::Within(0, u128::from(end) - 1))? {
+    if path_state.is(length, Test::Within(0, u128::from(end) - 1))? {
         return Ok(None);
     }
-    let header = flow.network_header();
+    let header = path_state.network_header();
     if end <= header {
-        return flow.header(PayloadBase::NETWORK, place, 4);
+        return path_state.header(PayloadBase::NETWORK, position, 4);
     }
     // With options or extension headers, the start of the transport header is unknown.
-    match flow.is(Field::HasOptions, Test::Is(0))? {
-        true if place >= header => flow.header(PayloadBase::TRANSPORT, place - header, 4),
+    match path_state.is(Field::HasOptions, Test::Is(0))? {
+        true if position >= header => {
+            path_state.header(PayloadBase::TRANSPORT, position - header, 4)
+        }
         _ => Err(Undetermined::unknown(
             "u32 reads after a header of unknown length",
         )),

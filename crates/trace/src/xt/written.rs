@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Effect, Flow};
 use super::super::headers::{CWR, ECE};
+use super::super::path_state::{Effect, PathState};
 use super::super::steps::Action;
 use super::super::value::Value;
 use super::header::MSS;
@@ -17,37 +17,37 @@ use chainwright::xt::targets::tcpoptstrip::Tcpoptstrip;
 use chainwright::xt::targets::tos::Tos;
 use chainwright::xt::targets::ttl::HopsChange;
 
-pub(super) fn dscp(flow: &mut Flow, dscp: Dscp) -> Effect {
-    let value = flow
+pub(super) fn dscp(path_state: &mut PathState, dscp: Dscp) -> Effect {
+    let value = path_state
         .get(Field::Tos)
         .masked(3, u128::from(dscp.code_point) << 2);
-    set(flow, Field::Tos, value)
+    set(path_state, Field::Tos, value)
 }
 
-pub(super) fn tos(flow: &mut Flow, tos: Tos) -> Effect {
-    let value = flow
+pub(super) fn tos(path_state: &mut PathState, tos: Tos) -> Effect {
+    let value = path_state
         .get(Field::Tos)
         .masked((!tos.mask).into(), tos.value.into());
-    set(flow, Field::Tos, value)
+    set(path_state, Field::Tos, value)
 }
 
-pub(super) fn ecn(flow: &mut Flow, ecn: Ecn) -> Effect {
+pub(super) fn ecn(path_state: &mut PathState, ecn: Ecn) -> Effect {
     if let Some(field) = ecn.field {
-        let value = flow.get(Field::Tos).masked(0xfc, field.into());
-        set(flow, Field::Tos, value);
+        let value = path_state.get(Field::Tos).masked(0xfc, field.into());
+        set(path_state, Field::Tos, value);
     }
     for (bit, wanted) in [(ECE, ecn.ece), (CWR, ecn.cwr)] {
         if let Some(wanted) = wanted {
             let flip = if wanted { bit } else { 0 };
-            let value = flow.get(Field::TcpFlags).masked(!bit & 0xff, flip);
-            set(flow, Field::TcpFlags, value);
+            let value = path_state.get(Field::TcpFlags).masked(!bit & 0xff, flip);
+            set(path_state, Field::TcpFlags, value);
         }
     }
     Effect::Continue
 }
 
-pub(super) fn hops(flow: &mut Flow, change: HopsChange) -> Effect {
-    let before = flow.number(Field::Ttl).map(|number| number as u8);
+pub(super) fn hops(path_state: &mut PathState, change: HopsChange) -> Effect {
+    let before = path_state.number(Field::Ttl).map(|number| number as u8);
     let after = match (change, before) {
         (HopsChange::Set(value), _) => Some(value),
         (HopsChange::Increase(by), Some(before)) => Some(before.saturating_add(by)),
@@ -56,16 +56,16 @@ pub(super) fn hops(flow: &mut Flow, change: HopsChange) -> Effect {
     };
     let value = match after {
         Some(after) => Value::known(after.into(), 8),
-        None => flow.fresh("the changed ttl", 8, vec![(0, 255)], false),
+        None => path_state.new_unknown("the changed ttl", 8, vec![(0, 255)], false),
     };
-    set(flow, Field::Ttl, value)
+    set(path_state, Field::Ttl, value)
 }
 
 /// Never increases the option's value, and adds the option to packets without it.
-pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
+pub(super) fn tcpmss(path_state: &mut PathState, mss: &Tcpmss) -> Effect {
     let fields = [Field::OptionByte(MSS, 2), Field::OptionByte(MSS, 3)];
-    let has = flow.number(Field::Has(MSS));
-    let before = fields.map(|field| flow.number(field));
+    let has = path_state.number(Field::Has(MSS));
+    let before = fields.map(|field| path_state.number(field));
     let after = match (has, mss, before) {
         (Some(1), Tcpmss::Set(wanted), [Some(high), Some(low)]) => {
             Some((high << 8 | low).min((*wanted).into()))
@@ -75,14 +75,14 @@ pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
     };
     let value = match after {
         Some(after) => Value::known(after, 16),
-        None => flow.fresh(
+        None => path_state.new_unknown(
             "the changed maximum segment size",
             16,
             vec![(0, 0xffff)],
             false,
         ),
     };
-    flow.record_action(Action::Other(match mss {
+    path_state.record_action(Action::Other(match mss {
         Tcpmss::Set(wanted) => format!("its maximum segment size is at most {wanted}"),
         Tcpmss::ClampToPmtu => {
             "its maximum segment size is at most what the route allows".to_owned()
@@ -90,23 +90,23 @@ pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
     }));
     if has == Some(0) {
         // The kernel only adds it to packets that open a connection and have no payload.
-        flow.forget(Field::Has(MSS));
+        path_state.forget(Field::Has(MSS));
     }
-    flow.set(fields[0], value.part(8, 8));
-    flow.set(fields[1], value.part(0, 8));
+    path_state.set(fields[0], value.part(8, 8));
+    path_state.set(fields[1], value.part(0, 8));
     Effect::Continue
 }
 
-pub(super) fn strip(flow: &mut Flow, strip: Tcpoptstrip) -> Effect {
+pub(super) fn strip(path_state: &mut PathState, strip: Tcpoptstrip) -> Effect {
     let mut names = Vec::new();
     for kind in 0..=u8::MAX {
         let word = strip.options[usize::from(kind / 32)];
         if word >> (kind % 32) & 1 != 0 {
             names.push(kind.to_string());
-            flow.set_number(Field::Has(PacketOption { of: 1, kind }), 0);
+            path_state.set_number(Field::Has(PacketOption { of: 1, kind }), 0);
         }
     }
-    flow.record_action(Action::Other(format!(
+    path_state.record_action(Action::Other(format!(
         "its TCP options {} are removed",
         names.join(",")
     )));
@@ -114,7 +114,11 @@ pub(super) fn strip(flow: &mut Flow, strip: Tcpoptstrip) -> Effect {
 }
 
 /// Replaces the prefix. A word behind it changes, so that the checksum stays the same.
-pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslation) -> Effect {
+pub(super) fn prefix(
+    path_state: &mut PathState,
+    field: Field,
+    translation: &PrefixTranslation,
+) -> Effect {
     let (prefix, length) = translation.after;
     let length = u32::from(length).min(128);
     let first = prefix.to_bits();
@@ -126,14 +130,14 @@ pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslat
         Field::Source => "snpt",
         _ => "dnpt",
     };
-    let words = format!("the address computed by {how}");
-    let value = flow.fresh(words, 128, vec![(first, last)], false);
-    flow.record_action(Action::Translate {
+    let description = format!("the address computed by {how}");
+    let value = path_state.new_unknown(description, 128, vec![(first, last)], false);
+    path_state.record_action(Action::Translate {
         destination: field == Field::Destination,
         how,
         address: Some(format!("{}/{length}", Ipv6Addr::from(first))),
         port: None,
     });
-    flow.set(field, value);
+    path_state.set(field, value);
     Effect::Continue
 }

@@ -18,13 +18,13 @@ const PEM: &[u8] = include_bytes!("server.pem");
 
 /// The protocol that a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speaks {
+enum ServerProtocol {
     Http1,
     TlsHttp1,
     TlsHttp2,
 }
 
-impl Speaks {
+impl ServerProtocol {
     fn acceptor(self) -> Option<TlsAcceptor> {
         let words: &[&str] = match self {
             Self::Http1 => return None,
@@ -48,7 +48,7 @@ impl Speaks {
 /// Serves, and counts HTTP/2 connections.
 async fn serve(
     listener: TcpListener,
-    speaks: Speaks,
+    speaks: ServerProtocol,
     server: Shared,
     changed: watch::Receiver<usize>,
     seconds: Arc<AtomicUsize>,
@@ -127,7 +127,7 @@ fn service(server: &Shared, name: &str) {
     lock(server).change(Kind::Service, name, Some(service));
 }
 
-fn run(speaks: Speaks, mute: usize) {
+fn run(speaks: ServerProtocol, mute: usize) {
     let server = Arc::new(Mutex::new(Server::default()));
     service(&server, "one");
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -138,13 +138,13 @@ fn run(speaks: Speaks, mute: usize) {
         let behind = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let before = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (to, address) = (behind.local_addr().unwrap(), before.local_addr().unwrap());
-        let (tell, changed) = watch::channel(0);
+        let (change_sender, changed) = watch::channel(0);
         let (go_silent, silent) = watch::channel(());
         let seconds = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&seconds);
         tokio::spawn(serve(behind, speaks, Arc::clone(&server), changed, counted));
         tokio::spawn(relay(before, to, silent, mute));
-        let scheme = if speaks == Speaks::Http1 {
+        let scheme = if speaks == ServerProtocol::Http1 {
             "http"
         } else {
             "https"
@@ -166,47 +166,51 @@ fn run(speaks: Speaks, mute: usize) {
         for name in ["two", "three"] {
             go_silent.send_replace(());
             service(&server, name);
-            tell.send_modify(|n| *n += 1);
+            change_sender.send_modify(|n| *n += 1);
             until(&from, Some(name)).await;
         }
         let is_second = seconds.load(Ordering::Relaxed) > 0;
-        assert_eq!(is_second, speaks == Speaks::TlsHttp2);
+        assert_eq!(is_second, speaks == ServerProtocol::TlsHttp2);
         watching.abort();
     });
 }
 
 #[test]
 fn without_tls() {
-    run(Speaks::Http1, 0);
+    run(ServerProtocol::Http1, 0);
 }
 
 #[test]
 fn http1_over_tls() {
-    run(Speaks::TlsHttp1, 0);
+    run(ServerProtocol::TlsHttp1, 0);
 }
 
 #[test]
 fn http2() {
-    run(Speaks::TlsHttp2, 0);
+    run(ServerProtocol::TlsHttp2, 0);
 }
 
 /// Not even the lists arrive.
 #[test]
 fn from_the_beginning() {
-    for speaks in [Speaks::Http1, Speaks::TlsHttp1, Speaks::TlsHttp2] {
+    for speaks in [
+        ServerProtocol::Http1,
+        ServerProtocol::TlsHttp1,
+        ServerProtocol::TlsHttp2,
+    ] {
         run(speaks, 2);
     }
 }
 
 /// Silence must be noticed within a minute, as in kube-proxy.
 #[test]
-fn the_usual_times_are_below_a_minute() {
+fn default_timeouts_are_below_a_minute() {
     let Silence {
         ping,
         pong,
         watch,
         read,
-    } = Silence::USUAL;
+    } = Silence::DEFAULT;
     let minute = Duration::from_secs(60);
     // A live server ends a watch, or answers a ping, before its connection counts as dead.
     let watch = Duration::from_secs(watch.into());

@@ -2,11 +2,11 @@
 
 use bstr::ByteSlice;
 
-use crate::iptables::forecast::Version;
+use crate::iptables::compat::Version;
 use crate::nft::expr::{self, Decoded, LimitType};
 
 /// Returns why a version hides a table with this expression, if it does.
-pub(super) fn hides(
+pub(super) fn hiding_reason(
     expression: &expr::ExpressionRef<'_>,
     version: Version,
 ) -> Option<&'static str> {

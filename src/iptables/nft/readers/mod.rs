@@ -15,17 +15,17 @@
 //! their readings, and a test compares them. The column for 1.8.8 is inferred.
 
 mod hidden;
-mod memory;
 mod output;
 mod reader;
+mod state;
 
 use super::Encoded;
 use crate::iptables::Rule;
-use crate::iptables::forecast::Version;
+use crate::iptables::compat::Version;
 use crate::nft;
 use crate::xt::matches::comment::Comment;
 use crate::xt::{self, Family};
-use hidden::hides;
+use hidden::hiding_reason;
 use reader::Reader;
 
 /// How a version reads a rule.
@@ -42,7 +42,7 @@ pub(in crate::iptables) enum Read {
         /// Whether it ignored a condition, or the target.
         lost: bool,
         /// Whether it looks up an interface's name on the reading system, which is left out here.
-        looks_up: bool,
+        resolves_interface: bool,
     },
     /// Nothing: its save ends there.
     Failed(&'static str),
@@ -57,7 +57,8 @@ pub(in crate::iptables) fn read(encoded: &Encoded<'_>, version: Version) -> Read
         _ => Family::Ipv4,
     };
     for expression in encoded.expressions() {
-        if let Some(why) = expression.map_or(Some("malformed"), |one| hides(&one, version)) {
+        if let Some(why) = expression.map_or(Some("malformed"), |one| hiding_reason(&one, version))
+        {
             return Read::Hidden(why);
         }
     }

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use super::memory::Value;
+use super::state::Value;
 use crate::iptables::nft::encode::NO_INTERFACE;
 use crate::iptables::{Address, Interface};
 use crate::xt::matches::{PortRange, SpiRange};
-use crate::xt::{self, Compared, Family};
+use crate::xt::{self, Family, Negatable};
 
 /// An address and its mask. The negation is kept even if another address replaces this one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,7 +75,7 @@ pub(super) fn remove_negated_any(one: &mut xt::Match) {
         }
     };
     let is_never =
-        |compared: &Compared<(u32, u32)>| compared.invert && compared.value == (0, u32::MAX);
+        |compared: &Negatable<(u32, u32)>| compared.invert && compared.value == (0, u32::MAX);
     match one {
         xt::Match::Tcp(tcp) => {
             forget(&mut tcp.source);

@@ -5,9 +5,9 @@ use std::mem::discriminant;
 use bstr::ByteSlice;
 
 use super::Read;
-use super::memory::{Held, Memory, Payload, Value};
 use super::output::{Net, address, interface, remove_negated_any, remove_unnamed_chunks};
-use crate::iptables::forecast::Version;
+use super::state::{Payload, RegisterContent, RegisterState, Value};
+use crate::iptables::compat::Version;
 use crate::iptables::nft::{fields, header};
 use crate::iptables::{Protocol, Rule, Target};
 use crate::nft::expr::{
@@ -26,14 +26,14 @@ pub(super) type Failure = &'static str;
 pub(super) struct Reader {
     family: Family,
     version: Version,
-    memory: Memory,
+    state: RegisterState,
     pub(super) rule: Rule,
     source: Net,
     destination: Net,
     protocol: (u8, bool),
     /// Whether an expression was ignored.
     lost: bool,
-    looks_up: bool,
+    resolves_interface: bool,
     /// Index of the match for ports and flags.
     transport: Option<usize>,
 }
@@ -43,19 +43,19 @@ impl Reader {
         Self {
             family,
             version,
-            memory: Memory::default(),
+            state: RegisterState::default(),
             rule: Rule::default(),
             source: Net::default(),
             destination: Net::default(),
             protocol: (0, false),
             lost: false,
-            looks_up: false,
+            resolves_interface: false,
             transport: None,
         }
     }
 
     /// Whether the version tracks each register.
-    fn follows(&self) -> bool {
+    fn tracks_registers(&self) -> bool {
         self.version >= Version::V1_8_9
     }
 
@@ -73,7 +73,8 @@ impl Reader {
                     offset: offset.unwrap_or(0),
                     length: len.unwrap_or(0),
                 };
-                self.memory.load(*register, Held::Payload(payload));
+                self.state
+                    .load(*register, RegisterContent::Payload(payload));
             }
             Decoded::Meta(expr::Meta {
                 key: Some(key),
@@ -84,7 +85,7 @@ impl Reader {
                 key: Some(key),
                 dreg: Some(dreg),
                 ..
-            }) => self.memory.load(*dreg, Held::Meta(*key)),
+            }) => self.state.load(*dreg, RegisterContent::Meta(*key)),
             Decoded::Bitwise(bitwise) => self.mask(bitwise),
             Decoded::Cmp(expr::Cmp {
                 sreg: Some(sreg),
@@ -153,7 +154,9 @@ impl Reader {
                 dreg: Some(dreg),
                 data: Some(Data::Value(value)),
                 ..
-            }) => self.memory.load(*dreg, Held::Constant(Value::new(value))),
+            }) => self
+                .state
+                .load(*dreg, RegisterContent::Constant(Value::new(value))),
             Decoded::Counter(_) => {}
             _ => self.lost = true,
         }
@@ -187,18 +190,22 @@ impl Reader {
             self.lost = true;
             return;
         };
-        self.memory.mask(sreg, dreg, Value::new(mask));
+        self.state.mask(sreg, dreg, Value::new(mask));
     }
 
     fn compare(&mut self, register: Register, op: CmpOp, value: Value) -> Result<(), Failure> {
-        if self.follows() {
-            return match self.memory.held(register) {
-                Some((Held::Meta(key), mask)) => self.meta(key, mask, op, value),
-                Some((Held::Payload(payload), mask)) => self.payload(payload, mask, op, value),
-                Some((Held::Constant(_), _)) | None => Err("it compares an empty register"),
+        if self.tracks_registers() {
+            return match self.state.content(register) {
+                Some((RegisterContent::Meta(key), mask)) => self.meta(key, mask, op, value),
+                Some((RegisterContent::Payload(payload), mask)) => {
+                    self.payload(payload, mask, op, value)
+                }
+                Some((RegisterContent::Constant(_), _)) | None => {
+                    Err("it compares an empty register")
+                }
             };
         }
-        let last = &mut self.memory.last;
+        let last = &mut self.state.last;
         if last.register.is_some_and(|before| before != register) {
             self.lost = true;
             return Ok(());
@@ -212,7 +219,7 @@ impl Reader {
         if let Some(key) = meta {
             self.meta(key, mask, op, value)?;
         }
-        let mask = self.memory.last.mask;
+        let mask = self.state.last.mask;
         if let Some(payload) = payload {
             self.payload(payload, mask, op, value)?;
         }
@@ -221,7 +228,7 @@ impl Reader {
 
     /// Clears the mask after its use; the old versions would use it again.
     const fn used_mask(&mut self) {
-        self.memory.last.mask = None;
+        self.state.last.mask = None;
     }
 
     fn meta(
@@ -244,7 +251,7 @@ impl Reader {
                 let before = slot.as_ref().is_some_and(|before| before.invert);
                 *slot = interface(&value, before || invert);
             }
-            MetaKey::IIF | MetaKey::OIF => self.looks_up = true,
+            MetaKey::IIF | MetaKey::OIF => self.resolves_interface = true,
             MetaKey::MARK if self.version >= Version::V1_8_8 => {
                 let mark = MarkMatch {
                     value: value.number(),
@@ -254,13 +261,13 @@ impl Reader {
                 self.rule.matches.push(xt::Match::Mark(mark));
                 self.used_mask();
             }
-            MetaKey::PKTTYPE if self.follows() => {
+            MetaKey::PKTTYPE if self.tracks_registers() => {
                 let read = fields::packet_type(value.as_slice(), invert);
                 self.rule
                     .matches
                     .push(read.ok_or("it compares with an unknown packet type")?);
             }
-            _ if self.follows() => return Err("it cannot express what `meta` loads"),
+            _ if self.tracks_registers() => return Err("it cannot express what `meta` loads"),
             _ => self.lost = true,
         }
         Ok(())
@@ -324,16 +331,16 @@ impl Reader {
         } else if self.family == Family::Ipv6 && offset == NEXT_HEADER {
             self.protocol = (value.bytes[0], self.protocol.1 || invert);
             // The version then continues as if it were the next field.
-            if self.follows() {
+            if self.tracks_registers() {
                 self.hops(op, value)?;
             }
         } else if header.fragment == Some(offset) {
             let head = mask.is_some() && op == CmpOp::EQ;
             self.rule.fragment = Some(!(head || self.rule.fragment == Some(false)));
             self.used_mask();
-        } else if offset == header.hops && self.follows() {
+        } else if offset == header.hops && self.tracks_registers() {
             self.hops(op, value)?;
-        } else if self.follows() {
+        } else if self.tracks_registers() {
             return Err("it cannot express this position in the header");
         } else {
             self.lost = true;
@@ -358,7 +365,7 @@ impl Reader {
             Family::Ipv6 => i32::from(self.protocol.0) == libc::IPPROTO_ICMPV6,
         };
         match (payload.offset, value.length) {
-            (0, 1 | 2) if is_icmp && self.follows() => {
+            (0, 1 | 2) if is_icmp && self.tracks_registers() => {
                 match fields::icmp(self.family, value.as_slice(), op == CmpOp::NEQ) {
                     Some(read) => self.rule.matches.push(read),
                     None => self.lost = true,
@@ -437,13 +444,13 @@ impl Reader {
         from: Value,
         to: Value,
     ) -> Result<(), Failure> {
-        let payload = if self.follows() {
-            match self.memory.held(register) {
-                Some((Held::Payload(payload), _)) => Some(payload),
+        let payload = if self.tracks_registers() {
+            match self.state.content(register) {
+                Some((RegisterContent::Payload(payload), _)) => Some(payload),
                 _ => return Err("it can only express ranges of ports"),
             }
         } else {
-            self.memory.last.payload
+            self.state.last.payload
         };
         let Some(Payload {
             base: Some(PayloadBase::TRANSPORT),
@@ -451,7 +458,7 @@ impl Reader {
             ..
         }) = payload
         else {
-            if self.follows() {
+            if self.tracks_registers() {
                 return Err("it can only express ranges of ports");
             }
             self.lost = true;
@@ -472,14 +479,14 @@ impl Reader {
 
     /// Reads a write to a packet's metadata.
     fn set_meta(&mut self, key: MetaKey, register: Register) -> Result<(), Failure> {
-        let constant = if self.follows() {
-            match self.memory.held(register) {
-                Some((Held::Constant(value), _)) => Some(value),
+        let constant = if self.tracks_registers() {
+            match self.state.content(register) {
+                Some((RegisterContent::Constant(value), _)) => Some(value),
                 _ => return Err("it can only set constants"),
             }
         } else {
-            let constant = self.memory.last.constant.take();
-            constant.and_then(|(held, value)| (held == register).then_some(value))
+            let constant = self.state.last.constant.take();
+            constant.and_then(|(content, value)| (content == register).then_some(value))
         };
         match (key, constant) {
             (MetaKey::NFTRACE, Some(value)) if value.bytes[0] != 0 => {
@@ -492,7 +499,7 @@ impl Reader {
                     mask: u32::MAX,
                 }));
             }
-            _ if self.follows() => return Err("it cannot express what `meta` sets"),
+            _ if self.tracks_registers() => return Err("it cannot express what `meta` sets"),
             _ => self.lost = true,
         }
         Ok(())
@@ -519,7 +526,7 @@ impl Reader {
         Read::As {
             rule: self.rule,
             lost: self.lost,
-            looks_up: self.looks_up,
+            resolves_interface: self.resolves_interface,
         }
     }
 }

@@ -49,8 +49,8 @@ impl Editor for Session<'_> {
             self.chain(table, name.as_bstr()).exists = Some(true);
         }
         let known = self.tables[table].chains.iter();
-        let there = known.filter(|(_, chain)| chain.exists == Some(true));
-        names.extend(there.map(|(name, _)| name.clone()));
+        let present = known.filter(|(_, chain)| chain.exists == Some(true));
+        names.extend(present.map(|(name, _)| name.clone()));
         names.sort();
         names.dedup();
         Ok(names)
@@ -78,7 +78,7 @@ impl Editor for Session<'_> {
                 chain: chain.to_owned(),
             });
         }
-        self.not_renamed(table, chain)?;
+        self.check_not_renamed(table, chain)?;
         self.prepare(table, chain)?;
         let object = self.object(table, chain);
         self.transaction.create(&object)?;
@@ -88,7 +88,7 @@ impl Editor for Session<'_> {
 
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         self.write_deferred()?;
-        self.not_renamed(table, chain)?;
+        self.check_not_renamed(table, chain)?;
         self.prepare(table, chain)?;
         let state = &self.tables[table];
         if builtin_chain(&state.name, chain).is_some() {
@@ -152,7 +152,7 @@ impl Editor for Session<'_> {
         if !self.has_chain(table, from)? {
             return Err(self.no_such_chain(table, from));
         }
-        self.not_renamed(table, to)?;
+        self.check_not_renamed(table, to)?;
         let object = self.object(table, from);
         let old_name = object.name.clone().unwrap_or_default();
         let state = &self.tables[table];
@@ -173,8 +173,8 @@ impl Editor for Session<'_> {
         };
         self.transaction.add(&renamed)?;
         self.tables[table].renamed = true;
-        let gone = ChainState::without_rules(Some(false));
-        let state = std::mem::replace(self.chain(table, from), gone);
+        let removed_object = ChainState::without_rules(Some(false));
+        let state = std::mem::replace(self.chain(table, from), removed_object);
         // References to the chain use its new name.
         for other in self.tables[table].chains.values_mut() {
             let Rules::Known(slots) = &mut other.rules else {
@@ -182,7 +182,7 @@ impl Editor for Session<'_> {
             };
             for slot in slots {
                 if let Ok(entry) = slot.entry_mut()
-                    && let Some(name) = entry.rule.leads_to_mut()
+                    && let Some(name) = entry.rule.jump_chain_mut()
                     && name == from
                 {
                     *name = to.to_owned();
@@ -311,7 +311,7 @@ impl Editor for Session<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let handle = self.named_at(table, chain, position)?.handle;
+        let handle = self.reference_at(table, chain, position)?.handle;
         let is_deferred = self.chain(table, chain).is_deferred();
         let Some(handle) = handle.filter(|_| !is_deferred) else {
             // The kernel replaces only by handle, and this change creates the rule.
@@ -325,7 +325,7 @@ impl Editor for Session<'_> {
         if let Rules::Known(slots) = &mut self.chain(table, chain).rules {
             slots.remove(position);
         }
-        self.remember(table, chain, Some(position), encoded, rule, counters);
+        self.record_rule(table, chain, Some(position), encoded, rule, counters);
         Ok(())
     }
 
@@ -350,11 +350,11 @@ impl Editor for Session<'_> {
             return Err(Error::Contended { attempts: 0 }); // impossible: they were read
         };
         for splice in splices.iter().rev() {
-            let behind = slots.get(splice.out.end);
-            let behind = behind.map(|slot| self.named(table, chain, slot));
+            let following = slots.get(splice.out.end);
+            let following = following.map(|slot| self.named(table, chain, slot));
             for slot in slots[splice.out.clone()].iter().filter(|_| !is_deferred) {
-                let gone = self.named(table, chain, slot);
-                self.transaction.delete(&gone)?;
+                let removed_object = self.named(table, chain, slot);
+                self.transaction.delete(&removed_object)?;
             }
             let mut put = Vec::with_capacity(splice.put.len());
             for &rule in &splice.put {
@@ -372,9 +372,9 @@ impl Editor for Session<'_> {
                     });
                     continue;
                 }
-                match &behind {
-                    Some(behind) => {
-                        (encoded.position, encoded.position_id) = (behind.handle, behind.id);
+                match &following {
+                    Some(following) => {
+                        (encoded.position, encoded.position_id) = (following.handle, following.id);
                         self.transaction.insert(&encoded)?;
                     }
                     None => _ = self.transaction.add(&encoded)?,
@@ -393,7 +393,7 @@ impl Editor for Session<'_> {
     }
 
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
-        let named = self.named_at(table, chain, position)?;
+        let named = self.reference_at(table, chain, position)?;
         if !self.chain(table, chain).is_deferred() {
             self.transaction.delete(&named)?;
         }
@@ -414,7 +414,7 @@ impl Editor for Session<'_> {
         let mut kept = HashMap::new();
         for (at, slot) in slots.iter().enumerate().filter(|(at, _)| concerned(*at)) {
             match slot {
-                Slot::Kept { handle, .. } => drop(kept.insert(*handle, at)),
+                Slot::Existing { handle, .. } => drop(kept.insert(*handle, at)),
                 Slot::New { entry, .. } => match &**entry {
                     Ok(entry) if entry.counters != Counters::default() => {
                         again.push((at, entry.rule.clone()));
@@ -427,7 +427,7 @@ impl Editor for Session<'_> {
         for (at, rule) in again {
             self.replace(table, chain, at, &rule, Counters::default())?;
         }
-        self.zero_kept(table, chain, &kept)?;
+        self.zero_existing(table, chain, &kept)?;
         if position.is_none() && builtin_chain(&self.tables[table].name, chain).is_some() {
             self.set_policy(table, chain, None, Some(Counters::default()))?;
         }
@@ -444,14 +444,14 @@ impl Session<'_> {
         if state.is_deferred() || state.passed.take().is_none() {
             return Ok(());
         }
-        let is_kept = |slot: &Slot| matches!(slot, Slot::Kept { .. });
+        let is_kept = |slot: &Slot| matches!(slot, Slot::Existing { .. });
         let mut listed = match self.load(table, chain)?.iter().any(is_kept) {
             true => self.listed_rules(table, chain)?,
             false => HashMap::new(),
         };
         let slots = self.load(table, chain)?;
         let can_be_written = |slot: &Slot| match slot {
-            Slot::Kept { handle, entry, .. } => entry.is_ok() && listed.contains_key(handle),
+            Slot::Existing { handle, entry, .. } => entry.is_ok() && listed.contains_key(handle),
             other => other.entry().is_ok(),
         };
         if !slots.iter().all(can_be_written) {
@@ -460,7 +460,7 @@ impl Session<'_> {
         let mut held = Vec::with_capacity(slots.len());
         for slot in std::mem::take(slots) {
             let (rule, entry) = match slot {
-                Slot::Kept { handle, entry, .. } => {
+                Slot::Existing { handle, entry, .. } => {
                     let mut rule = listed.remove(&handle).unwrap_or_default();
                     if self.tracking {
                         self.numbered += 1;
@@ -557,7 +557,7 @@ impl Session<'_> {
 
     /// Sets the counters of the kernel's rules to 0, given their handles and positions. They get new
     /// handles, and count as new rules in this change.
-    fn zero_kept(
+    fn zero_existing(
         &mut self,
         table: usize,
         chain: &BStr,
@@ -597,7 +597,7 @@ impl Session<'_> {
             Rules::Known(slots) if tracking => {
                 for (at, id) in zeroed {
                     if let Some(slot) = slots.get_mut(at)
-                        && let Slot::Kept { entry, .. } = slot
+                        && let Slot::Existing { entry, .. } = slot
                     {
                         let mut entry = entry.clone();
                         if let Ok(entry) = &mut *entry {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bstr::{BStr, ByteSlice};
 
 use super::names::check_optional;
-use super::{Command, Parser, Verb, Which};
+use super::{Command, ExtensionSpec, Parser, Verb};
 use crate::Retry;
 use crate::iptables::text::options::{Main, implied_by};
 use crate::iptables::text::{ParseError, Word};
@@ -84,7 +84,7 @@ impl Wait {
 impl Command {
     /// Parses the words after a program's name. For a listing, the command changes nothing
     /// and has the chain.
-    pub(in crate::iptables) fn called(
+    pub(in crate::iptables) fn cmdline(
         family: Family,
         native_log: bool,
         names: &Names,
@@ -95,11 +95,11 @@ impl Command {
         let mut parser = Parser::new(family, names, words, &is_chain, &mut command.spec);
         parser.native_log = native_log;
         parser.shortened = Some(Default::default());
-        parser.called = Some(CommandLineOptions::default());
+        parser.cmdline = Some(CommandLineOptions::default());
         (command.verb, command.chain) = parser.parse()?;
         command.for_other_family = parser.for_other_family;
-        let called = parser.called.take().unwrap_or_default();
-        Ok((command, called))
+        let cmdline = parser.cmdline.take().unwrap_or_default();
+        Ok((command, cmdline))
     }
 }
 
@@ -195,7 +195,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Help => self.help_of_extensions(),
             _ => String::new(),
         };
-        let Some(called) = &mut self.called else {
+        let Some(cmdline) = &mut self.cmdline else {
             return Err(fault("it can only be used on the command line"));
         };
         match main {
@@ -204,25 +204,25 @@ impl<'p, 'a> Parser<'p, 'a> {
                     as_rules: main == Main::ListRules,
                     number,
                 };
-                if called.listing.replace(listing).is_some() {
+                if cmdline.listing.replace(listing).is_some() {
                     return Err(fault("a table can only be listed once"));
                 }
             }
             Main::Table => {
-                called.table = value.map(|(name, _)| name.to_str_lossy().into_owned());
+                cmdline.table = value.map(|(name, _)| name.to_str_lossy().into_owned());
             }
-            Main::Numeric => called.numeric = true,
-            Main::Exact => called.exact = true,
-            Main::Verbose => called.verbose = true,
-            Main::LineNumbers => called.line_numbers = true,
+            Main::Numeric => cmdline.numeric = true,
+            Main::Exact => cmdline.exact = true,
+            Main::Verbose => cmdline.verbose = true,
+            Main::LineNumbers => cmdline.line_numbers = true,
             Main::Help => {
-                called.help = true;
-                called.extensions = extensions;
+                cmdline.help = true;
+                cmdline.extensions = extensions;
             }
-            Main::Version => called.version = true,
-            Main::WaitInterval => called.wait_interval = true,
+            Main::Version => cmdline.version = true,
+            Main::WaitInterval => cmdline.wait_interval = true,
             Main::Wait => {
-                called.wait = match value {
+                cmdline.wait = match value {
                     None => Wait::Forever,
                     Some((seconds, column)) => {
                         Wait::parse(seconds).map_err(|message| ParseError::new(column, message))?
@@ -238,10 +238,10 @@ impl<'p, 'a> Parser<'p, 'a> {
     fn help_of_extensions(&self) -> String {
         let family = self.family;
         let (mut targets, mut matches) = (String::new(), String::new());
-        for loaded in &self.lists.extensions {
+        for loaded in &self.line_options.extensions {
             match loaded.which {
-                Which::Target(spec) => targets += &spec.help("target", loaded.name, family),
-                Which::Match(spec) => matches += &spec.help("match", loaded.name, family),
+                ExtensionSpec::Target(spec) => targets += &spec.help("target", loaded.name, family),
+                ExtensionSpec::Match(spec) => matches += &spec.help("match", loaded.name, family),
             }
         }
         let protocol = self.spec.rule.protocol;

@@ -7,7 +7,7 @@ use super::names::{
     target_name, unspecified,
 };
 use super::parser::unknown_match;
-use super::{Parser, Verb, Which};
+use super::{ExtensionSpec, Parser, Verb};
 use crate::iptables::text::error::nearest;
 use crate::iptables::text::options::Main;
 use crate::iptables::text::{ParseError, Word};
@@ -15,7 +15,7 @@ use crate::iptables::{Address, Counters, Protocol, Target};
 use crate::xt::{self, Context, Family, value};
 
 /// The most rules of a line, one for each pair of addresses.
-const MOST_RULES: usize = 1 << 16;
+const MAX_RULES: usize = 1 << 16;
 
 impl<'p, 'a> Parser<'p, 'a> {
     pub(super) fn main(
@@ -107,7 +107,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 let (value, column) = self.value(word, attached)?;
                 if let Some(opaque) = self.opaque(value)? {
                     self.opaque_matches
-                        .push((self.lists.extensions.len(), opaque));
+                        .push((self.line_options.extensions.len(), opaque));
                     return Ok(());
                 }
                 let Some(spec) = xt::Match::named(self.family, value) else {
@@ -115,7 +115,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 };
                 let name = spec.names().iter().find(|name| value == **name);
                 self.load(
-                    Which::Match(spec),
+                    ExtensionSpec::Match(spec),
                     name.copied().unwrap_or_default(),
                     column,
                 );
@@ -209,7 +209,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Policy => {
                 let (policy, column) = self.value(word, None)?;
                 // For a program it turns out only later whether the chain can have a policy.
-                if self.called.is_none() && !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
+                if self.cmdline.is_none() && !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
                     let message = format!("`{policy}` is not a policy (ACCEPT or DROP)");
                     return Err(ParseError::new(column, message));
                 }
@@ -283,7 +283,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Source => (self.spec.rule.source, self.spec.more_sources) = (first, more),
             _ => (self.spec.rule.destination, self.spec.more_destinations) = (first, more),
         }
-        if self.spec.number() > MOST_RULES {
+        if self.spec.number() > MAX_RULES {
             let message = "each pair of a source and a destination is a rule: one line can create at most \
                            65536";
             return Err(ParseError::new(column, message));
@@ -363,9 +363,9 @@ impl<'p, 'a> Parser<'p, 'a> {
                 None => Target::Jump(target_name(name, column)?),
                 Some(spec) => {
                     let own = spec.names().iter().find(|own| name == **own);
-                    self.target = Some(self.lists.extensions.len());
+                    self.target = Some(self.line_options.extensions.len());
                     self.load(
-                        Which::Target(spec),
+                        ExtensionSpec::Target(spec),
                         own.copied().unwrap_or_default(),
                         column,
                     );
@@ -383,16 +383,17 @@ impl<'p, 'a> Parser<'p, 'a> {
         let mut opaque = std::mem::take(&mut self.opaque_matches)
             .into_iter()
             .peekable();
-        self.lists.sort();
-        let (mut given, mut placed) = (&self.lists.given[..], &self.lists.placed[..]);
-        for (place, loaded) in self.lists.extensions.iter().enumerate() {
+        self.line_options.sort();
+        let (mut given, mut origins) =
+            (&self.line_options.given[..], &self.line_options.origins[..]);
+        for (place, loaded) in self.line_options.extensions.iter().enumerate() {
             while let Some((_, opaque)) = opaque.next_if(|(before, _)| *before <= place) {
                 spec.rule.matches.push(xt::Match::Opaque(opaque));
             }
-            let own = placed.iter().take_while(|p| p.extension == place).count();
+            let own = origins.iter().take_while(|p| p.extension == place).count();
             let (options, others) = given.split_at(own);
-            let (places, others_places) = placed.split_at(own);
-            (given, placed) = (others, others_places);
+            let (places, others_places) = origins.split_at(own);
+            (given, origins) = (others, others_places);
             let fault = |error, option| loaded.parse_error(&error, option, options, places);
             let context = Context {
                 family: self.family,
@@ -403,12 +404,12 @@ impl<'p, 'a> Parser<'p, 'a> {
                 shortened: self.shortened.as_ref(),
             };
             match loaded.which {
-                Which::Match(extension) => {
+                ExtensionSpec::Match(extension) => {
                     let read = extension.parse(&context, options);
                     let read = read.map_err(|error| fault(error, "-m"))?;
                     spec.rule.matches.push(read);
                 }
-                Which::Target(extension) => {
+                ExtensionSpec::Target(extension) => {
                     let read = extension.parse(&context, options);
                     let read = read.map_err(|error| fault(error, "-j"))?;
                     spec.rule.target = Target::Extension(read);

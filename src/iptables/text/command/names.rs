@@ -10,7 +10,7 @@ use crate::iptables::{Address, Interface};
 use crate::xt::{Family, value};
 
 /// Longest name of a chain in iptables, in bytes (`XT_EXTENSION_MAXNAMELEN` includes the NUL).
-pub(super) const LONGEST_CHAIN_NAME: usize = 28;
+pub(super) const MAX_CHAIN_NAME_LENGTH: usize = 28;
 
 /// Whether a name contains white space.
 pub(super) fn has_blanks(name: &[u8]) -> bool {
@@ -44,7 +44,7 @@ pub(super) fn check_chain_name(name: &BStr, column: usize) -> Result<(), ParseEr
 
 /// Rejects a name that an existing chain cannot have.
 pub(super) fn check_length(name: &BStr, column: usize) -> Result<(), ParseError> {
-    if name.len() <= LONGEST_CHAIN_NAME {
+    if name.len() <= MAX_CHAIN_NAME_LENGTH {
         return Ok(());
     }
     let message = format!("chain name `{name}' too long (must be under 29 chars)");
@@ -63,7 +63,7 @@ pub(super) fn check_optional(name: &BStr, column: usize) -> Result<(), ParseErro
 pub(super) fn target_name(name: &BStr, column: usize) -> Result<BString, ParseError> {
     let wrong = match name.as_bytes() {
         [] => "Invalid target name (too short)".to_owned(),
-        _ if name.len() > LONGEST_CHAIN_NAME => {
+        _ if name.len() > MAX_CHAIN_NAME_LENGTH => {
             format!("Invalid target name `{name}' (28 chars max)")
         }
         _ if has_blanks(name) => format!("Invalid target name `{name}'"),

@@ -3,10 +3,12 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Lists, Loaded, Parser, Placed, RuleSpec, Verb, Which};
+use super::{ExtensionSpec, LineExtension, LineOptions, OptionOrigin, Parser, RuleSpec, Verb};
 use crate::iptables::Target;
 use crate::iptables::text::error::nearest;
-use crate::iptables::text::options::{self, Found, Place, extensions_with_option, implied_by};
+use crate::iptables::text::options::{
+    self, FoundOption, OptionSource, extensions_with_option, implied_by,
+};
 use crate::iptables::text::{ParseError, Word};
 use crate::xt::{self, Family, GivenOption, Names, OptionError, OptionSpec, Spec, Values};
 
@@ -27,7 +29,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             chain: None,
             last_chain: None,
             spec,
-            lists: Lists::default(),
+            line_options: LineOptions::default(),
             target: None,
             opaque_matches: Vec::new(),
             for_other_family: false,
@@ -37,15 +39,15 @@ impl<'p, 'a> Parser<'p, 'a> {
             interfaces: [0; 2],
             seen: 0,
             wants_no_option: false,
-            called: None,
+            cmdline: None,
         }
     }
 
     /// The source of the options.
-    pub(super) const fn place_of_options(&self) -> Place {
-        match self.called {
-            None => Place::Text,
-            Some(_) => Place::Program,
+    pub(super) const fn place_of_options(&self) -> OptionSource {
+        match self.cmdline {
+            None => OptionSource::Text,
+            Some(_) => OptionSource::Program,
         }
     }
 
@@ -63,14 +65,14 @@ impl<'p, 'a> Parser<'p, 'a> {
             _ => 0,
         };
         let has_rule = self.seen & !of_policy != 0
-            || !self.lists.extensions.is_empty()
+            || !self.line_options.extensions.is_empty()
             || !self.opaque_matches.is_empty()
             || self.target.is_some()
             || !matches!(self.spec.rule.target, Target::None);
-        if let Some(called) = &mut self.called {
+        if let Some(cmdline) = &mut self.cmdline {
             let verb = self.verb.as_ref().map(|(verb, _)| verb);
-            called.check(verb, has_rule, end)?;
-            if called.lists_instead() {
+            cmdline.check(verb, has_rule, end)?;
+            if cmdline.lists_instead() {
                 self.spec.clear();
                 return Ok((Verb::Check, self.chain.take()));
             }
@@ -135,7 +137,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 (false, word)
             };
             self.option(word, invert)?;
-            let has_help = self.called.as_ref().is_some_and(|called| called.help);
+            let has_help = self.cmdline.as_ref().is_some_and(|cmdline| cmdline.help);
             if self.for_other_family || has_help {
                 break;
             }
@@ -166,7 +168,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 loop {
                     let main = options::short(place, letter).ok_or_else(|| unknown(letter))?;
                     match attached {
-                        [next, rest @ ..] if main.is_flag() && place == Place::Program => {
+                        [next, rest @ ..] if main.is_flag() && place == OptionSource::Program => {
                             self.main(main, word, None, invert)?;
                             (letter, attached) = (*next, rest);
                         }
@@ -208,12 +210,12 @@ impl<'p, 'a> Parser<'p, 'a> {
         if found.is_err()
             && let Some(implied) = self.implied(name)
         {
-            self.load(Which::Match(implied.0), implied.1, word.column);
+            self.load(ExtensionSpec::Match(implied.0), implied.1, word.column);
             found = self.find(name);
         }
         match found {
-            Ok(Found::Main(main)) => self.main(main, word, attached, invert),
-            Ok(Found::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
+            Ok(FoundOption::Main(main)) => self.main(main, word, attached, invert),
+            Ok(FoundOption::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
             Err((message, hint)) => {
                 let only_on_command_line = options::only_on_command_line(name).map(str::to_owned);
                 let hint = only_on_command_line.or_else(|| {
@@ -227,9 +229,9 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    pub(super) fn find(&self, name: &[u8]) -> Result<Found, (String, Option<String>)> {
+    pub(super) fn find(&self, name: &[u8]) -> Result<FoundOption, (String, Option<String>)> {
         let of = |place: &usize| {
-            self.lists
+            self.line_options
                 .extensions
                 .get(*place)
                 .map_or(&[][..], |l| l.options)
@@ -237,10 +239,10 @@ impl<'p, 'a> Parser<'p, 'a> {
         let found = options::long(
             self.place_of_options(),
             name,
-            self.lists.distinct.iter().map(of),
+            self.line_options.distinct.iter().map(of),
         )?;
         Ok(match found {
-            Found::Of(at, spec) => Found::Of(self.lists.distinct[at], spec),
+            FoundOption::Of(at, spec) => FoundOption::Of(self.line_options.distinct[at], spec),
             main => main,
         })
     }
@@ -253,8 +255,8 @@ impl<'p, 'a> Parser<'p, 'a> {
             .protocol
             .filter(|protocol| !protocol.invert)?;
         let implied = implied_by(protocol.number, self.family)?;
-        let loaded = |place: &usize| self.lists.extensions.get(*place);
-        let mut loaded = self.lists.distinct.iter().filter_map(loaded);
+        let loaded = |place: &usize| self.line_options.extensions.get(*place);
+        let mut loaded = self.line_options.distinct.iter().filter_map(loaded);
         if loaded.any(|loaded| loaded.name == implied) {
             return None;
         }
@@ -266,18 +268,18 @@ impl<'p, 'a> Parser<'p, 'a> {
             .then_some((spec, implied))
     }
 
-    pub(super) fn load(&mut self, which: Which, name: &'static str, column: usize) {
+    pub(super) fn load(&mut self, which: ExtensionSpec, name: &'static str, column: usize) {
         let options = match which {
-            Which::Match(spec) => spec.options(name),
-            Which::Target(spec) => spec.options(name),
+            ExtensionSpec::Match(spec) => spec.options(name),
+            ExtensionSpec::Target(spec) => spec.options(name),
         };
-        let lists = &mut self.lists;
-        let same = |place: &usize| std::ptr::eq(lists.extensions[*place].options, options);
-        if let Some(before) = lists.distinct.iter().position(same) {
-            lists.distinct.remove(before);
+        let line_options = &mut self.line_options;
+        let same = |place: &usize| std::ptr::eq(line_options.extensions[*place].options, options);
+        if let Some(before) = line_options.distinct.iter().position(same) {
+            line_options.distinct.remove(before);
         }
-        lists.distinct.push(lists.extensions.len());
-        lists.extensions.push(Loaded {
+        line_options.distinct.push(line_options.extensions.len());
+        line_options.extensions.push(LineExtension {
             which,
             name,
             options,
@@ -326,11 +328,11 @@ impl<'p, 'a> Parser<'p, 'a> {
                 }
             }
         }
-        self.lists.placed.push(Placed {
+        self.line_options.origins.push(OptionOrigin {
             extension: place,
             columns,
         });
-        self.lists.given.push(GivenOption {
+        self.line_options.given.push(GivenOption {
             option: spec.canonical,
             invert,
             first,
@@ -378,21 +380,21 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 }
 
-impl Loaded {
+impl LineExtension {
     /// Converts an error of its options to one with a position.
     pub(super) fn parse_error(
         &self,
         error: &OptionError,
         option: &str,
         given: &[GivenOption<'_>],
-        placed: &[Placed],
+        origins: &[OptionOrigin],
     ) -> ParseError {
         let name = self.name;
         let position = given.iter().rposition(|one| one.option == error.option);
         let column = position
-            .and_then(|position| placed.get(position))
-            .map_or(self.column, |placed| {
-                placed.columns[error.value.map_or(0, |value| value + 1).min(2)]
+            .and_then(|position| origins.get(position))
+            .map_or(self.column, |origins| {
+                origins.columns[error.value.map_or(0, |value| value + 1).min(2)]
             });
         ParseError::new(column, format!("{option} {name}: {error}"))
     }
@@ -402,10 +404,10 @@ impl Loaded {
 pub(super) fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
         [b'-', b'-', name @ ..] => {
-            let found = options::long(Place::Text, name, [].into_iter());
-            matches!(found, Ok(Found::Main(_)))
+            let found = options::long(OptionSource::Text, name, [].into_iter());
+            matches!(found, Ok(FoundOption::Main(_)))
         }
-        [b'-', letter] => options::short(Place::Text, *letter).is_some(),
+        [b'-', letter] => options::short(OptionSource::Text, *letter).is_some(),
         _ => false,
     }
 }

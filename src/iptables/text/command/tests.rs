@@ -32,21 +32,21 @@ fn verbs() {
 }
 
 #[test]
-fn no_rule_is_about_an_interface_that_is_named_like_an_option() {
-    for (text, said) in [
+fn option_like_interface_names_are_rejected() {
+    for (text, message) in [
         ("-o-j -j ACCEPT", "`-j` is an option"),
         ("--in-interface=--jump", "`--jump` is an option"),
         ("-i -m", "`-i` requires a value, but `-m` follows"),
     ] {
         let error = parse(&format!("-A FORWARD {text}")).unwrap_err();
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
     let command = parse("-A FORWARD -i-x+ -j ACCEPT").unwrap();
     assert_eq!(command.spec.rule.to_string(), "-i -x+ -j ACCEPT");
 }
 
 #[test]
-fn addresses_make_several_rules() {
+fn several_addresses_expand_to_several_rules() {
     let command = parse("-A INPUT -s 1.1.1.1,2.0.0.0/8 -d 3.3.3.3,4.4.4.4").unwrap();
     let rules: Vec<_> = command.spec.rules().map(|rule| rule.to_string()).collect();
     assert_eq!(
@@ -62,7 +62,7 @@ fn addresses_make_several_rules() {
 }
 
 #[test]
-fn an_opaque_extension_is_printed_and_read_back() {
+fn opaque_extensions_round_trip_as_text() {
     for text in [
         "-m comment --comment a -m strange --xt-revision 3 --xt-data 00ff10 -m mark --mark 0x1 -j ODD --xt-revision 0 --xt-data \"\"",
         "-m strange --xt-revision 3 --xt-data 00 -m comment --comment a -j ACCEPT",
@@ -75,7 +75,7 @@ fn an_opaque_extension_is_printed_and_read_back() {
 }
 
 #[test]
-fn faults_name_the_place_and_what_may_have_been_meant() {
+fn errors_have_a_position_and_a_suggestion() {
     for (line, column, part) in [
         (
             "-A INPUT -m coment --comment x",

@@ -6,7 +6,7 @@ use super::*;
 /// `strace -e trace=sendmsg -e write=all nft add rule …`), and the same rules made by the
 /// builder.
 #[test]
-fn the_bytes_are_those_that_nft_sends() {
+fn encoded_rules_match_nft() {
     use crate::nft::captured::hex;
     use crate::nft::expr::Quota;
 

@@ -21,21 +21,21 @@ const REPLAYED: u32 = 0;
 struct Kernel {
     monitor: Monitor,
     queue: Queue,
-    questions: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Kernel {
     fn open(mut answer: impl FnMut(usize) -> Vec<Reply> + Send + 'static) -> Result<Self, Error> {
-        let questions = Arc::new(AtomicUsize::new(0));
-        let asked = Arc::clone(&questions);
-        let replay = Replay::new(move |_| answer(asked.fetch_add(1, Ordering::Relaxed)));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&requests);
+        let replay = Replay::new(move |_| answer(counter.fetch_add(1, Ordering::Relaxed)));
         let queue = replay.queue();
         let monitor = MonitorOptions::default()
             .open_over(Socket::to_peer(Box::new(replay)), Origin::Recorded)?;
         Ok(Self {
             monitor,
             queue,
-            questions,
+            requests,
         })
     }
 
@@ -57,8 +57,8 @@ impl Kernel {
         items.collect()
     }
 
-    fn questions(&self) -> usize {
-        self.questions.load(Ordering::Relaxed)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
     }
 }
 
@@ -112,12 +112,12 @@ fn complete_transactions_are_reported() {
     let Item::Change(made) = &items[0] else {
         panic!("{items:?}");
     };
-    assert_eq!(said(made).len(), 3);
-    assert_eq!(kernel.questions(), 1);
+    assert_eq!(descriptions(made).len(), 3);
+    assert_eq!(kernel.requests(), 1);
 }
 
 #[test]
-fn events_that_the_kernel_dropped_are_said_to_be_lost() {
+fn events_dropped_by_the_kernel_are_reported_as_lost() {
     for (number, loss) in [
         (libc::ENOBUFS, Loss::Dropped(Errno::new(libc::ENOBUFS))),
         (libc::ENOMEM, Loss::Dropped(Errno::new(libc::ENOMEM))),
@@ -130,14 +130,14 @@ fn events_that_the_kernel_dropped_are_said_to_be_lost() {
         let of: Vec<_> = items.iter().map(of).collect();
         assert_eq!(of, [(1, 2, true), (2, 4, false)]);
         assert_eq!(cause(&items[1]), &Cause::Dropped(loss));
-        assert_eq!(kernel.questions(), 2);
+        assert_eq!(kernel.requests(), 2);
         kernel.queue([transaction(5)]);
         assert!(matches!(&kernel.items()[..], [Item::Change(_)]));
     }
 }
 
 #[test]
-fn a_datagram_that_is_cut_is_a_loss() {
+fn a_truncated_datagram_is_a_loss() {
     let mut kernel = Kernel::then(2);
     let made = hex(MADE).repeat(RECEIVE_BUFFER / hex(MADE).len() + 1);
     let length = made.len();
@@ -190,13 +190,16 @@ fn datagrams_of_others_are_ignored() {
     let items = kernel.items();
     let of: Vec<_> = items.iter().map(of).collect();
     assert_eq!(of, [(1, 2, true), (2, 3, true), (3, 4, false)]);
-    assert_eq!(kernel.questions(), 2);
+    assert_eq!(kernel.requests(), 2);
 }
 
 #[test]
 fn unanswered_requests_fail() {
     let unanswered = Kernel::open(|_| Vec::new());
-    assert!(matches!(unanswered.err(), Some(Error::Lost(Loss::Absent))));
+    assert!(matches!(
+        unanswered.err(),
+        Some(Error::Lost(Loss::MissingReply))
+    ));
     // It continues when the kernel answers again; then it reports the loss.
     let mut kernel = Kernel::open(|number| match number {
         0 => vec![reported(1)],
@@ -206,14 +209,17 @@ fn unanswered_requests_fail() {
     .unwrap();
     kernel.queue([Reply::Error(libc::ENOBUFS)]);
     let error = kernel.monitor.try_receive().unwrap_err();
-    assert!(matches!(error, Error::Lost(Loss::Absent)), "{error:?}");
-    assert_eq!(kernel.questions(), 5);
+    assert!(
+        matches!(error, Error::Lost(Loss::MissingReply)),
+        "{error:?}"
+    );
+    assert_eq!(kernel.requests(), 5);
     let items = kernel.items();
     assert_eq!(items.iter().map(of).collect::<Vec<_>>(), [(1, 3, false)]);
 }
 
 #[test]
-fn an_error_of_the_socket_loses_nothing() {
+fn a_socket_error_loses_no_events() {
     let mut kernel = Kernel::then(0);
     let [made, made_by, renamed] = recorded().map(Reply::Datagram);
     kernel.queue([made, Reply::Error(libc::EBADF), made_by, renamed]);
@@ -227,13 +233,13 @@ fn an_error_of_the_socket_loses_nothing() {
 /// Whatever happens to one datagram, the reported generations have no gap up to the last one, and each reported change
 /// was committed.
 #[test]
-fn reported_generations_have_no_gaps() {
+fn reported_generations_are_contiguous() {
     const LAST: u32 = 6;
     let sent: Vec<Vec<u8>> = (2..=LAST)
         .flat_map(|generation| [chain(ONE, generation, 1), end(ONE, generation)])
         .collect();
-    type Fate = fn(Vec<u8>) -> Vec<Reply>;
-    let fates: [(&str, Fate); 5] = [
+    type Delivery = fn(Vec<u8>) -> Vec<Reply>;
+    let deliveries: [(&str, Delivery); 5] = [
         ("missing", |_| Vec::new()),
         ("dropped", |_| vec![Reply::Error(libc::ENOBUFS)]),
         ("short", |datagram| {
@@ -248,7 +254,7 @@ fn reported_generations_have_no_gaps() {
             vec![Reply::Datagram(datagram)]
         }),
     ];
-    for (name, fate) in fates {
+    for (name, fate) in deliveries {
         for place in 0..sent.len() {
             let mut kernel = Kernel::then(LAST);
             let (before, rest) = sent.split_at(place);
@@ -264,7 +270,7 @@ fn reported_generations_have_no_gaps() {
             }
             // A transaction without its event looks like an empty one; every other loss is noticed.
             let silent = name == "missing" && place % 2 == 0;
-            let noticed = kernel.questions() > 1;
+            let noticed = kernel.requests() > 1;
             assert_eq!(noticed, !silent, "{name} at {place}");
             let last = if noticed { LAST } else { LAST + 1 };
             assert_eq!(reached, last, "{name} at {place}");
@@ -281,7 +287,7 @@ fn tracer(replies: impl IntoIterator<Item = Reply>) -> Tracer {
 }
 
 #[test]
-fn a_tracer_tells_the_kernels_steps_and_what_it_lost() {
+fn a_tracer_reports_trace_steps_and_losses() {
     let step = |id: u32| {
         message(NFT_MSG_TRACE, 0, 0, |writer| {
             writer.be32(NFTA_TRACE_ID, id);

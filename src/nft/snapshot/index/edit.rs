@@ -6,17 +6,17 @@ use crate::netlink::Malformed;
 use crate::nft::{FlowtableRef, RuleRef, StatefulObjectRef};
 
 /// Number of removals after which the name map is rebuilt.
-const REMOVALS: usize = 64;
+const REBUILD_AFTER_REMOVALS: usize = 64;
 
 /// The position of a rule in its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::nft::snapshot) enum Place {
+pub(in crate::nft::snapshot) enum RulePosition {
     First,
     Last,
     /// At this index.
     At(usize),
     /// After the rule with this handle.
-    Behind(u64),
+    After(u64),
 }
 
 impl Names {
@@ -26,7 +26,7 @@ impl Names {
         self.numbers.remove(&self.hash.hash_one((kind, name)));
         self.removed += 1;
         // Of several names with the same hash only one is in the map.
-        self.collided || self.removed > REMOVALS
+        self.collided || self.removed > REBUILD_AFTER_REMOVALS
     }
 }
 
@@ -154,17 +154,19 @@ impl Index {
         arena: &Arena,
         table: usize,
         chain: usize,
-        place: Place,
+        rule_position: RulePosition,
         at: Position,
     ) -> Result<bool, Malformed> {
-        let number = match place {
-            Place::First => 0,
-            Place::Last => usize::MAX,
-            Place::At(number) => number,
-            Place::Behind(handle) => match self.rule_of_handle(arena, table, chain, handle)? {
-                Some(number) => number + 1,
-                None => return Ok(false),
-            },
+        let number = match rule_position {
+            RulePosition::First => 0,
+            RulePosition::Last => usize::MAX,
+            RulePosition::At(number) => number,
+            RulePosition::After(handle) => {
+                match self.rule_of_handle(arena, table, chain, handle)? {
+                    Some(number) => number + 1,
+                    None => return Ok(false),
+                }
+            }
         };
         self.moved();
         let rules = &mut self.tables[table].chains[chain].rules;

@@ -11,8 +11,8 @@ use crate::nft::ElementRef;
 use crate::nft::element::ElementKey;
 use crate::nft::snapshot::SnapshotSet;
 use crate::nft::snapshot::compare::Compare;
+use crate::nft::snapshot::element_positions::ElementPositions;
 use crate::nft::snapshot::elements::is_tree;
-use crate::nft::snapshot::places::ElementPositions;
 
 /// The identity of an element, or of the two of an interval.
 pub(super) type Name<'s> = (Option<&'s [u8]>, Option<&'s [u8]>, u32);
@@ -100,7 +100,9 @@ pub(super) fn changes<'c, 'd>(
         return tree::changes(current, desired, same);
     }
     let few = match compared {
-        Compared::Keys(keys, places) => with_keys(current, desired, keys, places),
+        Compared::Keys(keys, element_positions) => {
+            with_keys(current, desired, keys, element_positions)
+        }
         _ => None,
     };
     let (now, wanted) = match (few, compared) {
@@ -158,13 +160,13 @@ fn with_keys<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
     keys: &BTreeSet<ElementKey<Box<[u8]>>>,
-    places: &ElementPositions,
+    element_positions: &ElementPositions,
 ) -> Option<(Vec<Item<'c>>, Vec<Item<'d>>)> {
     let (mut now, mut wanted) = (Vec::new(), Vec::new());
     for key in keys {
         let found = current.element_of(key.borrowed())?;
         now.extend(found.map(item));
-        wanted.extend(places.find(desired, key.borrowed()).map(item));
+        wanted.extend(element_positions.find(desired, key.borrowed()).map(item));
     }
     Some(in_order(now, wanted))
 }

@@ -38,14 +38,14 @@ use super::elements::{Target, delete_all, write_all};
 use super::order::{Order, Reason, base_chains};
 use super::pairs::Pairs;
 use super::request::{copy_attributes, copy_object, copy_set, without_padding};
-use super::restore::{Ids, Restored};
+use super::restore::{LastIds, Restored};
 use super::within::{
     ObjectReference, RuleObjects, each_mention_of, is_anonymous, is_bound, is_numbered,
 };
-use super::write::{BatchIds, Place, write_rule};
+use super::write::{BatchIds, InsertPosition, write_rule};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteError};
 use crate::netlink::MessageError;
-use crate::nft::declare::{Field, Kinds};
+use crate::nft::declare::{AttributeSet, Field};
 use crate::nft::transaction::Transaction;
 use crate::nft::{
     Chain, Family, Flowtable, FlowtableRef, OwnerTag, Rule, RuleRef, Set, SetFlags, SetId, SetRef,
@@ -231,10 +231,11 @@ impl Snapshot {
                 stage: Stage::All,
                 ..options
             };
-            let whole = self.plan_without(desired, all, without, &mut Restored::default())?;
+            let complete_plan =
+                self.plan_without(desired, all, without, &mut Restored::default())?;
             let is_recreated = |one: &Replaced| !matches!(one.kind, "rules" | "elements");
-            if whole.replaced.iter().any(is_recreated) {
-                return Ok(whole);
+            if complete_plan.replaced.iter().any(is_recreated) {
+                return Ok(complete_plan);
             }
         }
         let mut planner = Planner::new(options, restored);
@@ -282,7 +283,7 @@ struct Planner<'p> {
     options: PlanOptions,
     compare: Compare,
     plan: Plan,
-    ids: Ids,
+    ids: LastIds,
     restored: &'p mut Restored,
     /// The objects that may differ; `None` if any may.
     only: Option<TouchedOnly<'p>>,
@@ -318,7 +319,7 @@ impl<'p> Planner<'p> {
                 counters: options.counters,
             },
             plan: Plan::default(),
-            ids: Ids::default(),
+            ids: LastIds::default(),
             restored,
             only: None,
             depends: false,
@@ -462,10 +463,11 @@ impl<'p> Planner<'p> {
         own.narrow(&now, &mut sets)?;
         let others_chains = own.narrow(&now, &mut chains)?;
 
-        let mut gone = RecreatedObjects::default();
+        let mut recreated_objects = RecreatedObjects::default();
         for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
             self.plan.replaced.push(Replaced::of(&now, &object));
-            gone.0
+            recreated_objects
+                .0
                 .insert(ObjectReference::Object(object.object_type(), object.name()));
         }
         let differ = |now: &FlowtableRef<'_>, wanted: &FlowtableRef<'_>| {
@@ -473,7 +475,9 @@ impl<'p> Planner<'p> {
         };
         for flowtable in flowtables.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &flowtable));
-            gone.0.insert(ObjectReference::Flowtable(flowtable.name()));
+            recreated_objects
+                .0
+                .insert(ObjectReference::Flowtable(flowtable.name()));
         }
         let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
             let (now, wanted) = (now.chain(), wanted.chain());
@@ -481,25 +485,32 @@ impl<'p> Planner<'p> {
         };
         for chain in chains.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &chain));
-            gone.0.insert(ObjectReference::Chain(chain.chain().name()));
+            recreated_objects
+                .0
+                .insert(ObjectReference::Chain(chain.chain().name()));
         }
         self.reorder(current, desired, &mut chains);
         // Elements refer to chains and objects; at this point it is known which of these are recreated.
         let mut changed = Vec::new();
-        let replaced = sets.replace(|now, wanted| match self.elements(&gone, now, wanted) {
-            Some(changes) => {
-                changed.push((*now, changes));
-                false
-            }
-            None => true,
-        });
+        let replaced =
+            sets.replace(
+                |now, wanted| match self.elements(&recreated_objects, now, wanted) {
+                    Some(changes) => {
+                        changed.push((*now, changes));
+                        false
+                    }
+                    None => true,
+                },
+            );
         for set in replaced {
             self.plan.replaced.push(Replaced::of(&now, &set));
-            gone.0.insert(ObjectReference::Set(set.set().name()));
+            recreated_objects
+                .0
+                .insert(ObjectReference::Set(set.set().name()));
         }
 
         // References to recreated objects may be anywhere.
-        self.depends |= !gone.0.is_empty();
+        self.depends |= !recreated_objects.0.is_empty();
         if self.only.is_some() && self.depends {
             return Ok(());
         }
@@ -535,7 +546,7 @@ impl<'p> Planner<'p> {
                     rules: &desired,
                     within: &wanted_within,
                 },
-                |rule| gone.named_by_rule(&within, rule),
+                |rule| recreated_objects.named_by_rule(&within, rule),
                 match (stage, all_own) {
                     (Stage::All, true) => rules::Deletion::AtOnce,
                     (Stage::All, false) => rules::Deletion::OneByOne,
@@ -621,26 +632,26 @@ impl<'p> Planner<'p> {
             })?;
         }
         for flowtable in &flowtables.added {
-            const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
+            const KERNEL_SET: AttributeSet = AttributeSet::kernel_set(Flowtable::ATTRIBUTE_NOTES);
             tx.operation(
                 NFT_MSG_NEWFLOWTABLE,
                 NLM_F_CREATE,
                 flowtable.family(),
                 |writer| {
-                    copy_attributes(writer, flowtable.attributes().rest(), GIVEN);
+                    copy_attributes(writer, flowtable.attributes().rest(), KERNEL_SET);
                 },
             )?;
         }
         for chain in &chains.added {
-            const GIVEN: Kinds = Kinds::given(Chain::KNOWN);
+            const KERNEL_SET: AttributeSet = AttributeSet::kernel_set(Chain::ATTRIBUTE_NOTES);
             // A recreated chain that is the same keeps its counters.
             let chain = chain.chain();
             let same = current.chain(chain.name()).map(|now| now.chain());
             let same = same.filter(|now| compare.chain(now) == compare.chain(&chain));
             let chain = same.unwrap_or(chain);
             tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain.family(), |writer| {
-                let attributes = without_padding(chain.attributes().rest(), Chain::KNOWN);
-                copy_attributes(writer, &attributes, GIVEN);
+                let attributes = without_padding(chain.attributes().rest(), Chain::ATTRIBUTE_NOTES);
+                copy_attributes(writer, &attributes, KERNEL_SET);
             })?;
         }
         for (chain, desired) in chains.both.iter().filter(|_| stage > Stage::New) {
@@ -675,7 +686,7 @@ impl<'p> Planner<'p> {
             let there = current.chain(chain.chain().name());
             let rules: Vec<_> = there.into_iter().flat_map(|now| now.rules()).collect();
             let desired: Vec<_> = chain.rules().collect();
-            added.extend(rules::anew(
+            added.extend(rules::recreated(
                 compare,
                 rules::Side {
                     rules: &rules,
@@ -689,8 +700,8 @@ impl<'p> Planner<'p> {
         }
         for added in added.into_iter().chain(new_rules) {
             match added.source {
-                rules::Source::Now(rule) => self.rule(&within, &rule, added.place)?,
-                rules::Source::Desired(rule) => self.rule(&wanted_within, &rule, added.place)?,
+                rules::Source::Now(rule) => self.rule(&within, &rule, added.position)?,
+                rules::Source::Desired(rule) => self.rule(&wanted_within, &rule, added.position)?,
             }
         }
         Ok(())
@@ -715,8 +726,8 @@ impl<'p> Planner<'p> {
         if self.only.is_some() {
             // The chains that are not in `chains` are as desired, but their order may differ.
             let there = |name: &BStr| there.get(name).copied();
-            let anew = self.order.of_table(base_chains(desired.chains()), there);
-            self.depends |= are_made || !anew.is_empty();
+            let recreated = self.order.of_table(base_chains(desired.chains()), there);
+            self.depends |= are_made || !recreated.is_empty();
             return;
         }
         let stay: HashMap<&BStr, usize> = chains
@@ -737,11 +748,11 @@ impl<'p> Planner<'p> {
             stay.contains_key(name) || made.contains(name)
         };
         let order = base_chains(desired.chains()).filter(is_known);
-        let anew = self.order.of_table(order, |name| stay.get(name).copied());
-        let mut anew: HashMap<&BStr, Reason> = anew.into_iter().collect();
-        for chain in chains.replace(|_, wanted| anew.contains_key(wanted.chain().name())) {
+        let recreated = self.order.of_table(order, |name| stay.get(name).copied());
+        let mut recreated: HashMap<&BStr, Reason> = recreated.into_iter().collect();
+        for chain in chains.replace(|_, wanted| recreated.contains_key(wanted.chain().name())) {
             let replaced = Replaced::of(&current.table(), &chain);
-            if let Some(reason) = anew.remove(chain.chain().name()) {
+            if let Some(reason) = recreated.remove(chain.chain().name()) {
                 self.plan.reordered.push((replaced.clone(), reason));
             }
             self.plan.replaced.push(replaced);
@@ -759,7 +770,7 @@ impl<'p> Planner<'p> {
     /// Returns the changes of the elements of a set; `None` if the set has to be recreated.
     fn elements<'c, 'd>(
         &self,
-        gone: &RecreatedObjects<'_>,
+        recreated_objects: &RecreatedObjects<'_>,
         now: &SnapshotSet<'c>,
         wanted: &SnapshotSet<'d>,
     ) -> Option<Elements<'c, 'd>> {
@@ -770,7 +781,7 @@ impl<'p> Planner<'p> {
         }
         let flags = view.flags().unwrap_or_default();
         let keep = self.keeps_elements(&view);
-        let compared = match gone.0.is_empty() {
+        let compared = match recreated_objects.0.is_empty() {
             true => {
                 let touched = self.only.and_then(|only| only.elements(&view));
                 touched.unwrap_or(Compared::Others)
@@ -780,8 +791,9 @@ impl<'p> Planner<'p> {
         let keep = keep || self.stage() < Stage::ElementsGo;
         let changes = elements::changes(compare, now, wanted, keep, compared, |element| {
             let mut named = false;
-            if !gone.0.is_empty() {
-                let mut visit = |mention: ObjectReference<'_>| named |= gone.has(mention);
+            if !recreated_objects.0.is_empty() {
+                let mut visit =
+                    |mention: ObjectReference<'_>| named |= recreated_objects.has(mention);
                 each_mention_of(&view, element, &mut visit);
             }
             named
@@ -812,18 +824,19 @@ impl<'p> Planner<'p> {
         &mut self,
         within: &RuleObjects<'_>,
         rule: &RuleRef<'_>,
-        place: Place,
+        position: InsertPosition,
     ) -> Result<(), MessageError> {
         let tx = &mut self.plan.transaction;
         let parts = within.parts(rule);
         let mut numbers = BatchIds::default();
         for chain in &parts.chains {
-            const GIVEN: Kinds = Kinds::given(Chain::KNOWN).and(NFTA_CHAIN_NAME);
+            const KERNEL_SET: AttributeSet =
+                AttributeSet::kernel_set(Chain::ATTRIBUTE_NOTES).and(NFTA_CHAIN_NAME);
             self.ids.chain_id += 1;
             let (view, id) = (chain.chain(), self.ids.chain_id);
             tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, view.family(), |writer| {
-                let attributes = without_padding(view.attributes().rest(), Chain::KNOWN);
-                copy_attributes(writer, &attributes, GIVEN);
+                let attributes = without_padding(view.attributes().rest(), Chain::ATTRIBUTE_NOTES);
+                copy_attributes(writer, &attributes, KERNEL_SET);
                 writer.be32(NFTA_CHAIN_ID, id);
             })?;
             numbers.chains.insert(view.name(), id);
@@ -851,10 +864,10 @@ impl<'p> Planner<'p> {
         // A bound chain accepts no more rules after the rule that jumps to it.
         for chain in parts.chains.iter().rev() {
             for rule in chain.rules() {
-                write_rule(tx, &rule, &numbers, Place::End)?;
+                write_rule(tx, &rule, &numbers, InsertPosition::End)?;
             }
         }
-        write_rule(tx, rule, &numbers, place)
+        write_rule(tx, rule, &numbers, position)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::nft::RuleRef;
 use crate::nft::is_cheaper_to_recreate;
 use crate::nft::snapshot::compare::{self, Compare};
 use crate::nft::snapshot::within::RuleObjects;
-use crate::nft::snapshot::write::Place;
+use crate::nft::snapshot::write::InsertPosition;
 use crate::sequence;
 
 /// The changes of the rules of a chain.
@@ -30,7 +30,7 @@ pub(super) struct Rules<'c, 'd> {
 #[derive(Clone, Copy)]
 pub(super) struct Added<'c, 'd> {
     pub(super) source: Source<'c, 'd>,
-    pub(super) place: Place,
+    pub(super) position: InsertPosition,
 }
 
 /// The source of a rule.
@@ -85,7 +85,7 @@ pub(super) fn changes<'c, 'd>(
     let first = common(&mut now.iter(), &mut wanted.iter());
     let (rest, rest_wanted) = (&now[first..], &wanted[first..]);
     let last = common(&mut rest.iter().rev(), &mut rest_wanted.iter().rev());
-    let (middle, behind) = rest.split_at(rest.len() - last);
+    let (middle, common_suffix) = rest.split_at(rest.len() - last);
     let wanted = &rest_wanted[..rest_wanted.len() - last];
 
     let mut changes = Rules {
@@ -96,9 +96,9 @@ pub(super) fn changes<'c, 'd>(
         return changes;
     }
     // New rules are inserted before the next remaining rule, in order; without one, at the end.
-    let place = |stays: Option<&RuleRef<'_>>| match stays {
-        Some(rule) => Place::Before(rule.handle()),
-        None => Place::End,
+    let position = |next_remaining: Option<&RuleRef<'_>>| match next_remaining {
+        Some(rule) => InsertPosition::Before(rule.handle()),
+        None => InsertPosition::End,
     };
     let numbers = RuleClasses::of(
         compare,
@@ -111,22 +111,22 @@ pub(super) fn changes<'c, 'd>(
             ..desired
         },
     );
-    let stays_as: Vec<usize> = (middle.iter().zip(&numbers.now))
+    let remaining_class: Vec<usize> = (middle.iter().zip(&numbers.now))
         .map(|(rule, number)| match renewed(rule) {
             true => usize::MAX, // matches no desired rule
             false => *number,
         })
         .collect();
-    let operations = sequence::changes(&stays_as, &numbers.wanted);
-    let mut gone = vec![false; middle.len()];
+    let operations = sequence::changes(&remaining_class, &numbers.wanted);
+    let mut deleted_flags = vec![false; middle.len()];
     for operation in &operations {
         if !matches!(operation, DiffOp::Equal { .. }) {
-            gone[operation.old_range()].fill(true);
+            deleted_flags[operation.old_range()].fill(true);
         }
     }
     // In reverse order, so that the next remaining rule is known.
-    let mut stays = behind.first();
-    let mut stays_at = first + middle.len();
+    let mut next_remaining = common_suffix.first();
+    let mut next_remaining_at = first + middle.len();
     let mut added = Vec::new();
     // Number of rules that the kernel iterates over to find the referenced ones.
     let mut passed = 0_usize;
@@ -134,24 +134,26 @@ pub(super) fn changes<'c, 'd>(
         let (old, new) = (operation.old_range(), operation.new_range());
         if let DiffOp::Equal { .. } = operation {
             changes.kept += old.len();
-            stays = middle.get(old.start);
-            stays_at = first + old.start;
+            next_remaining = middle.get(old.start);
+            next_remaining_at = first + old.start;
             continue;
         }
         passed += old.clone().map(|at| first + at).sum::<usize>();
-        passed += stays.map_or(0, |_| new.len().saturating_mul(stays_at));
-        let behind_it = match deletion {
+        passed += next_remaining.map_or(0, |_| new.len().saturating_mul(next_remaining_at));
+        let following_rule = match deletion {
             Deletion::Nothing => {
-                let before = gone[..old.end].iter().rposition(|gone| !gone);
+                let before = deleted_flags[..old.end]
+                    .iter()
+                    .rposition(|deleted_flags| !deleted_flags);
                 let at = before.map_or(0, |at| at + 1);
-                middle.get(at).or(stays)
+                middle.get(at).or(next_remaining)
             }
-            _ => stays,
+            _ => next_remaining,
         };
         changes
             .deleted
             .extend(middle[old].iter().map(RuleRef::handle));
-        added.extend(new.rev().map(|number| (number, place(behind_it))));
+        added.extend(new.rev().map(|number| (number, position(following_rule))));
     }
     added.reverse();
     if deletion == Deletion::Nothing {
@@ -161,27 +163,28 @@ pub(super) fn changes<'c, 'd>(
     if deletion == Deletion::AtOnce && is_cheaper_to_recreate(passed, desired.rules.len()) {
         let numbered = numbers.sources(middle, wanted, |_| true);
         let there = |rules: &[RuleRef<'c>]| rules.iter().map(|rule| Source::Now(*rule)).collect();
-        let (before, behind): (Vec<_>, Vec<_>) = (there(&now[..first]), there(behind));
-        let sources = before.into_iter().chain(numbered).chain(behind);
-        let place = Place::End;
+        let (before, common_suffix): (Vec<_>, Vec<_>) =
+            (there(&now[..first]), there(common_suffix));
+        let sources = before.into_iter().chain(numbered).chain(common_suffix);
+        let position = InsertPosition::End;
         return Rules {
             flushes: true,
-            added: sources.map(|source| Added { source, place }).collect(),
+            added: sources.map(|source| Added { source, position }).collect(),
             ..Rules::default()
         };
     }
     // A rule that is deleted and added is moved.
-    let sources = numbers.sources(middle, wanted, |at| gone[at]);
-    let added = added.into_iter().map(|(number, place)| Added {
+    let sources = numbers.sources(middle, wanted, |at| deleted_flags[at]);
+    let added = added.into_iter().map(|(number, position)| Added {
         source: sources[number],
-        place,
+        position,
     });
     changes.added = added.collect();
     changes
 }
 
 /// Returns the rules of a recreated chain.
-pub(super) fn anew<'c, 'd>(
+pub(super) fn recreated<'c, 'd>(
     compare: Compare,
     current: Side<'_, 'c>,
     desired: Side<'_, 'd>,
@@ -197,8 +200,8 @@ pub(super) fn anew<'c, 'd>(
             numbers.sources(current.rules, desired.rules, |_| true)
         }
     };
-    let place = Place::End;
-    let added = sources.into_iter().map(|source| Added { source, place });
+    let position = InsertPosition::End;
+    let added = sources.into_iter().map(|source| Added { source, position });
     added.collect()
 }
 

@@ -7,8 +7,8 @@ use bstr::BString;
 use super::elements::Compared;
 use super::{Plan, PlanOptions, Planner};
 use crate::nft::SetRef;
+use crate::nft::snapshot::element_positions::ElementPositions;
 use crate::nft::snapshot::elements::is_tree;
-use crate::nft::snapshot::places::ElementPositions;
 use crate::nft::snapshot::{Restored, Snapshot, SnapshotTable, WriteError};
 use crate::nft::watch::{MemberKey, SetTouch, TouchedObjects};
 
@@ -19,7 +19,7 @@ pub(in crate::nft) type DesiredPositions = HashMap<MemberKey, Option<ElementPosi
 #[derive(Clone, Copy)]
 pub(super) struct TouchedOnly<'p> {
     pub(super) touched: &'p TouchedObjects,
-    places: &'p DesiredPositions,
+    element_positions: &'p DesiredPositions,
 }
 
 impl Snapshot {
@@ -30,12 +30,15 @@ impl Snapshot {
         desired: &Self,
         options: PlanOptions,
         touched: &TouchedObjects,
-        places: &mut DesiredPositions,
+        element_positions: &mut DesiredPositions,
     ) -> Result<Option<Plan>, WriteError> {
-        desired.index_positions(touched, places);
+        desired.index_positions(touched, element_positions);
         let mut restored = Restored::default();
         let mut planner = Planner::new(options, &mut restored);
-        planner.only = Some(TouchedOnly { touched, places });
+        planner.only = Some(TouchedOnly {
+            touched,
+            element_positions,
+        });
         for table in desired.tables() {
             let view = table.table();
             let Some(current) = self.table(view.family(), view.name()) else {
@@ -49,9 +52,9 @@ impl Snapshot {
     }
 
     /// Indexes the elements of sets in which some were touched, if not done yet.
-    fn index_positions(&self, touched: &TouchedObjects, places: &mut DesiredPositions) {
+    fn index_positions(&self, touched: &TouchedObjects, element_positions: &mut DesiredPositions) {
         for (key, touch) in &touched.sets {
-            if matches!(touch, SetTouch::Whole) || places.contains_key(key) {
+            if matches!(touch, SetTouch::Whole) || element_positions.contains_key(key) {
                 continue;
             }
             let (family, table, name) = key;
@@ -59,7 +62,7 @@ impl Snapshot {
             // In a tree both elements of an interval are needed, wherever the other one is.
             let found = set.filter(|set| !is_tree(set.set().flags().unwrap_or_default().bits()));
             if let Some(set) = found {
-                places.insert(key.clone(), ElementPositions::of(&set));
+                element_positions.insert(key.clone(), ElementPositions::of(&set));
             }
         }
     }
@@ -80,8 +83,13 @@ impl<'p> TouchedOnly<'p> {
     /// Returns which elements of a set may differ, if known.
     pub(super) fn elements(&self, set: &SetRef<'_>) -> Option<Compared<'p>> {
         let key = (set.family(), set.table().to_owned(), set.name().to_owned());
-        match (self.touched.sets.get(&key)?, self.places.get(&key)?) {
-            (SetTouch::Elements { keys, .. }, Some(places)) => Some(Compared::Keys(keys, places)),
+        match (
+            self.touched.sets.get(&key)?,
+            self.element_positions.get(&key)?,
+        ) {
+            (SetTouch::Elements { keys, .. }, Some(element_positions)) => {
+                Some(Compared::Keys(keys, element_positions))
+            }
             _ => None,
         }
     }

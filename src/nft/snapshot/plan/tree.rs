@@ -144,11 +144,11 @@ fn between<'c, 'd>(
     for (item, _) in wanted.iter().zip(&remains).filter(|(_, remains)| **remains) {
         deleted.remove(&item.name);
     }
-    let mut gone: Vec<&Item<'c>> = now
+    let mut deleted_items: Vec<&Item<'c>> = now
         .iter()
         .filter(|item| deleted.contains_key(&item.name))
         .collect();
-    gone.sort_by_key(|item| item.kind());
+    deleted_items.sort_by_key(|item| item.kind());
     let flushes = have_conflict(lone_ends, wanted, &remains, &is_added);
     let mut added: Vec<Bound<'d>> = match flushes {
         // (Sets with timeouts have no ends above other ends here.)
@@ -162,10 +162,10 @@ fn between<'c, 'd>(
         }
     };
     order_bounds(&mut added);
-    let gone = gone.into_iter().filter(|_| !flushes);
+    let deleted_items = deleted_items.into_iter().filter(|_| !flushes);
     Elements {
         flushes,
-        deleted: gone.flat_map(Item::parts).collect(),
+        deleted: deleted_items.flat_map(Item::parts).collect(),
         added: added.iter().map(|bound| bound.element).collect(),
         has_halves,
     }
@@ -183,13 +183,13 @@ fn have_conflict(
     }
     // Maps bounds to whether they are new; lone ends to `None`.
     let mut all = BTreeMap::new();
-    all.extend(lone_ends.iter().map(|end| (end.place(), None)));
+    all.extend(lone_ends.iter().map(|end| (end.sort_key(), None)));
     for (item, (remains, is_added)) in wanted.iter().zip(remains.iter().zip(is_added)) {
         if *remains || *is_added {
-            all.extend(bounds(item).map(|bound| (bound.place(), Some(*is_added))));
+            all.extend(bounds(item).map(|bound| (bound.sort_key(), Some(*is_added))));
         }
     }
-    let is_end = |place: &(_, bool)| !place.1;
+    let is_end = |sort_key: &(_, bool)| !sort_key.1;
     let all: Vec<_> = all.into_iter().collect();
     let mut is_in_the_way = all.windows(2).any(|pair| match (&pair[0], &pair[1]) {
         ((_, None), (above, Some(true))) => is_end(above),
@@ -197,16 +197,17 @@ fn have_conflict(
         _ => false,
     });
     // New bounds are added from the lowest: only existing ends can be above, no new starts.
-    let there: BTreeSet<_> = lone_ends.iter().map(Bound::place).collect();
+    let there: BTreeSet<_> = lone_ends.iter().map(Bound::sort_key).collect();
     let mut ends = all
         .iter()
-        .filter(|(place, is_added)| is_end(place) || *is_added != Some(true));
+        .filter(|(sort_key, is_added)| is_end(sort_key) || *is_added != Some(true));
     let mut below = ends.next();
     for above in ends {
         let new = below.replace(above);
         is_in_the_way |= there.contains(&above.0)
-            && new
-                .is_some_and(|(place, is_added)| *is_added == Some(true) && !there.contains(place));
+            && new.is_some_and(|(sort_key, is_added)| {
+                *is_added == Some(true) && !there.contains(sort_key)
+            });
     }
     is_in_the_way
 }

@@ -12,7 +12,7 @@ use chainwright_sys::xt_conntrack::{
 
 use crate::xt::matches::ports::PortRange;
 use crate::xt::value::{Parsed, address, from_octets, number_within, prefix_mask, width};
-use crate::xt::{Compared, Family, Mask, OptionError, Text, fit};
+use crate::xt::{Negatable, Family, Mask, OptionError, Text, pack};
 
 /// An address and its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,13 +27,13 @@ pub struct ConntrackAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct ConntrackTuples {
     /// Source address of the original direction: `--ctorigsrc`.
-    pub original_source: Option<Compared<ConntrackAddress>>,
+    pub original_source: Option<Negatable<ConntrackAddress>>,
     /// Destination address of the original direction: `--ctorigdst`.
-    pub original_destination: Option<Compared<ConntrackAddress>>,
+    pub original_destination: Option<Negatable<ConntrackAddress>>,
     /// Source address of the replies: `--ctreplsrc`.
-    pub reply_source: Option<Compared<ConntrackAddress>>,
+    pub reply_source: Option<Negatable<ConntrackAddress>>,
     /// Destination address of the replies: `--ctrepldst`.
-    pub reply_destination: Option<Compared<ConntrackAddress>>,
+    pub reply_destination: Option<Negatable<ConntrackAddress>>,
     /// Source ports of the original direction: `--ctorigsrcport`.
     pub original_source_port: Option<PortRange>,
     /// Destination ports of the original direction: `--ctorigdstport`.
@@ -59,7 +59,7 @@ impl ConntrackTuples {
         let has = |flag| info.match_flags & flag != 0;
         let inverted = |flag| info.invert_flags & flag != 0;
         let host = |flag, address: &nf_inet_addr, mask: &nf_inet_addr| {
-            has(flag).then(|| Compared {
+            has(flag).then(|| Negatable {
                 value: ConntrackAddress {
                     address: from_octets(family, &address.all),
                     mask: Mask::read(family, &mask.all),
@@ -106,8 +106,8 @@ impl ConntrackTuples {
         info: &mut xt_conntrack_mtinfo3,
     ) -> Result<(), OptionError> {
         let (mut compared, mut inverted) = (0, 0);
-        let mut host = |option, flag, value: Option<Compared<ConntrackAddress>>| {
-            let Some(Compared {
+        let mut host = |option, flag, value: Option<Negatable<ConntrackAddress>>| {
+            let Some(Negatable {
                 value: with,
                 invert,
             }) = value
@@ -116,7 +116,7 @@ impl ConntrackTuples {
             };
             compared |= flag;
             inverted |= if invert { flag } else { 0 };
-            let address = fit::address(option, family, with.address)?;
+            let address = pack::address(option, family, with.address)?;
             let mask = with.mask.write(option, family)?;
             Ok([address, mask].map(|all| nf_inet_addr { all }))
         };
@@ -154,7 +154,7 @@ impl ConntrackTuples {
             ("ctreplsrc", self.reply_source),
             ("ctrepldst", self.reply_destination),
         ] {
-            let Some(Compared {
+            let Some(Negatable {
                 value: with,
                 invert,
             }) = host

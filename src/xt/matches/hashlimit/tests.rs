@@ -83,7 +83,7 @@ fn invalid_data_is_not_decoded() {
 }
 
 #[test]
-fn bytes_are_printed_so_that_they_are_read_back() {
+fn printed_byte_rates_round_trip() {
     // 1.8.9 prints `0b/s` and `--hashlimit-burst 1kb` for these, and refuses both.
     for (written, printed) in [
         ("15b/s", "1b/s"),

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Contender, KubeProxy, alternate};
 
 use super::tools::{Tool, compare};
-use super::{Contestant, Error, Record};
+use super::{ContenderRecord, Error, Record};
 
 /// The tools to compare with.
 const TOOLS: &[Tool<'_>] = &[
@@ -19,10 +19,10 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
     ruleset.load(&mut nft)?;
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let request = Request::chains(Family::IP);
     let mut thrown_away = || {
-        black_box(floor.dump(&request)?);
+        black_box(baseline.dump(&request)?);
         Ok(())
     };
     let mut listed = || {
@@ -52,13 +52,13 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         ("chainwright, every attribute read", &mut listed),
     ];
     let mut measured = alternate(rounds, &mut contenders)?;
-    let [floor, _] = contenders;
-    let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, TOOLS)?;
+    let [baseline, _] = contenders;
+    let (tools, not_installed) = compare(rounds, &mut || Ok(()), baseline, TOOLS)?;
     measured.extend(tools);
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        contenders: measured.into_iter().map(Contestant::from).collect(),
+        contenders: measured.into_iter().map(ContenderRecord::from).collect(),
         not_installed,
         ..Record::new("list chains", rounds)
     })

@@ -2,11 +2,11 @@
 
 use chainwright::netlink::{self, MessageError};
 use chainwright::nft::{CommitError, Connection, Family, Transaction};
-use chainwright_bench::floor::Floor;
+use chainwright_bench::baseline::Baseline;
 use chainwright_bench::{Contender, KubeProxy, alternate_prepared};
 
 use super::tools::{Tool, compare};
-use super::{Contestant, Error, Record};
+use super::{ContenderRecord, Error, Record};
 
 /// Measures a ruleset with this number of chains.
 pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
@@ -40,14 +40,14 @@ pub(crate) fn whole(
         committed => committed?,
     }
     let prepared = tx.datagram(<[u8]>::to_vec);
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut cleaner = Connection::open()?;
     let mut empty = Transaction::new();
     empty.flush_ruleset(Family::UNSPEC)?;
     let mut clean = || Ok(cleaner.commit(&empty)?);
     let mut contenders: [Contender<'_, Error>; 2] = [
         ("floor: the prepared bytes", &mut || {
-            Ok(floor.commit(&prepared)?)
+            Ok(baseline.commit(&prepared)?)
         }),
         ("chainwright, from objects", &mut || {
             tx.clear();
@@ -56,10 +56,10 @@ pub(crate) fn whole(
         }),
     ];
     let mut measured = alternate_prepared(record.rounds, &mut clean, &mut contenders)?;
-    let [floor, _] = contenders;
-    let (tools, not_installed) = compare(record.rounds, &mut clean, floor, tools)?;
+    let [baseline, _] = contenders;
+    let (tools, not_installed) = compare(record.rounds, &mut clean, baseline, tools)?;
     measured.extend(tools);
-    record.contenders = measured.into_iter().map(Contestant::from).collect();
+    record.contenders = measured.into_iter().map(ContenderRecord::from).collect();
     record.not_installed = not_installed;
     Ok(record)
 }

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use chainwright::nft::Connection;
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Addresses, Contender, alternate};
 
 use super::tools::compare;
-use super::{Contestant, Error, Record, commit, temporary};
+use super::{ContenderRecord, Error, Record, commit, temporary};
 
 fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
     Record {
@@ -36,10 +36,10 @@ pub(crate) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
     map.load(&mut nft)?;
     let (family, table, name) = map.map();
     let request = Request::elements(family, table, name);
-    let mut floor = Floor::open()?;
+    let mut baseline = Baseline::open()?;
     let mut contenders: [Contender<'_, Error>; 2] = [
         ("floor: replies thrown away", &mut || {
-            black_box(floor.dump(&request)?);
+            black_box(baseline.dump(&request)?);
             Ok(())
         }),
         ("chainwright, key and value of each", &mut || {
@@ -57,11 +57,11 @@ pub(crate) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
     ];
     let mut measured = alternate(rounds, &mut contenders)?;
     let arguments = ["list", "map", "ip", table, name];
-    let [floor, _] = contenders;
+    let [baseline, _] = contenders;
     let tools = [("nft", &arguments[..])];
-    let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, &tools)?;
+    let (tools, not_installed) = compare(rounds, &mut || Ok(()), baseline, &tools)?;
     measured.extend(tools);
-    record.contenders = measured.into_iter().map(Contestant::from).collect();
+    record.contenders = measured.into_iter().map(ContenderRecord::from).collect();
     record.not_installed = not_installed;
     Ok(record)
 }

@@ -2,7 +2,7 @@
 
 use chainwright_bench::{KubeProxy, events};
 
-use super::{Contestant, Error, Record};
+use super::{ContenderRecord, Error, Record};
 
 pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
@@ -10,7 +10,7 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        contenders: contenders.into_iter().map(Contestant::from).collect(),
+        contenders: contenders.into_iter().map(ContenderRecord::from).collect(),
         ..Record::new("from a flush to its event", rounds)
     })
 }

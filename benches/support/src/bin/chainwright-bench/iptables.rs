@@ -6,18 +6,18 @@ use chainwright_bench::iptables::{Comparison, restore_legacy, restore_nft, save_
 use chainwright_testing::Sandbox;
 
 use super::tools::{Tool, run_once};
-use super::{Contestant, Error, Record, note, temporary};
+use super::{ContenderRecord, Error, Record, note, temporary};
 
 /// The measured operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Benchmark {
     Restore,
     Save,
 }
 
 /// Measures at one size, in both backends or one, each in its own namespace.
 pub(crate) fn measure(
-    what: What,
+    what: Benchmark,
     backend: super::Backend,
     services: usize,
     rounds: usize,
@@ -34,12 +34,12 @@ pub(crate) fn measure(
         }
         let more = Sandbox::new()?.run(|| -> Result<Vec<Record>, Error> {
             let compared = match (what, which) {
-                (What::Restore, Backend::Nft) => restore_nft(services, rounds)?,
-                (What::Restore, Backend::Legacy) => restore_legacy(services, rounds)?,
-                (What::Save, Backend::Nft) => {
+                (Benchmark::Restore, Backend::Nft) => restore_nft(services, rounds)?,
+                (Benchmark::Restore, Backend::Legacy) => restore_legacy(services, rounds)?,
+                (Benchmark::Save, Backend::Nft) => {
                     vec![save_nft(services, rounds)?]
                 }
-                (What::Save, Backend::Legacy) => {
+                (Benchmark::Save, Backend::Legacy) => {
                     vec![save_legacy(services, rounds)?]
                 }
             };
@@ -61,34 +61,34 @@ pub(crate) fn measure(
 
 /// Lets the real tool do the same once, on the existing table.
 fn tools(
-    what: What,
+    what: Benchmark,
     backend: Backend,
     services: Services,
     comparison: &mut Comparison,
     not_installed: &mut Vec<&'static str>,
 ) -> Result<(), Error> {
-    let Some(floor) = comparison.contenders.first().cloned() else {
+    let Some(baseline) = comparison.contenders.first().cloned() else {
         return Ok(());
     };
     let lock = temporary("")?;
     let input = match what {
-        What::Restore => temporary(&services.to_table())?,
-        What::Save => temporary("")?,
+        Benchmark::Restore => temporary(&services.to_table())?,
+        Benchmark::Save => temporary("")?,
     };
     let path = input.path().to_string_lossy().into_owned();
     let (file, table) = ([path.as_str()], ["-t", Services::TABLE]);
     let tool: Tool<'_> = match (what, backend) {
-        (What::Restore, Backend::Nft) => ("iptables-nft-restore", &file),
-        (What::Restore, Backend::Legacy) => ("iptables-legacy-restore", &file),
-        (What::Save, Backend::Nft) => ("iptables-nft-save", &table),
-        (What::Save, Backend::Legacy) => ("iptables-legacy-save", &table),
+        (Benchmark::Restore, Backend::Nft) => ("iptables-nft-restore", &file),
+        (Benchmark::Restore, Backend::Legacy) => ("iptables-legacy-restore", &file),
+        (Benchmark::Save, Backend::Nft) => ("iptables-nft-save", &table),
+        (Benchmark::Save, Backend::Legacy) => ("iptables-legacy-save", &table),
     };
     note(&format!(
         "{} processes {} rules once: this can take minutes",
         tool.0,
         services.rules()
     ));
-    match run_once(&floor, tool, lock.path())? {
+    match run_once(&baseline, tool, lock.path())? {
         Some(measured) => comparison.contenders.push(measured),
         None => not_installed.push(tool.0),
     }
@@ -109,7 +109,7 @@ fn record(
         contenders: comparison
             .contenders
             .into_iter()
-            .map(Contestant::from)
+            .map(ContenderRecord::from)
             .collect(),
         not_installed,
         ..without_tables

@@ -31,7 +31,7 @@ use tempfile::NamedTempFile;
 #[command(name = "chainwright-bench", version, max_term_width = 100)]
 struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Benchmark,
 
     /// Write a line of JSON for each measurement instead of a table
     #[arg(long, global = true)]
@@ -39,7 +39,7 @@ struct Args {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Benchmark {
     /// List the chains of a ruleset like kube-proxy's; by default 1,000, 10,000 and 50,000
     Chains {
         #[command(flatten)]
@@ -252,7 +252,7 @@ struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     layout: Option<&'static str>,
     rounds: usize,
-    contenders: Vec<Contestant>,
+    contenders: Vec<ContenderRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Memory>,
     not_installed: Vec<&'static str>,
@@ -272,17 +272,17 @@ struct Memory {
 }
 
 #[derive(Serialize)]
-struct Contestant {
+struct ContenderRecord {
     name: String,
     cpu_ns: u128,
     /// The kernel's share.
     kernel_ns: u128,
     wall_ns: u128,
     wall_p99_ns: u128,
-    ratio_to_floor: f64,
+    ratio_to_baseline: f64,
 }
 
-impl From<Measured> for Contestant {
+impl From<Measured> for ContenderRecord {
     fn from(measured: Measured) -> Self {
         Self {
             name: measured.name,
@@ -290,7 +290,7 @@ impl From<Measured> for Contestant {
             kernel_ns: measured.cpu.mul_f64(measured.kernel).as_nanos(),
             wall_ns: measured.wall.as_nanos(),
             wall_p99_ns: measured.wall_p99.as_nanos(),
-            ratio_to_floor: measured.ratio,
+            ratio_to_baseline: measured.ratio,
         }
     }
 }
@@ -310,51 +310,51 @@ type Measure = fn(usize, usize) -> Result<Record, Error>;
 fn run(args: &Args) -> Result<(), Error> {
     let json = args.json;
     match &args.what {
-        What::Restore(args) => return text(iptables::What::Restore, args, json),
-        What::Save(args) => return text(iptables::What::Save, args, json),
-        What::Services(args) => {
-            let measure = |shown: &mut ResultPrinter| services::measure(args, shown);
-            return drawn(args.plot.as_deref(), Drawn::Services, json, measure);
+        Benchmark::Restore(args) => return text(iptables::Benchmark::Restore, args, json),
+        Benchmark::Save(args) => return text(iptables::Benchmark::Save, args, json),
+        Benchmark::Services(args) => {
+            let measure = |printer: &mut ResultPrinter| services::measure(args, printer);
+            return measure_and_plot(args.plot.as_deref(), PlotKind::Services, json, measure);
         }
         _ => {}
     }
     let (sizes, usual, measures, work, most): (_, _, &[Measure], _, _) = match &args.what {
-        What::Chains { sizes, .. } => (
+        Benchmark::Chains { sizes, .. } => (
             sizes,
             sizes.chains(&[1000, 10_000, 50_000])?,
             &[chains::measure],
             200_000,
             51,
         ),
-        What::Rules { sizes } => (
+        Benchmark::Rules { sizes } => (
             sizes,
             sizes.chains(&[10_000])?,
             &[rules::measure],
             100_000,
             31,
         ),
-        What::Commit { sizes } => (
+        Benchmark::Commit { sizes } => (
             sizes,
             sizes.chains(&[10_000])?,
             &[commit::measure],
             100_000,
             31,
         ),
-        What::Events { sizes } => (
+        Benchmark::Events { sizes } => (
             sizes,
             sizes.chains(&[20, 1000])?,
             &[events::measure],
             400_000,
             400,
         ),
-        What::Mirror { sizes } => (
+        Benchmark::Mirror { sizes } => (
             sizes,
             sizes.chains(&[10_000])?,
-            &[mirror::change, mirror::look_up],
+            &[mirror::change, mirror::lookup],
             300_000,
             31,
         ),
-        What::Elements { sizes } => (
+        Benchmark::Elements { sizes } => (
             sizes,
             sizes.elements(&[100_000])?,
             &[elements::add, elements::list],
@@ -362,20 +362,20 @@ fn run(args: &Args) -> Result<(), Error> {
             31,
         ),
         // Handled above.
-        What::Restore(_) | What::Save(_) | What::Services(_) => return Ok(()),
+        Benchmark::Restore(_) | Benchmark::Save(_) | Benchmark::Services(_) => return Ok(()),
     };
     let plot = match &args.what {
-        What::Chains { plot, .. } => plot.as_deref(),
+        Benchmark::Chains { plot, .. } => plot.as_deref(),
         _ => None,
     };
-    drawn(plot, Drawn::Chains, json, |shown| {
+    measure_and_plot(plot, PlotKind::Chains, json, |printer| {
         let mut records = Vec::new();
         for &size in usual {
             let rounds = sizes.rounds(work, size, most);
             for measure in measures {
                 progress(format!("measuring, size {size}, {rounds} rounds"));
                 let record = Sandbox::new()?.run(|| measure(size, rounds))??;
-                shown.add(&record)?;
+                printer.add(&record)?;
                 records.push(record);
             }
         }
@@ -385,46 +385,46 @@ fn run(args: &Args) -> Result<(), Error> {
 
 /// The subject of a drawing.
 #[derive(Debug, Clone, Copy)]
-enum Drawn {
+enum PlotKind {
     Chains,
     Services,
 }
 
 /// Measures something, and draws it if requested.
-fn drawn(
+fn measure_and_plot(
     plot: Option<&Path>,
-    what: Drawn,
+    what: PlotKind,
     json: bool,
     measure: impl FnOnce(&mut ResultPrinter) -> Result<Vec<Record>, Error>,
 ) -> Result<(), Error> {
-    let mut shown = ResultPrinter::new(json);
-    let records = measure(&mut shown)?;
+    let mut printer = ResultPrinter::new(json);
+    let records = measure(&mut printer)?;
     if let Some(path) = plot {
         draw(&records, what, path)?;
     }
     Ok(())
 }
 
-fn draw(records: &[Record], what: Drawn, path: &Path) -> Result<(), Error> {
+fn draw(records: &[Record], what: PlotKind, path: &Path) -> Result<(), Error> {
     let charts = match what {
-        Drawn::Chains => plot::chains(records),
-        Drawn::Services => plot::services(records),
+        PlotKind::Chains => plot::chains(records),
+        PlotKind::Services => plot::services(records),
     };
-    let drawing = plot::draw(&charts)
+    let svg = plot::draw(&charts)
         .map_err(|error| Error::from(format!("cannot draw {}: {error}", path.display())))?;
-    std::fs::write(path, drawing)
+    std::fs::write(path, svg)
         .map_err(|error| Error::from(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Measures iptables' text.
-fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<(), Error> {
-    let mut shown = ResultPrinter::new(json);
+fn text(what: iptables::Benchmark, args: &Iptables, json: bool) -> Result<(), Error> {
+    let mut printer = ResultPrinter::new(json);
     for &size in args.sizes.services(&[10_000])? {
         let rounds = args.sizes.rounds(50_000, size, 31);
         progress(format!("measuring {size} services, {rounds} rounds"));
         let records = iptables::measure(what, args.backend, size, rounds, args.tools)?;
         for record in records {
-            shown.add(&record)?;
+            printer.add(&record)?;
         }
     }
     Ok(())
@@ -545,7 +545,7 @@ fn table(record: &Record) -> Table {
             milliseconds(contender.kernel_ns),
             milliseconds(contender.wall_ns),
             milliseconds(contender.wall_p99_ns),
-            format!("{:.2}", contender.ratio_to_floor),
+            format!("{:.2}", contender.ratio_to_baseline),
         ]);
     }
     table

@@ -3,9 +3,9 @@
 use chainwright::nft::live::Mirror;
 use chainwright::nft::{Connection, Scope};
 use chainwright_bench::KubeProxy;
-use chainwright_bench::mirror::{look_ups, one_rule};
+use chainwright_bench::mirror::{lookups, one_rule};
 
-use super::{Contestant, Error, Memory, Record};
+use super::{ContenderRecord, Error, Memory, Record};
 
 /// Number of look-ups in a round.
 const LOOK_UPS: usize = 100_000;
@@ -17,7 +17,11 @@ pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        contenders: one.contenders.into_iter().map(Contestant::from).collect(),
+        contenders: one
+            .contenders
+            .into_iter()
+            .map(ContenderRecord::from)
+            .collect(),
         notes: vec![format!(
             "of which plan(): {:.1?} wall time; the first one, which reads everything: {:.1?}",
             one.plan, one.first_plan
@@ -27,19 +31,19 @@ pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
 }
 
 /// Measures memory, and look-ups of chains.
-pub(crate) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn lookup(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
     ruleset.load(&mut Connection::open()?)?;
     let mirror = Mirror::open(Connection::open()?, &Scope::table(family, table))?;
     let snapshot = mirror.snapshot();
-    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds)?;
+    let contenders = lookups(snapshot, ruleset, LOOK_UPS, rounds)?;
     // Includes the indexes for look-ups.
     let (bytes, of) = (snapshot.memory(), snapshot.byte_length());
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        contenders: contenders.into_iter().map(Contestant::from).collect(),
+        contenders: contenders.into_iter().map(ContenderRecord::from).collect(),
         memory: Some(Memory {
             bytes,
             ratio_to_ruleset: Some(bytes as f64 / of as f64),

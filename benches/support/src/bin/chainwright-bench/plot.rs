@@ -64,7 +64,7 @@ pub(crate) fn services(records: &[Record]) -> Vec<Chart> {
             points: points.collect(),
         }
     };
-    let charts = super::services::DRAWN.into_iter().map(chart);
+    let charts = super::services::PLOTTED.into_iter().map(chart);
     charts.filter(|chart| !chart.points.is_empty()).collect()
 }
 
@@ -98,7 +98,7 @@ fn draw_one(
         let most = points.iter().map(value).fold(0.0, f64::max);
         (least / 1.5)..(most * 1.5)
     };
-    let mut drawn = ChartBuilder::on(area)
+    let mut measure_and_plot = ChartBuilder::on(area)
         .caption(&chart.caption, ("sans-serif", 22))
         .margin(16)
         .x_label_area_size(48)
@@ -107,7 +107,7 @@ fn draw_one(
             range(|point| point.1).log_scale(),
             range(|point| point.2).log_scale(),
         )?;
-    drawn
+    measure_and_plot
         .configure_mesh()
         .x_desc(chart.x)
         .y_desc(chart.y)
@@ -128,16 +128,16 @@ fn draw_one(
             .filter(|point| point.0 == name)
             .map(|point| (point.1, point.2))
             .collect();
-        drawn
+        measure_and_plot
             .draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
-        drawn.draw_series(
+        measure_and_plot.draw_series(
             line.iter()
                 .map(|&point| Circle::new(point, 4, color.filled())),
         )?;
     }
-    drawn
+    measure_and_plot
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.9))

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Contender, KubeProxy, Measured, alternate};
 
 use super::tools::{Tool, compare};
-use super::{Contestant, Error, Record};
+use super::{ContenderRecord, Error, Record};
 
 /// The tools to compare with.
 const TOOLS: &[Tool<'_>] = &[
@@ -34,7 +34,7 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         .chain_names()
         .map(|name| Request::rules_of(family, table, &name))
         .collect();
-    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let (mut first, mut second) = (Baseline::open()?, Baseline::open()?);
     let mut by_chain = || {
         black_box(first.dump(&all_chains)?);
         black_box(first.dump_each(&each_chain)?);
@@ -60,20 +60,20 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
 
     let mut notes = Vec::new();
     let mut dearer: Option<Measured> = None;
-    let mut floor: Contender<'_, Error> = (BY_CHAIN, &mut by_chain);
+    let mut baseline: Contender<'_, Error> = (BY_CHAIN, &mut by_chain);
     if chains <= ONE_DUMP {
-        let mut both: [Contender<'_, Error>; 2] = [floor, (ONE, &mut one_dump)];
+        let mut both: [Contender<'_, Error>; 2] = [baseline, (ONE, &mut one_dump)];
         let trial = alternate(TRIAL, &mut both)?;
         let [first, second] = both;
         let [mut of_first, mut of_second] =
             <[_; 2]>::try_from(trial).map_err(|_| "two contenders return different results")?;
         if of_second.ratio < 1.0 {
             of_first.ratio = of_second.ratio.recip();
-            floor = second;
+            baseline = second;
             dearer = Some(of_first);
         } else {
             of_second.name = ONE.into();
-            floor = first;
+            baseline = first;
             dearer = Some(of_second);
         }
     } else {
@@ -81,16 +81,17 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
             "{ONE}: left out above {ONE_DUMP} chains, because its time is quadratic in the rules"
         ));
     }
-    let mut contenders: [Contender<'_, Error>; 2] = [floor, ("chainwright, snapshot", &mut ours)];
+    let mut contenders: [Contender<'_, Error>; 2] =
+        [baseline, ("chainwright, snapshot", &mut ours)];
     let mut measured = alternate(rounds, &mut contenders)?;
     measured.splice(1..1, dearer);
-    let [floor, _] = contenders;
-    let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, TOOLS)?;
+    let [baseline, _] = contenders;
+    let (tools, not_installed) = compare(rounds, &mut || Ok(()), baseline, TOOLS)?;
     measured.extend(tools);
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        contenders: measured.into_iter().map(Contestant::from).collect(),
+        contenders: measured.into_iter().map(ContenderRecord::from).collect(),
         not_installed,
         notes,
         ..Record::new("read the whole ruleset", rounds)

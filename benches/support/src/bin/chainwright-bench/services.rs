@@ -5,7 +5,7 @@ use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::{self, Status};
 use chainwright::nft::{Connection, Family as Nft, Scope, Transaction};
 use chainwright_bench::proxy::{
-    Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
+    Path as PacketPath, changes, cold, first_packets, memory, name_of, restart, rolling,
 };
 use chainwright_bench::{Cluster, Measured};
 use chainwright_kube::service::Layout;
@@ -15,7 +15,9 @@ use clap::ValueEnum;
 use tempfile::NamedTempFile;
 
 use super::tools::{Tool, run_once};
-use super::{Contestant, Error, Memory, Record, ResultPrinter, Sizes, note, progress, temporary};
+use super::{
+    ContenderRecord, Error, Memory, Record, ResultPrinter, Sizes, note, progress, temporary,
+};
 
 /// Number of endpoints of a restarted deployment.
 const DEPLOYMENT: usize = 100;
@@ -35,7 +37,7 @@ pub(crate) struct Args {
 
     /// Only this layout; may be given several times. Memory is measured in the first
     #[arg(long, value_enum)]
-    layout: Vec<Which>,
+    layout: Vec<LayoutArg>,
 
     /// In layouts other than flat, skip larger sizes: there the cost of a change grows with the number of services
     #[arg(long, value_name = "N", default_value_t = 1_000)]
@@ -48,7 +50,7 @@ pub(crate) struct Args {
 
 /// A layout, with its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum LayoutArg {
     /// elements in maps and sets of data
     Flat,
     /// kube-proxy's nftables mode
@@ -59,7 +61,7 @@ enum Which {
     IptablesLegacy,
 }
 
-impl Which {
+impl LayoutArg {
     const fn layout(self) -> Layout {
         match self {
             Self::Flat => Layout::Flat,
@@ -73,11 +75,11 @@ impl Which {
 impl Args {
     /// Returns the layouts to measure that this kernel supports, and notes about the others.
     fn layouts(&self) -> Result<(Vec<Layout>, Vec<String>), Error> {
-        let asked = match self.layout.is_empty() {
-            true => Which::value_variants(),
+        let requested = match self.layout.is_empty() {
+            true => LayoutArg::value_variants(),
             false => &self.layout[..],
         };
-        let mut layouts: Vec<Layout> = asked.iter().map(|which| which.layout()).collect();
+        let mut layouts: Vec<Layout> = requested.iter().map(|which| which.layout()).collect();
         let is_legacy = |layout: &Layout| *layout == Layout::Iptables(Backend::Legacy);
         let mut notes = Vec::new();
         if layouts.iter().any(is_legacy)
@@ -97,13 +99,13 @@ impl Args {
 }
 
 /// Runs all measurements.
-pub(crate) fn measure(args: &Args, shown: &mut ResultPrinter) -> Result<Vec<Record>, Error> {
+pub(crate) fn measure(args: &Args, printer: &mut ResultPrinter) -> Result<Vec<Record>, Error> {
     let sizes = args.sizes.services(&[10, 1_000, 10_000, 100_000])?;
     if args.endpoints == 0 {
         return Err("a service needs at least one endpoint".into());
     }
-    let (layouts, left_out) = args.layouts()?;
-    for word in left_out {
+    let (layouts, notes_on_omissions) = args.layouts()?;
+    for word in notes_on_omissions {
         note(&word);
     }
     if sizes.iter().any(|size| *size > args.others_at_most) {
@@ -116,7 +118,7 @@ pub(crate) fn measure(args: &Args, shown: &mut ResultPrinter) -> Result<Vec<Reco
         args,
         layouts,
         records: Vec::new(),
-        shown,
+        printer,
     };
     bench.memory(sizes)?;
     for &services in sizes {
@@ -133,12 +135,12 @@ struct Bench<'a> {
     args: &'a Args,
     layouts: Vec<Layout>,
     records: Vec<Record>,
-    shown: &'a mut ResultPrinter,
+    printer: &'a mut ResultPrinter,
 }
 
 impl Bench<'_> {
     fn add(&mut self, record: Record) -> Result<(), Error> {
-        self.shown.add(&record)?;
+        self.printer.add(&record)?;
         self.records.push(record);
         Ok(())
     }
@@ -216,11 +218,11 @@ impl Bench<'_> {
                     cold.bytes as f64 / 1e6,
                     cold.parts
                 )],
-                contenders: contestants(&cold.contenders),
+                contenders: contender_records(&cold.contenders),
                 ..Self::of("cold start", cluster, rounds)
             };
-            if let Some(floor) = cold.contenders.first() {
-                tool(layout, floor, &mut record)?;
+            if let Some(baseline) = cold.contenders.first() {
+                tool(layout, baseline, &mut record)?;
             }
             Ok(record)
         })
@@ -240,7 +242,7 @@ impl Bench<'_> {
         let all = changes(cluster, &layouts, rounds)?;
         for (name, measured) in all {
             self.add(Record {
-                contenders: contestants(&measured),
+                contenders: contender_records(&measured),
                 ..Self::of(name, cluster, rounds)
             })?;
         }
@@ -251,7 +253,7 @@ impl Bench<'_> {
         ));
         let measured = rolling(cluster, DEPLOYMENT, &layouts, rounds)?;
         self.add(Record {
-            contenders: contestants(&measured),
+            contenders: contender_records(&measured),
             notes: vec![format!(
                 "{DEPLOYMENT} endpoints of one service, replaced one after another"
             )],
@@ -263,7 +265,7 @@ impl Bench<'_> {
         self.in_each("restart", cluster, |layout, rounds| {
             Ok(Record {
                 layout: Some(name_of(layout)),
-                contenders: contestants(&restart(cluster, layout, rounds)?),
+                contenders: contender_records(&restart(cluster, layout, rounds)?),
                 ..Self::of("restart of the agent", cluster, rounds)
             })
         })
@@ -273,31 +275,31 @@ impl Bench<'_> {
     fn packets(&mut self, sizes: &[usize]) -> Result<(), Error> {
         let at = |services: usize| {
             let layouts = self.args.at(&self.layouts, services).into_iter();
-            layouts.map(move |layout| Way { layout, services })
+            layouts.map(move |layout| PacketPath { layout, services })
         };
-        let ways: Vec<Way> = sizes.iter().copied().flat_map(at).collect();
-        let Some(floor) = ways.first() else {
+        let paths: Vec<PacketPath> = sizes.iter().copied().flat_map(at).collect();
+        let Some(baseline) = paths.first() else {
             return Ok(());
         };
         let rounds = self.args.sizes.rounds.unwrap_or(1_000);
         progress(format!("first packets, {rounds} rounds"));
-        let measured = first_packets(&ways, rounds)?;
-        let floor = format!(
+        let measured = first_packets(&paths, rounds)?;
+        let baseline = format!(
             "ratios are of wall time, relative to {} with {} services",
-            name_of(floor.layout),
-            floor.services
+            name_of(baseline.layout),
+            baseline.services
         );
         for &services in sizes {
-            let all = ways.iter().zip(&measured);
-            let of_size = all.filter(|(way, _)| way.services == services);
-            let contenders = of_size.map(|(way, measured)| {
-                let mut contestant = Contestant::from(measured.clone());
-                contestant.name = name_of(way.layout).into();
-                contestant
+            let all = paths.iter().zip(&measured);
+            let of_size = all.filter(|(packet_path, _)| packet_path.services == services);
+            let contenders = of_size.map(|(packet_path, measured)| {
+                let mut contender_record = ContenderRecord::from(measured.clone());
+                contender_record.name = name_of(packet_path.layout).into();
+                contender_record
             });
             let record = Record {
                 contenders: contenders.collect(),
-                notes: vec![floor.clone()],
+                notes: vec![baseline.clone()],
                 ..Self::of(FIRST_PACKET, Cluster::new(services, 1), rounds)
             };
             self.add(record)?;
@@ -306,12 +308,16 @@ impl Bench<'_> {
     }
 }
 
-fn contestants(measured: &[Measured]) -> Vec<Contestant> {
-    measured.iter().cloned().map(Contestant::from).collect()
+fn contender_records(measured: &[Measured]) -> Vec<ContenderRecord> {
+    measured
+        .iter()
+        .cloned()
+        .map(ContenderRecord::from)
+        .collect()
 }
 
 /// Lets the real tool load the same rules once, into the calling thread's network namespace, which contains them.
-fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Error> {
+fn tool(layout: Layout, baseline: &Measured, record: &mut Record) -> Result<(), Error> {
     let (tool, text) = match layout {
         Layout::Flat => {
             record.notes.push(
@@ -335,7 +341,7 @@ fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Err
         _ => (tool, &restore),
     };
     let lock = temporary("")?;
-    match run_once(floor, tool, lock.path())? {
+    match run_once(baseline, tool, lock.path())? {
         Some(measured) => record.contenders.push(measured.into()),
         None => record.not_installed.push(tool.0),
     }
@@ -377,7 +383,7 @@ fn saved(backend: Backend) -> Result<NamedTempFile, Error> {
 }
 
 /// The measurements that are drawn by number of services, and whether they use wall-clock time.
-pub(crate) const DRAWN: [(&str, bool); 4] = [
+pub(crate) const PLOTTED: [(&str, bool); 4] = [
     ("cold start", false),
     ("one endpoint more", false),
     ("one service more", false),

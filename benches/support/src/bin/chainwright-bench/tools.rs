@@ -19,7 +19,7 @@ const ROUNDS: usize = 3;
 pub(crate) fn compare(
     rounds: usize,
     prepare: &mut dyn FnMut() -> Result<(), Error>,
-    floor: Contender<'_, Error>,
+    baseline: Contender<'_, Error>,
     tools: &[Tool<'_>],
 ) -> Result<(Vec<Measured>, Vec<&'static str>), Error> {
     let (installed, missing): (Vec<&Tool<'_>>, Vec<_>) =
@@ -32,9 +32,9 @@ pub(crate) fn compare(
         .into_iter()
         .map(|(tool, arguments)| (name(tool, arguments), move || start(tool, arguments, None)))
         .collect();
-    let (name, run) = floor;
-    let mut floor = || run();
-    let mut contenders: Vec<Contender<'_, Error>> = vec![(name, &mut floor)];
+    let (name, run) = baseline;
+    let mut baseline = || run();
+    let mut contenders: Vec<Contender<'_, Error>> = vec![(name, &mut baseline)];
     contenders.extend(runs.iter_mut().map(|(name, run)| {
         let contender: Contender<'_, Error> = (name, run);
         contender
@@ -47,14 +47,14 @@ pub(crate) fn compare(
 /// Runs a tool once, because it takes minutes, and relates its time to a floor that was measured before; `None` if it
 /// is not installed. The legacy tools lock `lock`, not the host's file.
 pub(crate) fn run_once(
-    floor: &Measured,
+    baseline: &Measured,
     (tool, arguments): Tool<'_>,
     lock: &Path,
 ) -> Result<Option<Measured>, Error> {
     if find(tool).is_none() {
         return Ok(None);
     }
-    once(&name(tool, arguments), floor, || {
+    once(&name(tool, arguments), baseline, || {
         start(tool, arguments, Some(lock))
     })
     .map(Some)

@@ -6,7 +6,7 @@ use sha2::Sha256;
 use super::*;
 
 #[test]
-fn a_backup_comes_back() {
+fn backup_and_rollback_round_trip() {
     let sandbox = loaded();
     let tools = Tools::new(&sandbox);
     let before = tools.run("nft list ruleset");
@@ -78,13 +78,13 @@ fn a_backup_comes_back() {
 }
 
 #[test]
-fn counters_differ_only_if_asked_for() {
+fn counters_differ_only_if_requested() {
     let sandbox = loaded();
     let (_directory, path) = file();
     run(&sandbox, &format!("backup {path}")).expect(0);
     let mut nft = connect(&sandbox);
     let reset = nft.reset_rules(Scope::all()).unwrap().for_each(|_| {});
-    if kernel::if_known(reset).is_none() {
+    if kernel::if_supported(reset).is_none() {
         run(&sandbox, &format!("diff --counters {path}")).expect(0);
         return;
     }
@@ -126,12 +126,12 @@ fn two_lines_of_a_change_are_never_the_same() {
     with_comment("two");
     let ran = run(&sandbox, &format!("diff {path}")).expect(1);
     let named = "rule ip t c: xt match \"comment\" 0x";
-    let said = ran
+    let message = ran
         .lines()
         .iter()
         .filter(|line| line.contains(named))
         .count();
-    assert_eq!(said, 2, "{}", ran.out);
+    assert_eq!(message, 2, "{}", ran.out);
     let ran = run(&sandbox, &format!("diff {path} --bytecode")).expect(1);
     let lines = ran.lines();
     assert_eq!(lines.len(), 4, "{}", ran.out);
@@ -162,7 +162,7 @@ fn two_lines_of_a_change_are_never_the_same() {
 }
 
 #[test]
-fn a_table_is_kept_and_brought_back_by_itself() {
+fn a_single_table_can_be_saved_and_restored() {
     let sandbox = loaded();
     let (_directory, path) = file();
     let ran = run(
@@ -237,7 +237,7 @@ fn a_table_is_kept_and_brought_back_by_itself() {
 }
 
 #[test]
-fn a_table_of_another_process_is_left_and_that_is_said() {
+fn rollback_skips_and_reports_tables_owned_by_other_processes() {
     let sandbox = sandbox();
     small_ruleset(&sandbox);
     let mut owner = connect(&sandbox);
@@ -247,7 +247,7 @@ fn a_table_of_another_process_is_left_and_that_is_said() {
         ..Table::new(Family::IP, "owned")
     })
     .unwrap();
-    if !kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]) {
+    if !kernel::commit_if_supported(&mut owner, &mut tx, &["owned tables"]) {
         return;
     }
     let (_directory, path) = file();
@@ -272,7 +272,7 @@ fn a_table_of_another_process_is_left_and_that_is_said() {
 /// A file that is one, of a ruleset that this kernel does not take: said with the operation that it is,
 /// and nothing is touched.
 #[test]
-fn what_the_kernel_does_not_take_is_said_before_anything_is_done() {
+fn rollback_reports_unsupported_objects_before_any_change() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with("nft -f -", RULESET);
     let (_directory, path) = file();
@@ -289,15 +289,15 @@ fn what_the_kernel_does_not_take_is_said_before_anything_is_done() {
     for verb in ["rollback --dry-run", "rollback"] {
         let ran = run(&sandbox, &format!("{verb} {path}")).expect(2);
         assert_eq!(ran.out, "");
-        for said in ["the transaction was not applied", "add rule", "ENOENT"] {
-            assert!(ran.err.contains(said), "{verb}: {}", ran.err);
+        for message in ["the transaction was not applied", "add rule", "ENOENT"] {
+            assert!(ran.err.contains(message), "{verb}: {}", ran.err);
         }
         assert_eq!(generation(&sandbox), before);
     }
 }
 
 #[test]
-fn files_that_are_none() {
+fn rejects_invalid_files() {
     let sandbox = sandbox();
     small_ruleset(&sandbox);
     let (directory, path) = file();
@@ -306,7 +306,7 @@ fn files_that_are_none() {
     let bad = directory.path().join("bad");
     let mut altered = kept.clone();
     altered[100] ^= 1;
-    for (content, said) in [
+    for (content, message) in [
         (&b"no backup at all"[..], "is not a chainwright backup"),
         (&kept[..kept.len() / 2], "is truncated"),
         (&kept[..kept.len() - 1], "was modified or damaged"),
@@ -317,7 +317,7 @@ fn files_that_are_none() {
             let before = generation(&sandbox);
             let ran = run(&sandbox, &format!("{verb} {}", bad.display())).expect(2);
             assert_eq!(ran.out, "");
-            assert!(ran.err.contains(said), "{verb}: {}", ran.err);
+            assert!(ran.err.contains(message), "{verb}: {}", ran.err);
             assert_eq!(generation(&sandbox), before);
         }
     }
@@ -335,7 +335,7 @@ fn files_that_are_none() {
 }
 
 #[test]
-fn elements_that_differ_are_shown_as_elements() {
+fn diff_prints_changed_elements() {
     let sandbox = loaded();
     let (_directory, path) = file();
     run(&sandbox, &format!("backup {path}")).expect(0);

@@ -100,7 +100,7 @@ fn every_field_of_a_service_is_read() {
 }
 
 #[test]
-fn what_a_manifest_leaves_out_is_as_the_api_server_has_it() {
+fn manifest_defaults_match_the_api_server() {
     let least = json!({
         "metadata": { "name": "web" },
         "spec": { "clusterIP": "10.96.0.1", "ports": [{ "port": 80 }] },
@@ -144,7 +144,7 @@ fn local_policy_and_health_check_need_an_outside() {
 }
 
 #[test]
-fn services_that_a_proxy_has_nothing_to_do_with() {
+fn ignores_services_not_handled_by_kube_proxy() {
     let label = |name: &str| changed(full(), "/metadata/labels", json!({ name: "x" }));
     let no_ip = changed(full(), "/spec/clusterIPs", json!([]));
     for manifest in [
@@ -329,7 +329,7 @@ fn every_field_of_a_slice_is_read() {
 }
 
 #[test]
-fn slices_that_a_proxy_has_nothing_to_do_with() {
+fn ignores_slices_not_handled_by_kube_proxy() {
     let label = |name: &str| {
         let labels = json!({ "kubernetes.io/service-name": "web", name: "" });
         changed(full_slice(), "/metadata/labels", labels)

@@ -13,7 +13,7 @@ struct Kernel {
     /// By port number.
     refuses: HashSet<u16>,
     refuses_all: bool,
-    asked: usize,
+    full_syncs: usize,
     lost: HashSet<ObjectName>,
 }
 
@@ -34,9 +34,9 @@ fn refusal() -> Error {
 }
 
 impl FamilyLayout for Fake {
-    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
+    fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut kernel = self.kernel.lock().unwrap();
-        kernel.asked += 1;
+        kernel.full_syncs += 1;
         let is_bad = ports
             .values()
             .any(|port| kernel.refuses.contains(&port.port));
@@ -58,17 +58,17 @@ impl FamilyLayout for Fake {
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         let kernel = self.kernel.lock().unwrap();
         // The desired state is the kernel's state plus the changes.
-        let mut there = kernel.ports.clone();
+        let mut kernel_ports = kernel.ports.clone();
         for change in changes {
-            assert_eq!(there.get(&change.name), change.before.as_ref());
+            assert_eq!(kernel_ports.get(&change.name), change.before.as_ref());
             match &change.after {
-                Some(port) => drop(there.insert(change.name.clone(), Arc::clone(port))),
-                None => drop(there.swap_remove(&change.name)),
+                Some(port) => drop(kernel_ports.insert(change.name.clone(), Arc::clone(port))),
+                None => drop(kernel_ports.swap_remove(&change.name)),
             }
         }
-        assert_eq!(&there, ports);
+        assert_eq!(&kernel_ports, ports);
         drop(kernel);
-        self.adopt(ports)
+        self.full_sync(ports)
     }
 
     fn set_check_only(&mut self, yes: bool) -> bool {
@@ -125,7 +125,7 @@ impl Tried {
         self.fake.kernel.lock().unwrap()
     }
 
-    fn sync(&mut self) -> Result<Done, Error> {
+    fn sync(&mut self) -> Result<SyncResult, Error> {
         let whole = !self.family.is_known;
         let changed: Vec<_> = self.services.take_changed().collect();
         let changed = match whole {
@@ -144,7 +144,7 @@ impl Tried {
     }
 
     /// The services that the kernel has, with their port numbers.
-    fn there(&self) -> BTreeMap<ObjectName, u16> {
+    fn kernel_ports(&self) -> BTreeMap<ObjectName, u16> {
         let kernel = self.kernel();
         let ports = kernel.ports.values();
         ports
@@ -153,7 +153,7 @@ impl Tried {
     }
 }
 
-fn names(done: &Done) -> Vec<ObjectName> {
+fn names(done: &SyncResult) -> Vec<ObjectName> {
     done.skipped
         .iter()
         .map(|skipped_services| skipped_services.service.clone())
@@ -161,7 +161,7 @@ fn names(done: &Done) -> Vec<ObjectName> {
 }
 
 #[test]
-fn what_changed_and_is_refused_is_set_aside_alone() {
+fn only_refused_changes_are_skipped() {
     let mut tried = Tried::new();
     (0..100).for_each(|number| tried.set(number, 80));
     assert_eq!(names(&tried.sync().unwrap()), []);
@@ -173,18 +173,21 @@ fn what_changed_and_is_refused_is_set_aside_alone() {
     assert_eq!(names(&done), [name(33), name(100)]);
     assert!(matches!(*done.skipped[0].error, Error::Commit(_)));
     assert_eq!(tried.skipped_services(), [name(33), name(100)]);
-    let there = tried.there();
+    let kernel_ports = tried.kernel_ports();
     // One keeps its previous state, and one does not exist.
-    assert_eq!((there[&name(33)], there.get(&name(100))), (80, None));
-    assert!((20..50).all(|number| number == 33 || there[&name(number)] == 81));
-    assert_eq!(there.len(), 100);
+    assert_eq!(
+        (kernel_ports[&name(33)], kernel_ports.get(&name(100))),
+        (80, None)
+    );
+    assert!((20..50).all(|number| number == 33 || kernel_ports[&name(number)] == 81));
+    assert_eq!(kernel_ports.len(), 100);
     assert!(tried.kernel().lost.is_empty());
 
     // They are retried when they change, and not before.
     tried.kernel().refuses.clear();
     tried.set(1, 82);
     assert_eq!(names(&tried.sync().unwrap()), []);
-    assert_eq!(tried.there()[&name(33)], 80);
+    assert_eq!(tried.kernel_ports()[&name(33)], 80);
     tried.set(33, 80);
     assert_eq!(tried.sync().unwrap().transactions, 0);
     assert_eq!(tried.skipped_services(), [name(100)]);
@@ -194,7 +197,7 @@ fn what_changed_and_is_refused_is_set_aside_alone() {
 }
 
 #[test]
-fn when_all_is_brought_nobody_else_is_disturbed() {
+fn full_sync_skips_only_refused_services() {
     let mut tried = Tried::new();
     (0..50).for_each(|number| tried.set(number, 80));
     tried.sync().unwrap();
@@ -204,12 +207,16 @@ fn when_all_is_brought_nobody_else_is_disturbed() {
     tried.set(70, 666);
     tried.set(7, 666);
     tried.kernel().refuses = [666].into();
-    tried.kernel().asked = 0;
+    tried.kernel().full_syncs = 0;
     let done = tried.sync().unwrap();
     assert_eq!(names(&done), [name(7), name(70)]);
-    assert_eq!(tried.there().len(), 98);
+    assert_eq!(tried.kernel_ports().len(), 98);
     assert_eq!(tried.kernel().lost, [name(7)].into());
-    assert!(tried.kernel().asked < 40, "{}", tried.kernel().asked);
+    assert!(
+        tried.kernel().full_syncs < 40,
+        "{}",
+        tried.kernel().full_syncs
+    );
 
     // A complete sync retries them; a service that existed keeps its previous state.
     tried.kernel().lost.clear();
@@ -217,26 +224,26 @@ fn when_all_is_brought_nobody_else_is_disturbed() {
     assert_eq!(names(&tried.sync().unwrap()), [name(8)]);
     tried.family.is_known = false;
     assert_eq!(names(&tried.sync().unwrap()), [name(7), name(8), name(70)]);
-    assert_eq!(tried.there()[&name(8)], 80);
+    assert_eq!(tried.kernel_ports()[&name(8)], 80);
     assert!(tried.kernel().lost.is_empty());
     tried.kernel().refuses.clear();
     tried.family.is_known = false;
     assert_eq!(names(&tried.sync().unwrap()), []);
     assert_eq!(
-        (tried.skipped_services(), tried.there().len()),
+        (tried.skipped_services(), tried.kernel_ports().len()),
         (vec![], 100)
     );
-    assert_eq!(tried.there()[&name(8)], 666);
+    assert_eq!(tried.kernel_ports()[&name(8)], 666);
 }
 
 #[test]
-fn what_is_no_services_fault_is_an_error() {
+fn failures_not_caused_by_a_service_are_errors() {
     let mut tried = Tried::new();
     (0..50).for_each(|number| tried.set(number, 80));
     tried.kernel().refuses_all = true;
     assert!(matches!(tried.sync(), Err(Error::Commit(_))));
     assert_eq!(tried.skipped_services(), []);
-    assert!(tried.kernel().asked < 5);
+    assert!(tried.kernel().full_syncs < 5);
     tried.kernel().refuses_all = false;
     tried.sync().unwrap();
     tried.kernel().refuses_all = true;
@@ -249,7 +256,7 @@ fn what_is_no_services_fault_is_an_error() {
     tried.sync().unwrap();
     tried.kernel().refuses = [666].into();
     (0..50).for_each(|number| tried.set(number, 666));
-    tried.kernel().asked = 0;
+    tried.kernel().full_syncs = 0;
     assert!(tried.sync().is_err());
-    assert!(tried.kernel().asked <= 2 * MOST_REFUSALS + 2);
+    assert!(tried.kernel().full_syncs <= 2 * MAX_REFUSALS + 2);
 }

@@ -79,7 +79,7 @@ impl Observer {
         Self(Some(Arc::new(observe)))
     }
 
-    pub(super) fn tell(&self, family: Family, done: usize, all: usize) {
+    pub(super) fn report(&self, family: Family, done: usize, all: usize) {
         if let Some(observe) = &self.0 {
             observe(Progress { family, done, all });
         }
@@ -88,8 +88,8 @@ impl Observer {
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_there = self.0.is_some();
-        f.debug_tuple("Observer").field(&is_there).finish()
+        let is_set = self.0.is_some();
+        f.debug_tuple("Observer").field(&is_set).finish()
     }
 }
 
@@ -100,8 +100,8 @@ pub(super) struct OwnCommits(Arc<Mutex<Option<[Generation; 2]>>>);
 impl OwnCommits {
     /// Records a commit that required the first generation and created the second.
     pub(super) fn note(&self, before: Generation, made: Generation) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = match *known {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *generations = match *generations {
             Some([first, last]) if last == before => Some([first, made]),
             _ => Some([before, made]),
         };
@@ -109,9 +109,9 @@ impl OwnCommits {
 
     /// The last generation that the proxy's own commits led to from this one.
     pub(super) fn latest(&self, since: Generation) -> Generation {
-        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let generations = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until = |last: Generation, from: Generation| last.number().wrapping_sub(from.number());
-        match known {
+        match generations {
             Some([first, last]) if until(last, since) <= until(last, first) => last,
             _ => since,
         }
@@ -135,12 +135,12 @@ thread_local! {
 /// its moment. Elements are added no earlier than their targets, and targets are deleted in a later transaction. Before
 /// each transaction but the first, it waits until the kernel has finished the packets that found the previous state.
 #[derive(Debug)]
-pub(super) struct InOrder {
+pub(super) struct StagedCommits {
     waits: bool,
     made: usize,
 }
 
-impl InOrder {
+impl StagedCommits {
     /// `waits` is false if transactions are only checked.
     pub(super) const fn new(waits: bool) -> Self {
         Self { waits, made: 0 }
@@ -198,22 +198,22 @@ impl Common {
 pub(super) trait FamilyLayout: fmt::Debug + Send {
     /// Brings the kernel to the desired state, whatever it contains, with the smallest change, without disturbing what
     /// is correct. Returns the number of transactions (0 if nothing had to change).
-    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error>;
+    fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error>;
 
-    /// Applies changes to a kernel that is as the last [`adopt`](Self::adopt) or `change` left it; `ports` is the
+    /// Applies changes to a kernel that is as the last [`full_sync`](Self::full_sync) or `change` left it; `ports` is the
     /// desired state including the changes. If the kernel is not in that state, the implementation must adopt.
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error>;
 
     /// Makes the kernel only check transactions from now on, or accept them again. Returns whether that is supported.
-    /// Afterwards the kernel's state is unknown: the next call must be `adopt`.
+    /// Afterwards the kernel's state is unknown: the next call must be `full_sync`.
     fn set_check_only(&mut self, yes: bool) -> bool;
 
-    /// Replaces the configuration. If more than the node's name and zone differ, the next call must be `adopt`.
+    /// Replaces the configuration. If more than the node's name and zone differ, the next call must be `full_sync`.
     fn set_config(&mut self, config: Arc<Config>) {
         self.common().config = config;
     }
 
-    /// Reports progress to the observer while `adopt` runs, if that takes several transactions.
+    /// Reports progress to the observer while `full_sync` runs, if that takes several transactions.
     fn observe(&mut self, observer: Observer) {
         self.common().observer = observer;
     }
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_commits_are_followed_and_those_of_others_are_not() {
+    fn generation_follows_only_own_commits() {
         let at = Generation::for_test;
         let commits = OwnCommits::default();
         assert_eq!(commits.latest(at(7)), at(7));

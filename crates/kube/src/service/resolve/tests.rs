@@ -133,7 +133,7 @@ fn without_an_outside_only_the_inner_policy_counts() {
 }
 
 #[test]
-fn traffic_without_endpoints_is_rejected_and_at_the_wrong_node_dropped() {
+fn no_endpoints_rejects_and_wrong_node_drops() {
     let refused = |internal, external, endpoints: &[Endpoint]| {
         let port = of(&service(internal, external), endpoints);
         (port.internal_refusal(), port.external_refusal())
@@ -168,7 +168,7 @@ fn traffic_without_endpoints_is_rejected_and_at_the_wrong_node_dropped() {
 
 /// Terminating endpoints are used if none is ready, separately for local and for all endpoints.
 #[test]
-fn endpoints_that_end_stand_in() {
+fn terminating_endpoints_are_the_fallback() {
     let port = |endpoints: &[Endpoint]| of(&service(Cluster, Local), endpoints);
     let both = port(&[ending(endpoint(1, true)), endpoint(2, false)]);
     assert_eq!(numbers(&both.backends.cluster), [2]);
@@ -189,7 +189,7 @@ fn endpoints_that_end_stand_in() {
 }
 
 #[test]
-fn hints_choose_a_node_then_a_zone() {
+fn hints_prefer_the_node_then_the_zone() {
     let chosen = |endpoints: &[Endpoint]| {
         let port = of(&service(Cluster, Cluster), endpoints);
         numbers(&port.backends.cluster)
@@ -252,7 +252,7 @@ fn only_hints_of_ready_endpoints_count() {
 
 /// Traffic that must stay on this node ignores hints.
 #[test]
-fn hints_say_nothing_of_local_traffic() {
+fn hints_do_not_affect_local_traffic() {
     let hidden = Endpoint {
         for_zones: vec!["b".into()],
         ..endpoint(1, true)
@@ -264,7 +264,7 @@ fn hints_say_nothing_of_local_traffic() {
 }
 
 #[test]
-fn slices_are_joined_and_duplicates_are_one() {
+fn slices_are_merged_and_deduplicated() {
     let mut services = Services::new();
     services.set_service(service(Cluster, Cluster));
     services.set_slice(slice("s2", vec![endpoint(10, false), endpoint(1, false)]));
@@ -320,7 +320,7 @@ fn ports_are_found_by_name_and_protocol() {
 }
 
 #[test]
-fn families_are_apart() {
+fn families_are_separate() {
     let mut service = service(Cluster, Cluster);
     service.cluster_ips.push("fd00::1".parse().unwrap());
     service.external_ips = ["192.0.2.1", "fd01::1", "0.0.0.0"]
@@ -384,12 +384,12 @@ fn addresses_are_in_the_order_of_their_text() {
     );
     let mut by_text = addresses.clone();
     by_text.sort_by_key(|address| address.to_string());
-    addresses.sort_by_key(|address| AsText::of(*address));
+    addresses.sort_by_key(|address| TextOrder::of(*address));
     assert_eq!(addresses, by_text);
 }
 
 #[test]
-fn endpoints_of_udp_that_serve_are_known_whatever_policies_say() {
+fn serving_udp_endpoints_ignore_policies() {
     let mut service = service(TrafficPolicy::Local, TrafficPolicy::Local);
     service.ports[0].protocol = Protocol::Udp;
     let mut slice = slice(
@@ -425,7 +425,7 @@ fn endpoints_of_udp_that_serve_are_known_whatever_policies_say() {
 /// A reused pod address: for all pairs of endpoints with one address, in either order, in one slice and in two, the
 /// result is that of the endpoint that kube-proxy keeps.
 #[test]
-fn of_two_with_one_address_the_one_that_does_not_end_is_kept() {
+fn terminating_duplicates_are_dropped() {
     let mut kinds = Vec::new();
     for bits in 0..16 {
         let is = |bit: u8| bits & 1 << bit != 0;

@@ -43,13 +43,13 @@ fn after(states: &[Option<ServicePort>]) -> StaleFlows {
     flows
 }
 
-fn what(flows: &StaleFlows) -> Option<&What> {
+fn what(flows: &StaleFlows) -> Option<&StaleKind> {
     assert!(flows.ports.len() <= 1);
     flows.ports.values().next().map(|stale| &stale.what)
 }
 
-fn gone(endpoints: &[u8]) -> What {
-    What::To(
+fn gone(endpoints: &[u8]) -> StaleKind {
+    StaleKind::To(
         endpoints
             .iter()
             .map(|last| at(244, *last, ENDPOINTS))
@@ -58,7 +58,7 @@ fn gone(endpoints: &[u8]) -> What {
 }
 
 #[test]
-fn endpoints_that_are_gone_are_told() {
+fn removed_endpoints_make_flows_stale() {
     let of = |states: &[&[u8]]| {
         let states: Vec<_> = states.iter().map(|serving| Some(dns(serving))).collect();
         what(&after(&states)).cloned()
@@ -71,33 +71,33 @@ fn endpoints_that_are_gone_are_told() {
     assert_eq!(of(&[&[1, 2, 3], &[1], &[1, 2]]), Some(gone(&[3])));
     // Without endpoints there is no better destination; what preceded the first endpoint is unknown.
     assert_eq!(of(&[&[1], &[]]), None);
-    assert_eq!(of(&[&[], &[1]]), Some(What::NotServing));
-    assert_eq!(of(&[&[1], &[], &[2]]), Some(What::NotServing));
-    assert_eq!(of(&[&[], &[1], &[2]]), Some(What::NotServing));
+    assert_eq!(of(&[&[], &[1]]), Some(StaleKind::NotServing));
+    assert_eq!(of(&[&[1], &[], &[2]]), Some(StaleKind::NotServing));
+    assert_eq!(of(&[&[], &[1], &[2]]), Some(StaleKind::NotServing));
     // Memory stays bounded while endpoints come and go and nobody takes the result.
     let states: Vec<_> = (0..=255).map(|last| Some(dns(&[last]))).collect();
     assert_eq!(
         what(&after(&states[..20])),
         Some(&gone(&(0..19).collect::<Vec<_>>()))
     );
-    assert_eq!(what(&after(&states)), Some(&What::NotServing));
+    assert_eq!(what(&after(&states)), Some(&StaleKind::NotServing));
 }
 
 #[test]
-fn addresses_that_are_new_are_told_and_services_that_are_gone_are_not() {
+fn new_addresses_make_flows_stale_removed_services_do_not() {
     assert_eq!(
         what(&after(&[None, Some(dns(&[1]))])),
-        Some(&What::NotServing)
+        Some(&StaleKind::NotServing)
     );
     assert_eq!(what(&after(&[None, Some(dns(&[]))])), None);
     let mut other = dns(&[1]);
     other.node_port = Some(30053);
     let states = [Some(dns(&[1])), Some(other.clone())];
-    assert_eq!(what(&after(&states)), Some(&What::NotServing));
+    assert_eq!(what(&after(&states)), Some(&StaleKind::NotServing));
     other.node_port = None;
     other.external_ips = vec![[203, 0, 113, 1].into()];
     let states = [Some(dns(&[1])), Some(other)];
-    assert_eq!(what(&after(&states)), Some(&What::NotServing));
+    assert_eq!(what(&after(&states)), Some(&StaleKind::NotServing));
     assert_eq!(
         what(&after(&[Some(dns(&[1, 2])), Some(dns(&[1])), None])),
         None
@@ -119,19 +119,19 @@ fn addresses_that_are_new_are_told_and_services_that_are_gone_are_not() {
 }
 
 #[test]
-fn later_ones_are_added() {
+fn later_records_are_merged() {
     let mut flows = after(&[Some(dns(&[1, 2, 3])), Some(dns(&[1, 3]))]);
     let later = after(&[Some(dns(&[1, 3])), Some(dns(&[1]))]);
     assert!(flows.merge(later).is_none());
     assert_eq!(what(&flows), Some(&gone(&[2, 3])));
     let back = after(&[None, Some(dns(&[1, 2]))]);
     assert!(flows.merge(back).is_none());
-    assert_eq!(what(&flows), Some(&What::NotServing));
+    assert_eq!(what(&flows), Some(&StaleKind::NotServing));
     let mut other = StaleFlows::none(Family::Ipv6, Arc::clone(&flows.config));
     other.take(&change(None, Some(dns(&[1]))));
     let back = flows.merge(other).unwrap();
     assert_eq!((back.family(), back.is_empty()), (Family::Ipv6, false));
-    assert!(!flows.take_out().is_empty());
+    assert!(!flows.drain().is_empty());
     assert!(flows.is_empty() && flows.filters().is_empty());
 }
 
@@ -147,9 +147,9 @@ fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
     wrong.node_addresses = HashSet::from([[192, 0, 2, 1].into()]);
     entry.with_view(|entry| {
         let of_filter = flows.filters();
-        let of_filter = of_filter.iter().any(|asked| {
-            assert!(!asked.is_whole || !asked.filter.admits(entry) || wrong.has(entry));
-            asked.filter.admits(entry)
+        let of_filter = of_filter.iter().any(|query| {
+            assert!(!query.is_whole || !query.filter.admits(entry) || wrong.has(entry));
+            query.filter.admits(entry)
         });
         assert!(
             of_filter || !wrong.has(entry),
@@ -160,7 +160,7 @@ fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
 }
 
 #[test]
-fn an_entry_is_wrong_if_its_answers_come_from_elsewhere() {
+fn entries_with_replies_from_another_endpoint_are_stale() {
     let front = at(96, 10, 53);
     let [one, two, three] = [1, 2, 3].map(|last| at(244, last, ENDPOINTS));
     let flows = after(&[Some(dns(&[1, 2])), Some(dns(&[1]))]);
@@ -199,7 +199,7 @@ fn an_entry_is_wrong_if_its_answers_come_from_elsewhere() {
 }
 
 #[test]
-fn the_kernel_is_asked_for_little() {
+fn conntrack_queries_are_narrow() {
     let filters = |flows: &StaleFlows| {
         let filters = flows.filters();
         (filters.len(), filters.iter().filter(|f| f.is_whole).count())
@@ -232,7 +232,7 @@ fn the_kernel_is_asked_for_little() {
     tcp.name.protocol = Protocol::Tcp;
     ports.insert(tcp.name.clone(), Arc::new(tcp));
     let mut flows = none();
-    flows.take_all(&ports);
+    flows.record_all(&ports);
     assert_eq!(flows.ports.len(), 256);
     assert_eq!(filters(&flows), (1, 0));
 }

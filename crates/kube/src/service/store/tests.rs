@@ -2,7 +2,7 @@ use super::super::*;
 use super::*;
 
 #[test]
-fn a_slice_that_comes_to_be_of_another_service_changes_both() {
+fn moved_slice_changes_both_services() {
     let mut services = Services::new();
     let slice = |service: &str| EndpointSlice {
         name: ObjectName::new("default", "slice"),

@@ -7,10 +7,10 @@ use super::selector::{
     dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket, tunnel,
 };
 use crate::json::stateful::NEVER;
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
-use crate::syntax::{Element, Expr, Operator, Place, Target, Verdict};
+use crate::syntax::{Element, Expr, Operator, Span, Target, Verdict};
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
 
@@ -63,12 +63,12 @@ pub(super) fn operator(sign: &str) -> Option<Operator> {
 
 impl Reader {
     /// Reads an expression.
-    pub(super) fn expr(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    pub(super) fn expr(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         match &node.kind {
             Kind::Text(text) => match text.strip_prefix('@') {
-                Some(name) => self.name_of(name, "a set", node.place).map(Expr::Reference),
-                None if text == "*" => Err(Fault::new(
-                    node.place,
+                Some(name) => self.name_of(name, "a set", node.span).map(Expr::Reference),
+                None if text == "*" => Err(Diagnostic::new(
+                    node.span,
                     "`*` is the catch-all element of a set, not a value",
                 )),
                 None => node.symbol("a value").map(Expr::Symbol),
@@ -83,7 +83,7 @@ impl Reader {
     }
 
     /// Reads several flags.
-    fn flags(self, node: &Node<'_>, entries: &[Node<'_>]) -> Result<Expr, Fault> {
+    fn flags(self, node: &Node<'_>, entries: &[Node<'_>]) -> Result<Expr, Diagnostic> {
         let mut flags = Vec::with_capacity(entries.len());
         for entry in entries {
             if let Kind::List(_) = entry.kind {
@@ -92,7 +92,7 @@ impl Reader {
             flags.push(self.expr(entry)?);
         }
         match (flags.pop(), flags.is_empty()) {
-            (None, _) => Err(Fault::new(node.place, "empty list")),
+            (None, _) => Err(Diagnostic::new(node.span, "empty list")),
             (Some(one), true) => Ok(one),
             (Some(last), false) => {
                 flags.push(last);
@@ -102,12 +102,12 @@ impl Reader {
     }
 
     /// Reads a selector.
-    pub(super) fn left(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    pub(super) fn left(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let left = self.expr(node)?;
-        match is_asked(&left) {
+        match has_selector(&left) {
             true => Ok(left),
             false => Err(
-                Fault::new(node.place, "expected an expression, found a constant").expecting([
+                Diagnostic::new(node.span, "expected an expression, found a constant").expecting([
                     "an expression like {\"payload\": …}, {\"meta\": …} or {\"ct\": …}",
                 ]),
             ),
@@ -115,7 +115,7 @@ impl Reader {
     }
 
     /// Reads an object whose only key is the kind of expression.
-    fn tagged(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    fn tagged(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let (key, value) = node.tagged("expression")?;
         if let Some(verdict) = self.verdict(&key.text, value)? {
             return Ok(Expr::Verdict(verdict));
@@ -140,13 +140,13 @@ impl Reader {
             "prefix" => self.prefix(value),
             "range" => match value.list("two values")? {
                 [from, to] => Ok(Expr::Range(self.boxed(from)?, self.boxed(to)?)),
-                _ => Err(Fault::new(value.place, "a range has two ends")),
+                _ => Err(Diagnostic::new(value.span, "a range has two ends")),
             },
             "concat" => {
                 let parts = value.list("expressions")?;
                 if parts.len() < 2 {
-                    return Err(Fault::new(
-                        value.place,
+                    return Err(Diagnostic::new(
+                        value.span,
                         "a concatenation needs at least two parts",
                     ));
                 }
@@ -155,16 +155,19 @@ impl Reader {
             }
             "set" => self.set(value),
             "map" => {
-                let (asked, map) = self.key_and_map(value, "a map")?;
-                Ok(Expr::Map(Box::new(asked), Box::new(map)))
+                let (map_key, map) = self.key_and_map(value, "a map")?;
+                Ok(Expr::Map(Box::new(map_key), Box::new(map)))
             }
-            "elem" => Err(Fault::new(key.place, "an element is only allowed in a set")),
-            "opaque" => Err(opaque(key.place)),
+            "elem" => Err(Diagnostic::new(
+                key.span,
+                "an element is only allowed in a set",
+            )),
+            "opaque" => Err(opaque(key.span)),
             sign => match operator(sign) {
                 Some(operator) => self.operation(operator, value),
                 None => {
                     let message = format!("unknown expression `{}`", shown(sign));
-                    Err(Fault::new(key.place, message)
+                    Err(Diagnostic::new(key.span, message)
                         .expecting(KNOWN)
                         .nearest_to(sign))
                 }
@@ -172,18 +175,18 @@ impl Reader {
         }
     }
 
-    fn boxed(self, node: &Node<'_>) -> Result<Box<Expr>, Fault> {
+    fn boxed(self, node: &Node<'_>) -> Result<Box<Expr>, Diagnostic> {
         self.expr(node).map(Box::new)
     }
 
     /// Reads an operation with two or more operands, left-associative.
-    fn operation(self, operator: Operator, node: &Node<'_>) -> Result<Expr, Fault> {
+    fn operation(self, operator: Operator, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let operands = node.list("two operands")?;
         let [first, others @ ..] = operands else {
-            return Err(Fault::new(node.place, "an operation has two operands"));
+            return Err(Diagnostic::new(node.span, "an operation has two operands"));
         };
         if others.is_empty() {
-            return Err(Fault::new(node.place, "an operation has two operands"));
+            return Err(Diagnostic::new(node.span, "an operation has two operands"));
         }
         let mut left = self.expr(first)?;
         for other in others {
@@ -192,7 +195,7 @@ impl Reader {
         Ok(left)
     }
 
-    fn prefix(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    fn prefix(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let fields = Fields::new(node, "a prefix", &["addr", "len"])?;
         let bits = fields.need("len")?;
         let bits = bits.number("a prefix length")?;
@@ -200,7 +203,7 @@ impl Reader {
     }
 
     /// Reads the key and the map of a lookup.
-    pub(super) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Fault> {
+    pub(super) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Diagnostic> {
         let fields = Fields::new(node, of, &["key", "data"])?;
         let key = self.left(fields.need("key")?)?;
         let data = fields.need("data")?;
@@ -217,14 +220,14 @@ impl Reader {
     }
 
     /// Reads an anonymous set.
-    fn set(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    fn set(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let mut elements = Vec::new();
         for entry in node.one_or_many() {
             self.element(entry, &mut |element| elements.push(element))?;
         }
         match elements.is_empty() {
-            true => Err(Fault::new(
-                node.place,
+            true => Err(Diagnostic::new(
+                node.span,
                 "an anonymous set needs at least one element",
             )),
             false => Ok(Expr::Set(elements)),
@@ -237,12 +240,12 @@ impl Reader {
         self,
         node: &Node<'_>,
         take: &mut dyn FnMut(Element),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         match &node.kind {
             Kind::List(pair) => {
                 let [key, data] = &pair[..] else {
-                    return Err(Fault::new(
-                        node.place,
+                    return Err(Diagnostic::new(
+                        node.span,
                         "expected a value, or a list of a key and its data",
                     ));
                 };
@@ -269,7 +272,7 @@ impl Reader {
     }
 
     /// Reads the key of an element, with its options and statements.
-    pub(super) fn key(self, node: &Node<'_>) -> Result<Element, Fault> {
+    pub(super) fn key(self, node: &Node<'_>) -> Result<Element, Diagnostic> {
         let value = |node: &Node<'_>| match &node.kind {
             Kind::Text(text) if text == "*" => Ok(None),
             Kind::List(_) => Err(node.wrong(["a value"])),
@@ -311,11 +314,11 @@ impl Reader {
     }
 
     /// Reads the data of a map element.
-    pub(super) fn data(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    pub(super) fn data(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         match self.expr(node)? {
             Expr::Verdict(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
-                Err(Fault::new(
-                    node.place,
+                Err(Diagnostic::new(
+                    node.span,
                     "a verdict map can only jump to named chains",
                 ))
             }
@@ -325,7 +328,11 @@ impl Reader {
     }
 
     /// Reads a verdict, if the key is one.
-    pub(super) fn verdict(self, key: &str, value: &Node<'_>) -> Result<Option<Verdict>, Fault> {
+    pub(super) fn verdict(
+        self,
+        key: &str,
+        value: &Node<'_>,
+    ) -> Result<Option<Verdict>, Diagnostic> {
         let plain = match key {
             "accept" => Verdict::Accept,
             "drop" => Verdict::Drop,
@@ -343,24 +350,24 @@ impl Reader {
     }
 
     /// Reads the target of a jump or goto.
-    fn target(self, node: &Node<'_>) -> Result<Target, Fault> {
+    fn target(self, node: &Node<'_>) -> Result<Target, Diagnostic> {
         let fields = Fields::new(node, "a jump", &["target", "rules"])?;
         match (fields.get("target"), fields.get("rules")) {
             (Some(target), None) => {
                 let name = target.text("the name of a chain")?;
-                self.name_of(name, "a chain", target.place)
+                self.name_of(name, "a chain", target.span)
                     .map(Target::Chain)
             }
             (None, Some(rules)) => self.lines(rules).map(Target::Rules),
-            (Some(_), Some(rules)) => Err(Fault::new(
-                rules.place,
+            (Some(_), Some(rules)) => Err(Diagnostic::new(
+                rules.span,
                 "a jump has a chain or rules as target, not both",
             )),
             (None, None) => Err(fields.missing("target")),
         }
     }
 
-    fn ct(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    fn ct(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let fields = Fields::new(node, "a ct expression", &["key", "dir", "family"])?;
         let direction = fields.word("dir", "direction", &["original", "reply"])?;
         let direction = direction.map(|word| match word {
@@ -388,7 +395,7 @@ impl Reader {
         }
         if let Some(family) = fields.get("family") {
             let message = "this key has no IP version: only saddr and daddr have one";
-            return Err(Fault::new(family.place, message));
+            return Err(Diagnostic::new(family.span, message));
         }
         let Some(key) = ct_key(word) else {
             let known = ct_names().map(|(name, _)| name);
@@ -396,12 +403,12 @@ impl Reader {
         };
         if needs_direction(key) && direction.is_none() {
             let hint = "use \"dir\": \"original\" or \"dir\": \"reply\"";
-            return Err(without_direction(&shown(word), node.place).with_hint(hint));
+            return Err(without_direction(&shown(word), node.span).with_hint(hint));
         }
         Ok(Expr::Ct(key, direction, version_in(self.family, key)))
     }
 
-    fn rt(self, node: &Node<'_>) -> Result<Expr, Fault> {
+    fn rt(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let fields = Fields::new(node, "an rt expression", &["key", "family"])?;
         let version = fields.word("family", "IP version", &VERSIONS)?;
         let keys = ["classid", "nexthop", "mtu", "ipsec"];
@@ -411,8 +418,8 @@ impl Reader {
             ("nexthop", None) if self.family == Family::IP6 => RtKey::NEXTHOP6,
             ("nexthop", _) => RtKey::NEXTHOP4,
             (_, Some(_)) => {
-                let place = fields.need("family")?.place;
-                return Err(Fault::new(place, "this key has no IP version"));
+                let span = fields.need("family")?.span;
+                return Err(Diagnostic::new(span, "this key has no IP version"));
             }
             ("classid", None) => RtKey::CLASSID,
             ("mtu", None) => RtKey::TCPMSS,
@@ -421,7 +428,7 @@ impl Reader {
         Ok(Expr::Rt(key))
     }
 
-    fn hash(self, node: &Node<'_>, word: &str) -> Result<Expr, Fault> {
+    fn hash(self, node: &Node<'_>, word: &str) -> Result<Expr, Diagnostic> {
         let of_key = word == "jhash";
         let known: &[&str] = match of_key {
             true => &["mod", "seed", "offset", "expr"],
@@ -442,16 +449,16 @@ impl Reader {
 }
 
 /// Creates the error that nft's language cannot represent a value.
-pub(super) fn opaque(place: Place) -> Fault {
-    Fault::new(
-        place,
+pub(super) fn opaque(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        span,
         "this marks something that nft's language cannot express: it cannot be recreated",
     )
     .with_hint("use `backup` to copy rulesets with such rules")
 }
 
 /// Whether an expression contains a selector.
-fn is_asked(expr: &Expr) -> bool {
+fn has_selector(expr: &Expr) -> bool {
     match expr {
         Expr::Payload(_)
         | Expr::Option(_)
@@ -465,16 +472,16 @@ fn is_asked(expr: &Expr) -> bool {
         | Expr::Xfrm { .. }
         | Expr::Numgen { .. }
         | Expr::Hash { .. } => true,
-        Expr::Binary(_, left, _) | Expr::Map(left, _) => is_asked(left),
-        Expr::Concat(parts) => parts.iter().all(is_asked),
+        Expr::Binary(_, left, _) | Expr::Map(left, _) => has_selector(left),
+        Expr::Concat(parts) => parts.iter().all(has_selector),
         _ => false,
     }
 }
 
 /// Reads seconds as milliseconds.
-pub(super) fn milliseconds(node: &Node<'_>) -> Result<u64, Fault> {
+pub(super) fn milliseconds(node: &Node<'_>) -> Result<u64, Diagnostic> {
     let seconds: u64 = node.number("a number of seconds")?;
     seconds
         .checked_mul(1000)
-        .ok_or_else(|| Fault::new(node.place, "time is too long"))
+        .ok_or_else(|| Diagnostic::new(node.span, "time is too long"))
 }

@@ -1,33 +1,33 @@
 //! Typed access to the fields of JSON objects.
 
 use super::node::{Key, Kind, Node};
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::error::shown;
-use crate::syntax::{Place, Symbol};
+use crate::syntax::{Span, Symbol};
 
 /// Fields of an object; all keys are known.
 pub(super) struct Fields<'n, 't> {
     entries: &'n [(Key<'t>, Node<'t>)],
-    place: Place,
+    span: Span,
 }
 
 impl<'n, 't> Fields<'n, 't> {
     /// Checks the keys of an object; `of` describes it in errors.
-    pub(super) fn new(node: &'n Node<'t>, of: &str, known: &[&str]) -> Result<Self, Fault> {
+    pub(super) fn new(node: &'n Node<'t>, of: &str, known: &[&str]) -> Result<Self, Diagnostic> {
         let Kind::Object(entries) = &node.kind else {
             return Err(node.wrong([&*format!("{of} as an object")]));
         };
         for (key, _) in entries {
             if !known.contains(&&*key.text) {
                 let message = format!("unknown key `{}` in {of}", shown(&key.text));
-                return Err(Fault::new(key.place, message)
+                return Err(Diagnostic::new(key.span, message)
                     .expecting(known)
                     .nearest_to(&key.text));
             }
         }
         Ok(Self {
             entries,
-            place: node.place,
+            span: node.span,
         })
     }
 
@@ -45,12 +45,12 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Returns the value of a required key.
-    pub(super) fn need(&self, key: &str) -> Result<&'n Node<'t>, Fault> {
+    pub(super) fn need(&self, key: &str) -> Result<&'n Node<'t>, Diagnostic> {
         self.get(key).ok_or_else(|| self.missing(key))
     }
 
-    pub(super) fn missing(&self, key: &str) -> Fault {
-        Fault::new(self.place, format!("missing `{key}`"))
+    pub(super) fn missing(&self, key: &str) -> Diagnostic {
+        Diagnostic::new(self.span, format!("missing `{key}`"))
     }
 
     /// Returns an optional number; `what` describes it in errors.
@@ -58,12 +58,12 @@ impl<'n, 't> Fields<'n, 't> {
         &self,
         key: &str,
         what: &str,
-    ) -> Result<Option<N>, Fault> {
+    ) -> Result<Option<N>, Diagnostic> {
         self.get(key).map(|node| node.number(what)).transpose()
     }
 
     /// Returns an optional boolean; false by default.
-    pub(super) fn flag(&self, key: &str) -> Result<bool, Fault> {
+    pub(super) fn flag(&self, key: &str) -> Result<bool, Diagnostic> {
         match self.get(key).map(|node| (&node.kind, node)) {
             None => Ok(false),
             Some((Kind::Bool(flag), _)) => Ok(*flag),
@@ -77,7 +77,7 @@ impl<'n, 't> Fields<'n, 't> {
         key: &str,
         what: &str,
         words: &[&'w str],
-    ) -> Result<Option<&'w str>, Fault> {
+    ) -> Result<Option<&'w str>, Diagnostic> {
         self.get(key).map(|node| node.word(what, words)).transpose()
     }
 
@@ -87,7 +87,7 @@ impl<'n, 't> Fields<'n, 't> {
         key: &str,
         what: &str,
         words: &[&'w str],
-    ) -> Result<Vec<&'w str>, Fault> {
+    ) -> Result<Vec<&'w str>, Diagnostic> {
         let all = self.get(key).map_or(&[][..], Node::one_or_many);
         all.iter().map(|node| node.word(what, words)).collect()
     }
@@ -95,7 +95,7 @@ impl<'n, 't> Fields<'n, 't> {
 
 impl<'t> Node<'t> {
     /// Creates the error that the value has the wrong type.
-    pub(super) fn wrong<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Fault {
+    pub(super) fn wrong<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Diagnostic {
         let found = match &self.kind {
             Kind::Null => "null".to_owned(),
             Kind::Bool(flag) => flag.to_string(),
@@ -107,11 +107,11 @@ impl<'t> Node<'t> {
             Kind::Object(_) => "object".to_owned(),
         };
         let message = format!("unexpected {found}");
-        Fault::new(self.place, message).expecting(expected)
+        Diagnostic::new(self.span, message).expecting(expected)
     }
 
     /// Returns a string; `what` describes it in errors.
-    pub(super) fn text(&self, what: &str) -> Result<&str, Fault> {
+    pub(super) fn text(&self, what: &str) -> Result<&str, Diagnostic> {
         match &self.kind {
             Kind::Text(text) => Ok(text),
             _ => Err(self.wrong([&*format!("{what} in quotation marks")])),
@@ -119,30 +119,30 @@ impl<'t> Node<'t> {
     }
 
     /// Returns a string without the placeholder for bytes that JSON cannot represent.
-    pub(super) fn kept(&self, what: &str) -> Result<&str, Fault> {
+    pub(super) fn kept(&self, what: &str) -> Result<&str, Diagnostic> {
         let text = self.text(what)?;
         match text.contains(char::REPLACEMENT_CHARACTER) {
             true => {
                 let message = format!("{what} has bytes that JSON cannot represent");
-                Err(Fault::new(self.place, message))
+                Err(Diagnostic::new(self.span, message))
             }
             false => Ok(text),
         }
     }
 
-    pub(super) fn number<N: TryFrom<u64>>(&self, what: &str) -> Result<N, Fault> {
+    pub(super) fn number<N: TryFrom<u64>>(&self, what: &str) -> Result<N, Diagnostic> {
         match self.kind {
             Kind::Number(number) => N::try_from(number).map_err(|_| {
                 let largest = u128::MAX >> (128 - 8 * size_of::<N>());
                 let message = format!("{number} is too large for {what}: the maximum is {largest}");
-                Fault::new(self.place, message)
+                Diagnostic::new(self.span, message)
             }),
             _ => Err(self.wrong([what])),
         }
     }
 
     /// Reads a number that nft writes as negative above its signed range.
-    pub(super) fn count(&self, what: &str) -> Result<u64, Fault> {
+    pub(super) fn count(&self, what: &str) -> Result<u64, Diagnostic> {
         match self.kind {
             Kind::Negative(number) => match 0_i64.checked_sub_unsigned(number) {
                 Some(negative) => Ok(negative.cast_unsigned()),
@@ -153,7 +153,7 @@ impl<'t> Node<'t> {
     }
 
     /// Same with 32 bits.
-    pub(super) fn small_count(&self, what: &str) -> Result<u32, Fault> {
+    pub(super) fn small_count(&self, what: &str) -> Result<u32, Diagnostic> {
         match self.kind {
             Kind::Negative(number) => {
                 match 0_i32.checked_sub_unsigned(number.try_into().unwrap_or(u32::MAX)) {
@@ -165,7 +165,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(super) fn word<'w>(&self, what: &str, words: &[&'w str]) -> Result<&'w str, Fault> {
+    pub(super) fn word<'w>(&self, what: &str, words: &[&'w str]) -> Result<&'w str, Diagnostic> {
         let Kind::Text(text) = &self.kind else {
             return Err(self.wrong(words));
         };
@@ -178,11 +178,11 @@ impl<'t> Node<'t> {
         &self,
         what: &str,
         known: impl IntoIterator<Item = W>,
-    ) -> Fault {
+    ) -> Diagnostic {
         let Kind::Text(text) = &self.kind else {
             return self.wrong(known);
         };
-        Fault::new(self.place, format!("unknown {what} `{}`", shown(text)))
+        Diagnostic::new(self.span, format!("unknown {what} `{}`", shown(text)))
             .expecting(known)
             .nearest_to(text)
     }
@@ -196,7 +196,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the entries of a list.
-    pub(super) fn list(&self, what: &str) -> Result<&[Self], Fault> {
+    pub(super) fn list(&self, what: &str) -> Result<&[Self], Diagnostic> {
         match &self.kind {
             Kind::List(entries) => Ok(entries),
             _ => Err(self.wrong([&*format!("a list of {what}")])),
@@ -204,16 +204,16 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the only entry of an object.
-    pub(super) fn tagged(&self, what: &str) -> Result<(&Key<'t>, &Self), Fault> {
+    pub(super) fn tagged(&self, what: &str) -> Result<(&Key<'t>, &Self), Diagnostic> {
         match &self.kind {
             Kind::Object(entries) => match &entries[..] {
                 [(key, value)] => Ok((key, value)),
-                [] => Err(Fault::new(
-                    self.place,
+                [] => Err(Diagnostic::new(
+                    self.span,
                     format!("empty object: expected one key that names the {what}"),
                 )),
-                [_, (second, _), ..] => Err(Fault::new(
-                    second.place,
+                [_, (second, _), ..] => Err(Diagnostic::new(
+                    second.span,
                     format!("unexpected second key: expected one key that names the {what}"),
                 )),
             },
@@ -235,7 +235,7 @@ impl<'t> Node<'t> {
     }
 
     /// Reads a constant, whose type is not known yet.
-    pub(super) fn symbol(&self, what: &str) -> Result<Symbol, Fault> {
+    pub(super) fn symbol(&self, what: &str) -> Result<Symbol, Diagnostic> {
         let text = match &self.kind {
             Kind::Text(text) => (**text).into(),
             Kind::Number(number) => number.to_string().into(),
@@ -248,17 +248,17 @@ impl<'t> Node<'t> {
         Ok(Symbol {
             text,
             is_quoted: false,
-            place: self.place,
+            span: self.span,
         })
     }
 }
 
 impl Key<'_> {
     /// Range from the key to the end of its value.
-    pub(super) const fn place_with(&self, value: &Node<'_>) -> Place {
-        Place {
-            end: value.place.end,
-            ..self.place
+    pub(super) const fn span_with(&self, value: &Node<'_>) -> Span {
+        Span {
+            end: value.span.end,
+            ..self.span
         }
     }
 }

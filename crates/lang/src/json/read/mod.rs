@@ -25,8 +25,8 @@ use crate::parse::error::shown;
 use crate::parse::query::KINDS;
 use crate::parse::script::{FAMILIES, OBJECTS, VERBS};
 use crate::parse::tree::Kind;
-use crate::parse::{Command, Error, Fault, Object, Source, Sources, Verb};
-use crate::syntax::{Expr, Place, Statement, Target, Verdict};
+use crate::parse::{Command, Diagnostic, Error, Object, Source, Sources, Verb};
+use crate::syntax::{Expr, Span, Statement, Target, Verdict};
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, SetFlags};
 
@@ -46,13 +46,13 @@ struct Reader {
 pub(crate) fn parse(source: Source) -> Result<(Vec<Command>, Sources), Error> {
     let mut sources = Sources::default();
     let read = |sources: &mut Sources| {
-        let index = sources.add(source, Place::default())?;
+        let index = sources.add(source, Span::default())?;
         let text = sources.text(index);
         document(&node::document(index, &text)?)
     };
     match read(&mut sources) {
         Ok(commands) => Ok((commands, sources)),
-        Err(fault) => Err(sources.explain(fault)),
+        Err(diagnostic) => Err(sources.explain(diagnostic)),
     }
 }
 
@@ -117,7 +117,7 @@ fn mark_dynamic(commands: &mut [Command]) {
 }
 
 /// Maximum nesting in a command: more than in text, and little enough for any stack.
-const DEEPEST: usize = 1024;
+const MAX_DEPTH: usize = 1024;
 
 /// Nesting depth of the result of a node; each operand of an operation adds one level.
 fn depth(node: &Node<'_>) -> usize {
@@ -137,7 +137,7 @@ fn depth(node: &Node<'_>) -> usize {
     }
 }
 
-fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
+fn document(node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
     let fields = Fields::new(node, "a document", &["nftables"])?;
     let entries = fields.need("nftables")?.list("commands and objects")?;
     let mut commands = Vec::with_capacity(entries.len());
@@ -151,9 +151,9 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     };
     for entry in entries {
         let (key, value) = entry.tagged("command or object")?;
-        if depth(value) > DEEPEST {
-            let message = format!("nested more than {DEEPEST} levels deep");
-            return Err(Fault::new(key.place, message));
+        if depth(value) > MAX_DEPTH {
+            let message = format!("nested more than {MAX_DEPTH} levels deep");
+            return Err(Diagnostic::new(key.span, message));
         }
         if key.text == "metainfo" {
             metainfo(value)?;
@@ -166,8 +166,8 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
                 commands.extend(command(*verb, value)?);
             }
             None => {
-                let place = key.place_with(value);
-                match object::commands(Verb::Add, &key.text, value, place, false)? {
+                let span = key.span_with(value);
+                match object::commands(Verb::Add, &key.text, value, span, false)? {
                     Some(found) if key.text != "meter" => listed.push(found),
                     _ => return Err(no_command(key)),
                 }
@@ -182,20 +182,20 @@ fn objects() -> impl Iterator<Item = &'static str> {
     OBJECTS.into_iter().chain(stateful().map(|(word, _)| word))
 }
 
-fn no_command(key: &Key<'_>) -> Fault {
+fn no_command(key: &Key<'_>) -> Diagnostic {
     if key.text == "opaque" {
-        return expr::opaque(key.place);
+        return expr::opaque(key.span);
     }
     let verbs = VERBS.iter().map(|(word, _)| *word);
     let known = verbs.chain(objects()).chain(["metainfo"]);
     let message = format!("unknown command or object `{}`", shown(&key.text));
-    Fault::new(key.place, message)
+    Diagnostic::new(key.span, message)
         .expecting(known)
         .nearest_to(&key.text)
 }
 
 /// Checks the metadata of the document; only the schema version matters.
-fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
+fn metainfo(node: &Node<'_>) -> Result<(), Diagnostic> {
     let known = ["version", "release_name", "json_schema_version"];
     let fields = Fields::new(node, "metainfo", &known)?;
     for key in ["version", "release_name"] {
@@ -207,8 +207,8 @@ fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
         None => Ok(()),
         Some(node) => match node.number::<u64>("a schema version")? {
             0..=SCHEMA => Ok(()),
-            version => Err(Fault::new(
-                node.place,
+            version => Err(Diagnostic::new(
+                node.span,
                 format!(
                     "unsupported schema version {version}: the newest supported one is {SCHEMA}"
                 ),
@@ -218,7 +218,7 @@ fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// Reads the operand of a verb.
-fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
+fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
     // The kind of object is implied, and the crate `nftables` omits it.
     let is_plain = match &node.kind {
         Json::Object(entries) => entries.iter().any(|(key, _)| key.text == "family"),
@@ -230,11 +230,11 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
         _ => None,
     };
     if let Some(kind) = plain {
-        let found = object::commands(verb, kind, node, node.place, true)?;
+        let found = object::commands(verb, kind, node, node.span, true)?;
         return Ok(found.unwrap_or_default());
     }
     let (key, value) = node.tagged("object")?;
-    let place = key.place_with(value);
+    let span = key.span_with(value);
     let known: Vec<&str> = match verb {
         Verb::Insert | Verb::Replace => vec!["rule"],
         Verb::Rename => vec!["chain"],
@@ -249,12 +249,12 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     };
     if !known.contains(&&*key.text) {
         if key.text == "opaque" {
-            return Err(expr::opaque(key.place));
+            return Err(expr::opaque(key.span));
         }
         let word = VERBS.iter().find(|(_, known)| *known == verb);
         let word = word.map_or("", |(word, _)| word);
         let message = format!("`{word}` does not support `{}`", shown(&key.text));
-        return Err(Fault::new(key.place, message)
+        return Err(Diagnostic::new(key.span, message)
             .expecting(known)
             .nearest_to(&key.text));
     }
@@ -262,25 +262,17 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
         let (family, table) = any_family(value)?;
         if table.is_some() {
             let message = "a ruleset is for one or all families, not for a table";
-            return Err(Fault::new(value.place, message));
+            return Err(Diagnostic::new(value.span, message));
         }
         let object = Object::Ruleset(family);
-        return Ok(vec![Command {
-            verb,
-            object,
-            place,
-        }]);
+        return Ok(vec![Command { verb, object, span }]);
     }
     if let Some((_, kind)) = kinds().find(|(word, _)| *word == key.text) {
         let (family, table) = any_family(value)?;
         let object = Object::Kind(kind, family, table.map(Into::into));
-        return Ok(vec![Command {
-            verb,
-            object,
-            place,
-        }]);
+        return Ok(vec![Command { verb, object, span }]);
     }
-    match object::commands(verb, &key.text, value, place, true)? {
+    match object::commands(verb, &key.text, value, span, true)? {
         Some(commands) => Ok(commands),
         None => Err(no_command(key)),
     }
@@ -297,7 +289,7 @@ fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
 }
 
 /// Reads an optional family and table.
-fn any_family(node: &Node<'_>) -> Result<(Family, Option<String>), Fault> {
+fn any_family(node: &Node<'_>) -> Result<(Family, Option<String>), Diagnostic> {
     if node.is_null() {
         return Ok((Family::UNSPEC, None));
     }
@@ -307,7 +299,7 @@ fn any_family(node: &Node<'_>) -> Result<(Family, Option<String>), Fault> {
     let table = match fields.get("table") {
         None => None,
         Some(node) => {
-            let name = object::checked(node.text("the name of a table")?, "a table", node.place)?;
+            let name = object::checked(node.text("the name of a table")?, "a table", node.span)?;
             Some(name.to_owned())
         }
     };

@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::error::shown;
-use crate::syntax::Place;
+use crate::syntax::Span;
 
 /// Maximum nesting of lists and objects: slightly more than for 128 operations, the maximum for a set of labels.
-const DEEPEST: usize = 320;
+const MAX_DEPTH: usize = 320;
 /// Maximum number of keys of an object that are compared pairwise.
-const FEW: usize = 16;
+const MAX_PAIRWISE_KEYS: usize = 16;
 
 /// Value with its location.
 #[derive(Debug)]
 pub(in crate::json) struct Node<'t> {
     pub(in crate::json) kind: Kind<'t>,
-    pub(in crate::json) place: Place,
+    pub(in crate::json) span: Span,
 }
 
 /// Kind of a value.
@@ -39,14 +39,14 @@ pub(in crate::json) enum Kind<'t> {
 #[derive(Debug)]
 pub(in crate::json) struct Key<'t> {
     pub(in crate::json) text: Cow<'t, str>,
-    pub(in crate::json) place: Place,
+    pub(in crate::json) span: Span,
 }
 
 /// Parses a text; `source` is its index.
 ///
 /// # Errors
 /// The first JSON syntax error.
-pub(in crate::json) fn document(source: u32, text: &str) -> Result<Node<'_>, Fault> {
+pub(in crate::json) fn document(source: u32, text: &str) -> Result<Node<'_>, Diagnostic> {
     let mut reader = Reader {
         source,
         text,
@@ -80,8 +80,8 @@ impl<'t> Reader<'t> {
     }
 
     /// Range from `start` to the current position. Texts are shorter than 4 GiB.
-    fn since(&self, start: usize) -> Place {
-        Place {
+    fn since(&self, start: usize) -> Span {
+        Span {
             source: self.source,
             start: start as u32,
             end: self.at as u32,
@@ -89,7 +89,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Creates the error that the current token is unexpected.
-    fn unexpected<const N: usize>(&self, expected: [&str; N]) -> Fault {
+    fn unexpected<const N: usize>(&self, expected: [&str; N]) -> Diagnostic {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
         let length = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
@@ -97,7 +97,7 @@ impl<'t> Reader<'t> {
             0 => rest.chars().next().map_or(0, char::len_utf8),
             length => length,
         };
-        let place = Place {
+        let span = Span {
             end: (self.at + length) as u32,
             ..self.since(self.at)
         };
@@ -105,10 +105,10 @@ impl<'t> Reader<'t> {
             None | Some("") => "unexpected end of input".to_owned(),
             Some(word) => format!("unexpected `{}`", shown(word)),
         };
-        Fault::new(place, message).expecting(expected)
+        Diagnostic::new(span, message).expecting(expected)
     }
 
-    fn value(&mut self) -> Result<Node<'t>, Fault> {
+    fn value(&mut self) -> Result<Node<'t>, Diagnostic> {
         self.blanks();
         let start = self.at;
         let kind = match self.peek() {
@@ -131,19 +131,19 @@ impl<'t> Reader<'t> {
         };
         Ok(Node {
             kind,
-            place: self.since(start),
+            span: self.since(start),
         })
     }
 
     fn deeper(
         &mut self,
-        what: fn(&mut Self) -> Result<Kind<'t>, Fault>,
-    ) -> Result<Kind<'t>, Fault> {
-        if self.depth >= DEEPEST {
-            let message = format!("lists and objects are nested more than {DEEPEST} levels deep");
-            let place = self.since(self.at);
-            let end = place.end + 1; // the bracket
-            return Err(Fault::new(Place { end, ..place }, message));
+        what: fn(&mut Self) -> Result<Kind<'t>, Diagnostic>,
+    ) -> Result<Kind<'t>, Diagnostic> {
+        if self.depth >= MAX_DEPTH {
+            let message = format!("lists and objects are nested more than {MAX_DEPTH} levels deep");
+            let span = self.since(self.at);
+            let end = span.end + 1; // the bracket
+            return Err(Diagnostic::new(Span { end, ..span }, message));
         }
         self.depth += 1;
         self.at += 1;
@@ -153,7 +153,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Whether a list or object ends here; otherwise moves to the next entry.
-    fn is_over(&mut self, is_first: bool, end: u8, end_name: &str) -> Result<bool, Fault> {
+    fn is_over(&mut self, is_first: bool, end: u8, end_name: &str) -> Result<bool, Diagnostic> {
         self.blanks();
         match self.peek() {
             Some(found) if found == end => {
@@ -169,7 +169,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn list(&mut self) -> Result<Kind<'t>, Fault> {
+    fn list(&mut self) -> Result<Kind<'t>, Diagnostic> {
         let mut entries = Vec::new();
         while !self.is_over(entries.is_empty(), b']', "]")? {
             entries.push(self.value()?);
@@ -177,7 +177,7 @@ impl<'t> Reader<'t> {
         Ok(Kind::List(entries))
     }
 
-    fn object(&mut self) -> Result<Kind<'t>, Fault> {
+    fn object(&mut self) -> Result<Kind<'t>, Diagnostic> {
         let mut entries: Vec<(Key<'t>, Node<'t>)> = Vec::new();
         let mut seen = HashSet::new();
         while !self.is_over(entries.is_empty(), b'}', "}")? {
@@ -187,17 +187,17 @@ impl<'t> Reader<'t> {
             }
             let start = self.at;
             let text = self.string()?;
-            let place = self.since(start);
-            if entries.len() == FEW {
+            let span = self.since(start);
+            if entries.len() == MAX_PAIRWISE_KEYS {
                 seen.extend(entries.iter().map(|(key, _)| key.text.clone()));
             }
-            let is_twice = match entries.len() < FEW {
+            let is_twice = match entries.len() < MAX_PAIRWISE_KEYS {
                 true => entries.iter().any(|(key, _)| key.text == text),
                 false => !seen.insert(text.clone()),
             };
             if is_twice {
                 let message = format!("duplicate `{}`", shown(&text));
-                return Err(Fault::new(place, message));
+                return Err(Diagnostic::new(span, message));
             }
             self.blanks();
             if self.peek() != Some(b':') {
@@ -205,12 +205,12 @@ impl<'t> Reader<'t> {
             }
             self.at += 1;
             let value = self.value()?;
-            entries.push((Key { text, place }, value));
+            entries.push((Key { text, span }, value));
         }
         Ok(Kind::Object(entries))
     }
 
-    fn number(&mut self) -> Result<Kind<'t>, Fault> {
+    fn number(&mut self) -> Result<Kind<'t>, Diagnostic> {
         let start = self.at;
         let is_of_number =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -224,7 +224,7 @@ impl<'t> Reader<'t> {
         };
         let wrong = || {
             let message = format!("invalid JSON number `{}`", shown(word));
-            Fault::new(self.since(start), message)
+            Diagnostic::new(self.since(start), message)
         };
         let whole = digits.bytes().take_while(u8::is_ascii_digit).count();
         if whole == 0 || (whole > 1 && digits.starts_with('0')) {
@@ -251,7 +251,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses a string.
-    fn string(&mut self) -> Result<Cow<'t, str>, Fault> {
+    fn string(&mut self) -> Result<Cow<'t, str>, Diagnostic> {
         let begin = self.at;
         self.at += 1;
         let mut start = self.at;
@@ -272,26 +272,26 @@ impl<'t> Reader<'t> {
                     start = self.at;
                 }
                 Some(0..=0x1f) => {
-                    let place = self.since(self.at);
-                    let end = place.end + 1;
+                    let span = self.since(self.at);
+                    let end = span.end + 1;
                     let message = "unescaped control character in string";
-                    return Err(Fault::new(Place { end, ..place }, message));
+                    return Err(Diagnostic::new(Span { end, ..span }, message));
                 }
                 Some(_) => self.at += 1,
                 None => {
                     let message = "unterminated string";
-                    let place = Place {
+                    let span = Span {
                         end: begin as u32 + 1,
                         ..self.since(begin)
                     };
-                    return Err(Fault::new(place, message));
+                    return Err(Diagnostic::new(span, message));
                 }
             }
         }
     }
 
     /// Parses an escape sequence.
-    fn escaped(&mut self) -> Result<char, Fault> {
+    fn escaped(&mut self) -> Result<char, Diagnostic> {
         let start = self.at;
         self.at += 1;
         let byte = self.peek();
@@ -309,12 +309,15 @@ impl<'t> Reader<'t> {
             _ => None,
         };
         match character {
-            Some('\0') => Err(Fault::new(
+            Some('\0') => Err(Diagnostic::new(
                 self.since(start),
                 "string contains a NUL character",
             )),
             Some(character) => Ok(character),
-            None => Err(Fault::new(self.since(start), "invalid escape sequence")),
+            None => Err(Diagnostic::new(
+                self.since(start),
+                "invalid escape sequence",
+            )),
         }
     }
 

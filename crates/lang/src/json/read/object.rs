@@ -9,13 +9,13 @@ use crate::list::object::object_name;
 use crate::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
 use crate::parse::error::shown;
 use crate::parse::known::type_names;
-use crate::parse::parser::LONGEST_NAME;
+use crate::parse::parser::MAX_NAME_LENGTH;
 use crate::parse::script::{CT_OBJECTS, FAMILIES, InTable, STATEFUL, only_named};
 use crate::parse::{
-    Command, Declared, ElementList, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb,
-    set, table,
+    Command, Declared, Diagnostic, ElementList, Elements, Object, Position, Rule, SetDeclaration,
+    Verb, set, table,
 };
-use crate::syntax::{Expr, Place, Statement};
+use crate::syntax::{Expr, Span, Statement};
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
     Chain, ChainFlags, DataType, Devices, Family, Flowtable, FlowtableFlags, Hook, Milliseconds,
@@ -59,42 +59,49 @@ const FLOWTABLE: [&str; 8] = [
 ];
 
 /// Reads an object's family and table, and returns a reader for its contents.
-pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Fault> {
+pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Diagnostic> {
     let family = family(fields)?;
     let table = name(fields, "table", "a table")?;
     Ok((InTable { family, table }, Reader { family }))
 }
 
-pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Fault> {
+pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Diagnostic> {
     let word = fields.need("family")?.word("family", &FAMILIES)?;
     Ok(Family::from_name(word).unwrap_or_default())
 }
 
 /// Reads a required name.
-pub(super) fn name(fields: &Fields<'_, '_>, key: &str, of: &str) -> Result<Name<'static>, Fault> {
+pub(super) fn name(
+    fields: &Fields<'_, '_>,
+    key: &str,
+    of: &str,
+) -> Result<Name<'static>, Diagnostic> {
     let node = fields.need(key)?;
     let text = node.text(&format!("the name of {of}"))?;
-    checked(text, of, node.place).map(|name| name.to_owned().into())
+    checked(text, of, node.span).map(|name| name.to_owned().into())
 }
 
 /// Checks that the kernel accepts a name.
-pub(super) fn checked<'n>(name: &'n str, of: &str, place: Place) -> Result<&'n str, Fault> {
+pub(super) fn checked<'n>(name: &'n str, of: &str, span: Span) -> Result<&'n str, Diagnostic> {
     match name.len() {
-        0 => Err(Fault::new(place, format!("the name of {of} is empty"))),
+        0 => Err(Diagnostic::new(span, format!("the name of {of} is empty"))),
         _ if name.contains(char::REPLACEMENT_CHARACTER) => {
             let message = format!("the name of {of} has bytes that JSON cannot represent");
-            Err(Fault::new(place, message))
+            Err(Diagnostic::new(span, message))
         }
-        1..=LONGEST_NAME => Ok(name),
+        1..=MAX_NAME_LENGTH => Ok(name),
         _ => {
-            let message = format!("name is longer than {LONGEST_NAME} bytes");
-            Err(Fault::new(place, message))
+            let message = format!("name is longer than {MAX_NAME_LENGTH} bytes");
+            Err(Diagnostic::new(span, message))
         }
     }
 }
 
 /// Reads a handle if there is no name; `flush` requires a name.
-pub(super) fn handle_instead(verb: Verb, fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
+pub(super) fn handle_instead(
+    verb: Verb,
+    fields: &Fields<'_, '_>,
+) -> Result<Option<u64>, Diagnostic> {
     if verb == Verb::Flush {
         fields.need("name")?;
     }
@@ -117,21 +124,21 @@ fn commented<T>(
     fields: &Fields<'_, '_>,
     object: T,
     put: impl FnOnce(T, &str) -> Result<T, String>,
-) -> Result<T, Fault> {
+) -> Result<T, Diagnostic> {
     match fields.get("comment") {
         None => Ok(object),
         Some(node) => {
             let comment = node.kept("a comment")?;
-            put(object, comment).map_err(|error| Fault::new(node.place, error))
+            put(object, comment).map_err(|error| Diagnostic::new(node.span, error))
         }
     }
 }
 
 /// Reads device names.
-fn devices(node: &Node<'_>) -> Result<Devices<'static>, Fault> {
+fn devices(node: &Node<'_>) -> Result<Devices<'static>, Diagnostic> {
     let names = node.one_or_many().iter();
     let names: Vec<&str> = names
-        .map(|node| checked(node.text("the name of a device")?, "a device", node.place))
+        .map(|node| checked(node.text("the name of a device")?, "a device", node.span))
         .collect::<Result<_, _>>()?;
     Ok(named_devices(names.into_iter()))
 }
@@ -141,15 +148,15 @@ pub(super) fn commands(
     verb: Verb,
     kind: &str,
     node: &Node<'_>,
-    place: Place,
-    is_said: bool,
-) -> Result<Option<Vec<Command>>, Fault> {
+    span: Span,
+    has_verb: bool,
+) -> Result<Option<Vec<Command>>, Diagnostic> {
     let object = match kind {
         "table" => Object::Table(self::table(verb, node)?),
         "chain" => chain(verb, node)?,
-        "rule" => Object::Rule(Box::new(rule(verb, node, is_said)?)),
+        "rule" => Object::Rule(Box::new(rule(verb, node, has_verb)?)),
         "set" | "map" | "meter" => {
-            let mut commands = set(verb, node, kind == "map", place)?;
+            let mut commands = set(verb, node, kind == "map", span)?;
             if let [Command { object, .. }] = &mut commands[..]
                 && let (Object::Set(declared), Verb::List, "meter") = (&*object, verb, kind)
             {
@@ -161,19 +168,15 @@ pub(super) fn commands(
         "flowtable" => Object::Flowtable(flowtable(verb, node)?),
         kind => match stateful().find(|(word, _)| *word == kind) {
             Some((_, object_type)) => {
-                Object::Stateful(object(verb, object_type, kind, node, place)?)
+                Object::Stateful(object(verb, object_type, kind, node, span)?)
             }
             None => return Ok(None),
         },
     };
-    Ok(Some(vec![Command {
-        verb,
-        object,
-        place,
-    }]))
+    Ok(Some(vec![Command { verb, object, span }]))
 }
 
-fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Fault> {
+fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Diagnostic> {
     let fields = Fields::new(node, "a table", &TABLE)?;
     let family = family(&fields)?;
     if is_by_name(verb) {
@@ -202,13 +205,16 @@ fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Fault> {
     })
 }
 
-fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
+fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Diagnostic> {
     let fields = Fields::new(node, "a chain", &CHAIN)?;
     let (at, _) = in_table(&fields)?;
     if verb != Verb::Rename
         && let Some(renamed) = fields.get("newname")
     {
-        return Err(Fault::new(renamed.place, "use `rename` to rename a chain"));
+        return Err(Diagnostic::new(
+            renamed.span,
+            "use `rename` to rename a chain",
+        ));
     }
     if is_by_name(verb) {
         // A chain from a listing is deleted as a whole.
@@ -216,7 +222,7 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
             && !fields.has("hook")
         {
             let message = "JSON cannot delete single devices";
-            return Err(Fault::new(devices.place, message)
+            return Err(Diagnostic::new(devices.span, message)
                 .with_hint("use nft's text syntax: delete chain … { devices = { … }; }"));
         }
         let handle = handle_instead(verb, &fields)?;
@@ -244,14 +250,14 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
         let node = fields.need("hook")?;
         let word = node.word("hook", &HOOKS)?;
         let mut hook = Hook {
-            number: Some(hook_number(chain.family, word, node.place)?),
+            number: Some(hook_number(chain.family, word, node.span)?),
             priority: Some(priority(fields.need("prio")?, chain.family, word)?),
             ..Hook::default()
         };
         match fields.get("dev").map(|node| (&node.kind, node)) {
             None => {}
             Some((Kind::Text(device), node)) => {
-                let device = checked(device, "a device", node.place)?;
+                let device = checked(device, "a device", node.span)?;
                 match device.ends_with('*') {
                     true => hook.devices = Some(devices(node)?),
                     false => hook.device = Some(device.to_owned().into()),
@@ -282,7 +288,7 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
 }
 
 /// Reads a priority: a number or a name.
-fn priority(node: &Node<'_>, family: Family, hook: &str) -> Result<i32, Fault> {
+fn priority(node: &Node<'_>, family: Family, hook: &str) -> Result<i32, Diagnostic> {
     match node.kind {
         Kind::Number(_) | Kind::Negative(_) | Kind::Text(_) => {
             priority_of(&node.symbol("a priority")?, family, hook)
@@ -291,19 +297,19 @@ fn priority(node: &Node<'_>, family: Family, hook: &str) -> Result<i32, Fault> {
     }
 }
 
-fn rule(verb: Verb, node: &Node<'_>, is_said: bool) -> Result<Rule, Fault> {
+fn rule(verb: Verb, node: &Node<'_>, has_verb: bool) -> Result<Rule, Diagnostic> {
     let fields = Fields::new(node, "a rule", &RULE)?;
     let (InTable { family, table }, reader) = in_table(&fields)?;
     let chain = name(&fields, "chain", "a chain")?;
     let position = match (fields.get("handle"), fields.get("index")) {
         // Handles from listings are those of the original rules.
-        (Some(handle), _) if !is_said => {
+        (Some(handle), _) if !has_verb => {
             handle.number::<u64>("a handle")?;
             Position::Any
         }
         (Some(_), Some(index)) => {
             let message = "a rule's position is a handle or an index, not both";
-            return Err(Fault::new(index.place, message));
+            return Err(Diagnostic::new(index.span, message));
         }
         (Some(handle), None) => Position::Handle(handle.number("a handle")?),
         (None, Some(index)) => match verb {
@@ -312,11 +318,11 @@ fn rule(verb: Verb, node: &Node<'_>, is_said: bool) -> Result<Rule, Fault> {
         },
         (None, None) => Position::Any,
     };
-    let is_gone = is_by_name(verb);
-    if position == Position::Any && (is_gone || verb == Verb::Replace) {
+    let has_no_statements = is_by_name(verb);
+    if position == Position::Any && (has_no_statements || verb == Verb::Replace) {
         return Err(fields.missing("handle"));
     }
-    let (statements, comment) = match is_gone {
+    let (statements, comment) = match has_no_statements {
         true => (Vec::new(), None),
         false => {
             let comment = fields.get("comment").map(|node| node.kept("a comment"));
@@ -334,7 +340,7 @@ fn rule(verb: Verb, node: &Node<'_>, is_said: bool) -> Result<Rule, Fault> {
     })
 }
 
-fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Command>, Fault> {
+fn set(verb: Verb, node: &Node<'_>, is_map: bool, span: Span) -> Result<Vec<Command>, Diagnostic> {
     let of = if is_map { "a map" } else { "a set" };
     let known = match is_map {
         true => &SET[..],
@@ -345,7 +351,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
     let of_set = |declared| Command {
         verb,
         object: Object::Set(Box::new(declared)),
-        place,
+        span,
     };
     if is_by_name(verb) {
         let handle = handle_instead(verb, &fields)?;
@@ -372,8 +378,8 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
         // Statements of elements are in the order of the set's declaration, if it has one.
         let order = |statement: &Statement| {
             let kind = std::mem::discriminant(statement);
-            let mut said = declared.statements.iter();
-            said.position(|(said, _)| std::mem::discriminant(said) == kind)
+            let mut existing = declared.statements.iter();
+            existing.position(|(existing, _)| std::mem::discriminant(existing) == kind)
         };
         for element in &mut elements {
             element.statements.sort_by_key(order);
@@ -388,7 +394,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
                 set: name,
                 elements: elements.into_iter().collect(),
             }),
-            place: node.place,
+            span: node.span,
         });
     }
     commands.insert(0, of_set(declared));
@@ -397,8 +403,8 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
 
 impl Reader {
     /// Checks a name and returns it.
-    pub(super) fn name_of(self, name: &str, of: &str, place: Place) -> Result<String, Fault> {
-        checked(name, of, place).map(str::to_owned)
+    pub(super) fn name_of(self, name: &str, of: &str, span: Span) -> Result<String, Diagnostic> {
+        checked(name, of, span).map(str::to_owned)
     }
 
     /// Reads the declaration of a set.
@@ -406,9 +412,9 @@ impl Reader {
         self,
         fields: &Fields<'_, '_>,
         mut declared: SetDeclaration,
-    ) -> Result<SetDeclaration, Fault> {
+    ) -> Result<SetDeclaration, Diagnostic> {
         let keys = fields.need("type")?;
-        declared.keys = Some((self.declared(keys)?, keys.place));
+        declared.keys = Some((self.declared(keys)?, keys.span));
         if declared.is_map {
             let data = fields.need("map")?;
             let objects = match &data.kind {
@@ -421,7 +427,7 @@ impl Reader {
                 None if is_verdict => Declared::Types(vec![DataType::VERDICT]),
                 None => self.declared(data)?,
             };
-            declared.data = Some((data_type, data.place));
+            declared.data = Some((data_type, data.span));
         }
         let set = &mut declared.set;
         let words = set::FLAGS.map(|(word, _)| word);
@@ -436,7 +442,7 @@ impl Reader {
         if let Some(node) = fields.get("gc-interval") {
             let time = u32::try_from(milliseconds(node)?);
             let time =
-                time.map_err(|_| Fault::new(node.place, "interval is longer than 49 days"))?;
+                time.map_err(|_| Diagnostic::new(node.span, "interval is longer than 49 days"))?;
             set.gc_interval = Some(Milliseconds32(time));
         }
         if let Some(size) = fields.number("size", "a set size")? {
@@ -459,7 +465,7 @@ impl Reader {
     }
 
     /// Reads the types of keys or data: names, or a `typeof` expression.
-    fn declared(self, node: &Node<'_>) -> Result<Declared, Fault> {
+    fn declared(self, node: &Node<'_>) -> Result<Declared, Diagnostic> {
         if let Kind::Object(_) = node.kind {
             let fields = Fields::new(node, "a type", &["typeof"])?;
             return self.left(fields.need("typeof")?).map(Declared::Typeof);
@@ -471,7 +477,7 @@ impl Reader {
                 let found = type_names().find(|(known, _)| *known == word);
                 let Some((_, data_type)) = found else {
                     let message = format!("unknown type `{}`", shown(word));
-                    return Err(Fault::new(part.place, message)
+                    return Err(Diagnostic::new(part.span, message)
                         .expecting(type_names().map(|(name, _)| name))
                         .nearest_to(word));
                 };
@@ -480,12 +486,12 @@ impl Reader {
         }
         match types.is_empty() {
             false => Ok(Declared::Types(types)),
-            true => Err(Fault::new(node.place, "empty list")),
+            true => Err(Diagnostic::new(node.span, "empty list")),
         }
     }
 }
 
-fn elements(node: &Node<'_>) -> Result<Object, Fault> {
+fn elements(node: &Node<'_>) -> Result<Object, Diagnostic> {
     let fields = Fields::new(node, "elements", &["family", "table", "name", "elem"])?;
     let (at, reader) = in_table(&fields)?;
     let mut elements = ElementList::default();
@@ -500,7 +506,7 @@ fn elements(node: &Node<'_>) -> Result<Object, Fault> {
     }))
 }
 
-fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
+fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Diagnostic> {
     let fields = Fields::new(node, "a flowtable", &FLOWTABLE)?;
     let (at, _) = in_table(&fields)?;
     if is_by_name(verb) {
@@ -508,7 +514,7 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
             && !fields.has("hook")
         {
             let message = "JSON cannot delete single devices";
-            return Err(Fault::new(devices.place, message)
+            return Err(Diagnostic::new(devices.span, message)
                 .with_hint("use nft's text syntax: delete flowtable … { devices = { … }; }"));
         }
         let handle = handle_instead(verb, &fields)?;

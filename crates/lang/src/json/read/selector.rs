@@ -4,7 +4,7 @@ use super::expr::VERSIONS;
 use super::fields::Fields;
 use super::node::{Kind, Node};
 use crate::headers;
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::known::{
     FIB_RESULTS, bits_of_field, extension, extensions, fib_of, field_names, field_of, meta_key,
     meta_names, option_of, presence, protocol, raw, raw_option,
@@ -16,22 +16,22 @@ use chainwright::nft::expr::{
     XfrmKey,
 };
 
-fn bits(node: &Node<'_>) -> Result<u32, Fault> {
-    bits_of_field(node.number("a length in bits")?, node.place)
+fn bits(node: &Node<'_>) -> Result<u32, Diagnostic> {
+    bits_of_field(node.number("a length in bits")?, node.span)
 }
 
-pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let known = ["protocol", "field", "base", "offset", "len", "tunnel"];
     let fields = Fields::new(node, "a payload expression", &known)?;
     if let Some(base) = fields.get("base") {
         if let Some(other) = fields.get("protocol").or_else(|| fields.get("field")) {
             let message =
                 "expected either a protocol and a field, or a base, an offset and a length";
-            return Err(Fault::new(other.place, message));
+            return Err(Diagnostic::new(other.span, message));
         }
         if let Some(other) = fields.get("tunnel") {
             let message = "inside a tunnel, a protocol and a field are required";
-            return Err(Fault::new(other.place, message));
+            return Err(Diagnostic::new(other.span, message));
         }
         let base = match base.word("payload base", &["ll", "nh", "th", "ih"])? {
             "ll" => PayloadBase::LINK,
@@ -43,14 +43,14 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
         let bits = bits(fields.need("len")?)?;
         return Ok(Expr::Payload(raw(base, offset, bits)));
     }
-    let (asked, field) = (fields.need("protocol")?, fields.need("field")?);
+    let (name_node, field) = (fields.need("protocol")?, fields.need("field")?);
     if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
-        return Err(Fault::new(
-            other.place,
+        return Err(Diagnostic::new(
+            other.span,
             "a named field has no offset or length",
         ));
     }
-    let name = asked.text("the name of a protocol")?;
+    let name = name_node.text("the name of a protocol")?;
     let tunnel = match fields.get("tunnel") {
         None => None,
         Some(node) => match tunnels::named(node.text("the name of a tunnel")?) {
@@ -67,7 +67,7 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
             Some(tunnel) => tunnel.protocols().map(|known| known.name).collect(),
             None => headers::PROTOCOLS.iter().map(|known| known.name).collect(),
         };
-        return Err(asked.unknown("protocol", known));
+        return Err(name_node.unknown("protocol", known));
     };
     let name = match (protocol.name, field.text("the name of a field")?) {
         ("icmpv6", "param-problem") => "parameter-problem",
@@ -86,7 +86,7 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
 }
 
 /// Reads a `tunnel` selector.
-pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a tunnel expression", &["key"])?;
     let key = fields.need("key")?.word("tunnel key", &["path", "id"])?;
     Ok(Expr::Tunnel(match key {
@@ -96,14 +96,14 @@ pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Fault> {
 }
 
 /// Reads a test for a DCCP option.
-pub(super) fn dccp_option(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn dccp_option(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "an option", &["type"])?;
     let number = fields.need("type")?.number("an option number")?;
     Ok(presence(&headers::NAMELESS_DCCP, number))
 }
 
 /// Reads an option, extension header or chunk: one of its fields, or a test whether it exists.
-pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
+pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Diagnostic> {
     let (of, known): (_, &[&str]) = match kind {
         ExthdrOp::TCPOPT => ("an option", &["name", "field", "base", "offset", "len"]),
         ExthdrOp::IPV4 => ("an option", &["name", "field"]),
@@ -114,7 +114,7 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
     if let Some(base) = fields.get("base") {
         if let Some(other) = fields.get("name").or_else(|| fields.get("field")) {
             let message = "expected either a name and a field, or a base, an offset and a length";
-            return Err(Fault::new(other.place, message));
+            return Err(Diagnostic::new(other.span, message));
         }
         let number = base.number("an option number")?;
         let offset = fields.need("offset")?.number("a bit offset")?;
@@ -127,8 +127,8 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
         return Ok(Expr::Option(raw_option(number, offset, bits)));
     }
     if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
-        return Err(Fault::new(
-            other.place,
+        return Err(Diagnostic::new(
+            other.span,
             "a named field has no offset or length",
         ));
     }
@@ -142,19 +142,19 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
         };
         return Err(name.unknown(what, extensions(kind).map(|each| each.name)));
     };
-    let Some(asked) = fields.get("field") else {
+    let Some(name_node) = fields.get("field") else {
         return Ok(presence(found, found.number));
     };
-    match found.named(asked.text("the name of a field")?) {
+    match found.named(name_node.text("the name of a field")?) {
         Some(field) => Ok(option_of(found, field)),
         None => {
             let what = format!("{} field", found.name);
-            Err(asked.unknown(&what, found.fields_named()))
+            Err(name_node.unknown(&what, found.fields_named()))
         }
     }
 }
 
-pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a meta expression", &["key"])?;
     let node = fields.need("key")?;
     match meta_key(node.text("a key")?) {
@@ -166,7 +166,7 @@ pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Fault> {
     }
 }
 
-pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a socket expression", &["key", "level"])?;
     let keys = ["transparent", "mark", "wildcard", "cgroupv2"];
     let key = fields.need("key")?.word("socket key", &keys)?;
@@ -181,11 +181,14 @@ pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Fault> {
     };
     match fields.get("level") {
         None => Ok(Expr::Socket(key, 0)),
-        Some(level) => Err(Fault::new(level.place, "only control groups have levels")),
+        Some(level) => Err(Diagnostic::new(
+            level.span,
+            "only control groups have levels",
+        )),
     }
 }
 
-pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a fib expression", &["result", "flags"])?;
     let names = FibFlags::NAMED.map(|(_, name)| name);
     fields.need("flags")?;
@@ -199,7 +202,7 @@ pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Fault> {
     Ok(fib_of(flags, result))
 }
 
-pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "an osf expression", &["key", "ttl"])?;
     let ttl = match fields.word("ttl", "ttl mode", &["loose", "skip"])? {
         None => OsfTtl::TRUE,
@@ -214,7 +217,7 @@ pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
     })
 }
 
-pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let known = ["key", "family", "dir", "spnum"];
     let fields = Fields::new(node, "an ipsec expression", &known)?;
     let direction = fields.need("dir")?.word("direction", &["in", "out"])?;
@@ -228,8 +231,8 @@ pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
         ("daddr", Some(_)) => XfrmKey::DADDR_IP6,
         ("saddr" | "daddr", None) => return Err(fields.missing("family")),
         (_, Some(_)) => {
-            let place = fields.need("family")?.place;
-            return Err(Fault::new(place, "this key has no IP version"));
+            let span = fields.need("family")?.span;
+            return Err(Diagnostic::new(span, "this key has no IP version"));
         }
         ("reqid", None) => XfrmKey::REQID,
         (_, None) => XfrmKey::SPI,
@@ -245,20 +248,24 @@ pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
 }
 
 /// Reads the number of values.
-pub(super) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Fault> {
+pub(super) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Diagnostic> {
     let node = fields.need("mod")?;
     match node.small_count("a modulus")? {
-        0 => Err(Fault::new(node.place, "the modulus must not be 0")),
+        0 => Err(Diagnostic::new(node.span, "the modulus must not be 0")),
         modulus => Ok(modulus),
     }
 }
 
-pub(super) fn small(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u32>, Fault> {
+pub(super) fn small(
+    fields: &Fields<'_, '_>,
+    key: &str,
+    what: &str,
+) -> Result<Option<u32>, Diagnostic> {
     let node = fields.get(key);
     node.map(|node| node.small_count(what)).transpose()
 }
 
-pub(super) fn numgen(node: &Node<'_>) -> Result<Expr, Fault> {
+pub(super) fn numgen(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a numgen expression", &["mode", "mod", "offset"])?;
     let mode = fields
         .need("mode")?

@@ -8,10 +8,10 @@ use super::tunnel::{TUNNEL, tunnel};
 use crate::parse::object::{Entries, protocol};
 use crate::parse::script::FAMILIES;
 use crate::parse::stateful::{
-    BYTES, USUAL_BURST, burst_of, bytes_of, rate_of, scale_of_window, size_of_bytes,
+    BYTES, DEFAULT_BURST, burst_of, bytes_of, rate_of, scale_of_window, size_of_bytes,
 };
-use crate::parse::{Fault, Verb};
-use crate::syntax::{Place, Statement};
+use crate::parse::{Diagnostic, Verb};
+use crate::syntax::{Span, Statement};
 use crate::units;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, StatefulObject};
@@ -23,7 +23,11 @@ const COUNTER: [&str; 2] = ["packets", "bytes"];
 
 impl Reader {
     /// Reads a stateful statement, if the key is one.
-    pub(super) fn stateful(self, key: &str, value: &Node<'_>) -> Result<Option<Statement>, Fault> {
+    pub(super) fn stateful(
+        self,
+        key: &str,
+        value: &Node<'_>,
+    ) -> Result<Option<Statement>, Diagnostic> {
         let object = match key {
             "counter" => "counter name",
             "limit" => "limit name",
@@ -68,7 +72,7 @@ pub(super) fn is_object(node: &Node<'_>) -> bool {
     }
 }
 
-fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
+fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Diagnostic> {
     let count = |key, what| match fields.get(key) {
         Some(node) => node.count(what),
         None => Ok(0),
@@ -80,28 +84,24 @@ fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
 }
 
 /// Reads the optional size of a unit of bytes.
-fn unit(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u64>, Fault> {
+fn unit(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u64>, Diagnostic> {
     let word = fields.word(key, what, &BYTES.map(|(name, _)| name))?;
     Ok(word.and_then(size_of_bytes))
 }
 
-fn quota(node: &Node<'_>) -> Result<Statement, Fault> {
+fn quota(node: &Node<'_>) -> Result<Statement, Diagnostic> {
     let known = ["val", "val_unit", "used", "used_unit", "inv"];
     let fields = Fields::new(node, "a quota", &known)?;
     let val = fields.need("val")?;
     let size = unit(&fields, "val_unit", "byte unit")?;
-    let bytes = bytes_of(
-        val.count("a number of bytes")?,
-        size.unwrap_or(1),
-        val.place,
-    )?;
+    let bytes = bytes_of(val.count("a number of bytes")?, size.unwrap_or(1), val.span)?;
     let size = unit(&fields, "used_unit", "byte unit")?;
     let used = match fields.get("used") {
         None => 0,
         Some(used) => bytes_of(
             used.count("a number of bytes")?,
             size.unwrap_or(1),
-            used.place,
+            used.span,
         )?,
     };
     Ok(Statement::Quota {
@@ -112,7 +112,7 @@ fn quota(node: &Node<'_>) -> Result<Statement, Fault> {
 }
 
 /// Reads a limit. The unit of time defaults to a second; nft requires it in rules.
-fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> {
+fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Diagnostic> {
     let units = ["packets", "bytes", "kbytes", "mbytes"];
     let bytes = fields.word("rate_unit", "rate unit", &units)?;
     let bytes = bytes.and_then(size_of_bytes);
@@ -124,11 +124,11 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
         None => "second",
     };
     let rate = fields.need("rate")?;
-    let rate = rate_of(rate.count("a rate")?, bytes, rate.place)?;
+    let rate = rate_of(rate.count("a rate")?, bytes, rate.span)?;
     let burst_unit = fields.word("burst_unit", "burst unit", &units)?;
     let burst = match fields.get("burst") {
         None if bytes.is_some() => 0,
-        None => USUAL_BURST,
+        None => DEFAULT_BURST,
         Some(burst) => {
             let number = burst.number("a burst")?;
             let size = match bytes {
@@ -136,18 +136,18 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
                 None => 1,
                 Some(_) => burst_unit.and_then(size_of_bytes).unwrap_or(1),
             };
-            burst_of(number, size, bytes.is_some(), burst.place)?
+            burst_of(number, size, bytes.is_some(), burst.span)?
         }
     };
     if let (Some(_), Some("packets"), Some(node)) = (bytes, burst_unit, fields.get("burst_unit")) {
         let message = "the burst of a byte rate must be in bytes";
-        return Err(Fault::new(node.place, message).expecting(BYTES.map(|(name, _)| name)));
+        return Err(Diagnostic::new(node.span, message).expecting(BYTES.map(|(name, _)| name)));
     }
     if let (None, Some(unit), Some(node)) = (bytes, burst_unit, fields.get("burst_unit"))
         && unit != "packets"
     {
         let message = "the burst of a packet rate must be in packets";
-        return Err(Fault::new(node.place, message).expecting(["packets"]));
+        return Err(Diagnostic::new(node.span, message).expecting(["packets"]));
     }
     Ok(Statement::Limit {
         rate,
@@ -158,11 +158,11 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
     })
 }
 
-pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
+pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Diagnostic> {
     let flags = fields.words("flags", "synproxy flag", &["timestamp", "sack-perm"])?;
     let window_scale = match fields.get("wscale") {
         None => None,
-        Some(node) => Some(scale_of_window(node.number("a scale")?, node.place)?),
+        Some(node) => Some(scale_of_window(node.number("a scale")?, node.span)?),
     };
     Ok(Statement::Synproxy {
         mss: fields.number("mss", "a size")?,
@@ -178,8 +178,8 @@ pub(super) fn object(
     object_type: ObjectType,
     kind: &str,
     node: &Node<'_>,
-    place: Place,
-) -> Result<StatefulObject<'static>, Fault> {
+    span: Span,
+) -> Result<StatefulObject<'static>, Diagnostic> {
     let own: &[&str] = match object_type {
         ObjectType::COUNTER => &COUNTER,
         ObjectType::QUOTA => &["bytes", "used", "inv"],
@@ -212,14 +212,14 @@ pub(super) fn object(
     }
     let name = name(&fields, "name", "an object")?;
     let entries = entries(object_type, &fields)?;
-    entries.object(&at, name, object_type, place)
+    entries.object(&at, name, object_type, span)
 }
 
 /// Reads the entries of an object.
-fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, Fault> {
+fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, Diagnostic> {
     let mut entries = Entries::default();
     if let Some(node) = fields.get("comment") {
-        entries.comment = Some((node.kept("a comment")?.to_owned(), node.place));
+        entries.comment = Some((node.kept("a comment")?.to_owned(), node.span));
     }
     match object_type {
         ObjectType::COUNTER => entries.statement = Some(counter(fields)?),
@@ -250,7 +250,7 @@ fn tracking(
     object_type: ObjectType,
     fields: &Fields<'_, '_>,
     entries: &mut Entries,
-) -> Result<(), Fault> {
+) -> Result<(), Diagnostic> {
     let l4proto = fields.need("protocol")?.symbol("a protocol")?;
     entries.l4proto = Some(protocol(&l4proto)?);
     if let Some(word) = fields.word("l3proto", "family", &FAMILIES)? {
@@ -272,7 +272,7 @@ fn tracking(
                 let seconds = seconds.number("a number of seconds")?;
                 entries
                     .policy
-                    .push((state.text.to_string(), seconds, state.place));
+                    .push((state.text.to_string(), seconds, state.span));
             }
         }
         _ => {

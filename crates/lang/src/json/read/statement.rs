@@ -6,13 +6,13 @@ use super::fields::Fields;
 use super::node::{Kind, Node};
 use super::selector::option;
 use super::stateful::{SYNPROXY, is_object, synproxy};
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::parse::expr::to_presence_test;
 use crate::parse::nat::FLAGS;
 use crate::parse::statement::{assigned, code_of, level_of};
 use crate::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
-use crate::syntax::{Element, Expr, Line, OptionField, Place, Relation, Statement, Translation};
+use crate::syntax::{Element, Expr, Line, OptionField, Relation, Span, Statement, Translation};
 use chainwright::nft::expr::ExthdrOp;
 use chainwright::nft::{DataType, Family};
 
@@ -65,25 +65,25 @@ const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
 
 impl Reader {
     /// Reads the statements of a rule, with their locations.
-    pub(super) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
+    pub(super) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
         let entries = node.list("statements")?;
         if entries.is_empty() {
-            return Err(Fault::new(
-                node.place,
+            return Err(Diagnostic::new(
+                node.span,
                 "a rule needs at least one statement",
             ));
         }
         let each = entries.iter();
-        each.map(|entry| Ok((self.statement(entry)?, entry.place)))
+        each.map(|entry| Ok((self.statement(entry)?, entry.span)))
             .collect()
     }
 
     /// Reads the rules of an anonymous chain.
-    pub(super) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Fault> {
+    pub(super) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Diagnostic> {
         let rules = node.list("rules")?;
         if rules.is_empty() {
-            return Err(Fault::new(
-                node.place,
+            return Err(Diagnostic::new(
+                node.span,
                 "an anonymous chain needs at least one rule",
             ));
         }
@@ -100,7 +100,7 @@ impl Reader {
         rules.iter().map(line).collect()
     }
 
-    pub(super) fn statement(self, node: &Node<'_>) -> Result<Statement, Fault> {
+    pub(super) fn statement(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         // Form of the crate `nftables`.
         if matches!(&node.kind, Kind::Text(text) if text == "notrack") {
             return Ok(Statement::Notrack);
@@ -120,8 +120,8 @@ impl Reader {
                 Ok(assigned(target, self.expr(fields.need("value")?)?))
             }
             "vmap" => {
-                let (asked, map) = self.key_and_map(value, "a verdict map")?;
-                Ok(Statement::VerdictMap(asked, map))
+                let (map_key, map) = self.key_and_map(value, "a verdict map")?;
+                Ok(Statement::VerdictMap(map_key, map))
             }
             "log" => log(value),
             "reject" => reject(value),
@@ -182,48 +182,48 @@ impl Reader {
             "ct expectation" => self.object("ct expectation set", value),
             "secmark" => self.object("meta secmark set", value),
             "tunnel" => self.object("tunnel name", value),
-            "xt" => Err(Fault::new(
-                key.place,
+            "xt" => Err(Diagnostic::new(
+                key.span,
                 "x_tables matches and targets cannot be written in nft's language",
             )
             .with_hint("the rule was made by iptables-nft: change it with iptables")),
-            "opaque" => Err(opaque(key.place)),
+            "opaque" => Err(opaque(key.span)),
             other => {
                 let message = format!("unknown statement `{}`", shown(other));
                 let known = KNOWN
                     .iter()
                     .filter(|word| !["opaque", "comment"].contains(*word));
-                Err(Fault::new(key.place, message)
+                Err(Diagnostic::new(key.span, message)
                     .expecting(known)
                     .nearest_to(other))
             }
         }
     }
 
-    fn maybe(self, fields: &Fields<'_, '_>, key: &str) -> Result<Option<Expr>, Fault> {
+    fn maybe(self, fields: &Fields<'_, '_>, key: &str) -> Result<Option<Expr>, Diagnostic> {
         fields.get(key).map(|node| self.expr(node)).transpose()
     }
 
     /// `@name`
-    fn reference(self, node: &Node<'_>, of: &str) -> Result<String, Fault> {
+    fn reference(self, node: &Node<'_>, of: &str) -> Result<String, Diagnostic> {
         let text = node.text(&format!("the name of {of}"))?;
         match text.strip_prefix('@') {
-            Some(name) => self.name_of(name, of, node.place),
+            Some(name) => self.name_of(name, of, node.span),
             None => {
                 let message = format!("`{}` does not begin with `@`", shown(text));
-                Err(Fault::new(node.place, message))
+                Err(Diagnostic::new(node.span, message))
             }
         }
     }
 
-    fn object(self, words: &'static str, node: &Node<'_>) -> Result<Statement, Fault> {
+    fn object(self, words: &'static str, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         match is_object(node) {
             true => Ok(Statement::Object(words, self.expr(node)?)),
             false => Err(node.wrong(["the name of an object in quotation marks", "a map"])),
         }
     }
 
-    fn matched(self, node: &Node<'_>) -> Result<Statement, Fault> {
+    fn matched(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         const RELATIONS: [Relation; 7] = [
             Relation::Equal,
             Relation::NotEqual,
@@ -261,7 +261,7 @@ impl Reader {
         })
     }
 
-    fn translation(self, node: &Node<'_>, kind: Translation) -> Result<Statement, Fault> {
+    fn translation(self, node: &Node<'_>, kind: Translation) -> Result<Statement, Diagnostic> {
         let needs_address = matches!(kind, Translation::Source | Translation::Destination);
         let known: &[&str] = match needs_address {
             true => &["family", "addr", "port", "flags", "type_flags"],
@@ -308,7 +308,7 @@ impl Reader {
         })
     }
 
-    fn queue(self, node: &Node<'_>) -> Result<Statement, Fault> {
+    fn queue(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         let (mut numbers, mut flags) = (None, Vec::new());
         if !node.is_null() {
             let fields = Fields::new(node, "a queue", &["num", "flags"])?;
@@ -323,7 +323,7 @@ impl Reader {
         Ok(Statement::Queue { numbers, flags })
     }
 
-    fn duplicate(self, node: &Node<'_>) -> Result<Statement, Fault> {
+    fn duplicate(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         let fields = Fields::new(node, "a copy", &["addr", "dev"])?;
         let to = self.expr(fields.need("addr")?)?;
         let device = self.maybe(&fields, "dev")?;
@@ -341,16 +341,16 @@ impl Reader {
     }
 
     /// Reads the statements of set elements.
-    pub(super) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
+    pub(super) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
         let mut statements = Vec::new();
         for entry in node.one_or_many() {
             let (key, value) = entry.tagged("statement")?;
             match self.stateful(&key.text, value)? {
-                Some(statement) => statements.push((statement, entry.place)),
+                Some(statement) => statements.push((statement, entry.span)),
                 None => {
                     let message = format!("`{}` is not allowed in an element", shown(&key.text));
                     let known = ["counter", "limit", "quota", "ct count", "last"];
-                    return Err(Fault::new(key.place, message)
+                    return Err(Diagnostic::new(key.span, message)
                         .expecting(known)
                         .nearest_to(&key.text));
                 }
@@ -360,14 +360,14 @@ impl Reader {
     }
 
     /// Same, and appends them to an element of a rule.
-    fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Fault> {
+    fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Diagnostic> {
         let statements = self.kept(node)?.into_iter();
         element.statements.extend(statements.map(|(each, _)| each));
         Ok(())
     }
 
     /// Reads a statement that updates a set or map from the packet path.
-    fn update(self, node: &Node<'_>, of: &str) -> Result<Statement, Fault> {
+    fn update(self, node: &Node<'_>, of: &str) -> Result<Statement, Diagnostic> {
         let known: &[&str] = match of {
             "map" => &["op", "elem", "data", "map", "stmt"],
             _ => &["op", "elem", "set", "stmt"],
@@ -390,13 +390,13 @@ impl Reader {
         })
     }
 
-    fn meter(self, node: &Node<'_>) -> Result<Statement, Fault> {
+    fn meter(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         let fields = Fields::new(node, "a meter", &["name", "size", "key", "stmt"])?;
         let name = fields.need("name")?;
         let mut element = self.key(fields.need("key")?)?;
         self.keep(fields.need("stmt")?, &mut element)?;
         Ok(Statement::Meter {
-            name: self.name_of(name.text("the name of a meter")?, "a meter", name.place)?,
+            name: self.name_of(name.text("the name of a meter")?, "a meter", name.span)?,
             size: fields.number("size", "a set size")?,
             element: Box::new(element),
         })
@@ -404,12 +404,12 @@ impl Reader {
 }
 
 /// IP version of a statement's addresses.
-fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Fault> {
+fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Diagnostic> {
     let word = fields.word("family", "IP version", &VERSIONS)?;
     Ok(word.map(|word| if word == "ip" { "ip" } else { "ip6" }))
 }
 
-fn log(node: &Node<'_>) -> Result<Statement, Fault> {
+fn log(node: &Node<'_>) -> Result<Statement, Diagnostic> {
     let known = [
         "prefix",
         "group",
@@ -455,7 +455,7 @@ fn log(node: &Node<'_>) -> Result<Statement, Fault> {
     })
 }
 
-fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
+fn reject(node: &Node<'_>) -> Result<Statement, Diagnostic> {
     if node.is_null() {
         return Ok(Statement::Reject(None));
     }
@@ -471,7 +471,7 @@ fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
         "tcp reset" => {
             return match fields.get("expr") {
                 None => Ok(Statement::Reject(Some(("tcp reset", None)))),
-                Some(code) => Err(Fault::new(code.place, "tcp reset has no code")),
+                Some(code) => Err(Diagnostic::new(code.span, "tcp reset has no code")),
             };
         }
         "icmp" => ("icmp", DataType::ICMP_CODE),
@@ -484,19 +484,19 @@ fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
 }
 
 /// Reads `reset tcp option`.
-fn reset(node: &Node<'_>) -> Result<Statement, Fault> {
+fn reset(node: &Node<'_>) -> Result<Statement, Diagnostic> {
     let (key, value) = node.tagged("expression")?;
     if key.text != "tcp option" {
         let message = format!("`{}` cannot be reset", shown(&key.text));
-        return Err(Fault::new(key.place, message).expecting(["tcp option"]));
+        return Err(Diagnostic::new(key.span, message).expecting(["tcp option"]));
     }
     match option(value, ExthdrOp::TCPOPT)? {
         Expr::Option(mut option) if option.presence || option.bits == 0 => {
             (option.presence, option.bits) = (false, 0);
             Ok(Statement::Reset(Expr::Option(option)))
         }
-        _ => Err(Fault::new(
-            value.place,
+        _ => Err(Diagnostic::new(
+            value.span,
             "only a whole option can be reset, not one of its fields",
         )),
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::fields::Fields;
 use super::node::Node;
-use crate::parse::{DIRECTIONS, Fault, geneve_data};
+use crate::parse::{DIRECTIONS, Diagnostic, geneve_data};
 use chainwright::nft::stateful::{
     TunnelErspan, TunnelGeneve, TunnelIp, TunnelIp6, TunnelObject, TunnelOption, TunnelOptions,
     TunnelVxlan,
@@ -18,12 +18,12 @@ pub(super) const TUNNEL: [&str; 11] = [
 const KINDS: [&str; 3] = ["vxlan", "erspan", "geneve"];
 
 /// Reads the tunnel metadata for packets.
-pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, Fault> {
+pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, Diagnostic> {
     let of_v6 = ["src-ipv6", "dst-ipv6"].map(|key| fields.get(key));
     let of_v4 = ["src-ipv4", "dst-ipv4"].map(|key| fields.get(key));
     if let (Some(_), Some(other)) = (of_v4.iter().flatten().next(), of_v6.iter().flatten().next()) {
         let message = "tunnel addresses must be of the same IP version";
-        return Err(Fault::new(other.place, message));
+        return Err(Diagnostic::new(other.span, message));
     }
     let [source, destination] = of_v4.map(|node| node.map(v4).transpose());
     let ip = TunnelIp {
@@ -53,22 +53,22 @@ pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, F
     })
 }
 
-fn v4(node: &Node<'_>) -> Result<u32, Fault> {
+fn v4(node: &Node<'_>) -> Result<u32, Diagnostic> {
     let text = node.text("an address")?;
     let address: Option<Ipv4Addr> = text.parse().ok();
-    let address = address.ok_or_else(|| Fault::new(node.place, "not an ip address"))?;
+    let address = address.ok_or_else(|| Diagnostic::new(node.span, "not an ip address"))?;
     Ok(address.to_bits())
 }
 
-fn v6(node: &Node<'_>) -> Result<Vec<u8>, Fault> {
+fn v6(node: &Node<'_>) -> Result<Vec<u8>, Diagnostic> {
     let text = node.text("an address")?;
     let address: Option<Ipv6Addr> = text.parse().ok();
-    let address = address.ok_or_else(|| Fault::new(node.place, "not an ip6 address"))?;
+    let address = address.ok_or_else(|| Diagnostic::new(node.span, "not an ip6 address"))?;
     Ok(address.octets().to_vec())
 }
 
 /// Reads the options of the tunnel's type.
-fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>, Fault> {
+fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>, Diagnostic> {
     let Some(kind) = fields.word("type", "tunnel type", &KINDS)? else {
         return match fields.get("tunnel") {
             None => Ok(None),
@@ -88,14 +88,14 @@ fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>
         _ => {
             let each = node.list("options")?;
             if each.is_empty() {
-                return Err(Fault::new(node.place, "missing options"));
+                return Err(Diagnostic::new(node.span, "missing options"));
             }
             each.iter().map(geneve).collect::<Result<_, _>>()?
         }
     }))
 }
 
-fn erspan(node: &Node<'_>) -> Result<TunnelErspan, Fault> {
+fn erspan(node: &Node<'_>) -> Result<TunnelErspan, Diagnostic> {
     let fields = Fields::new(
         node,
         "an erspan tunnel",
@@ -119,18 +119,18 @@ fn erspan(node: &Node<'_>) -> Result<TunnelErspan, Fault> {
         (1, (true, false, false)) | (2, (false, true, true)) => Ok(erspan),
         _ => {
             let message = "version 1 takes an index, version 2 a direction and a hardware id";
-            Err(Fault::new(node.place, message))
+            Err(Diagnostic::new(node.span, message))
         }
     }
 }
 
-fn geneve(node: &Node<'_>) -> Result<TunnelOption<'static>, Fault> {
+fn geneve(node: &Node<'_>) -> Result<TunnelOption<'static>, Diagnostic> {
     let fields = Fields::new(node, "a geneve option", &["class", "opt-type", "data"])?;
     let data = fields.need("data")?;
     Ok(TunnelOption::Geneve(TunnelGeneve {
         class: Some(fields.need("class")?.number("a class")?),
         option_type: Some(fields.need("opt-type")?.number("an option type")?),
-        data: Some(geneve_data(data.text("option data")?, data.place)?.into()),
+        data: Some(geneve_data(data.text("option data")?, data.span)?.into()),
         ..TunnelGeneve::default()
     }))
 }

@@ -47,7 +47,7 @@ fn short(commands: &[Command]) -> Vec<String> {
 }
 
 #[test]
-fn a_table_is_made_before_what_is_in_it_and_rules_are_last() {
+fn tables_are_created_first_and_rules_last() {
     let text = "create table inet t {
         chain a { type filter hook input priority 0; jump b; }
         set s { type ipv4_addr; elements = { 1.1.1.1, 1.1.1.2 } }
@@ -153,7 +153,7 @@ fn commands_of_every_verb_are_read() {
 }
 
 #[test]
-fn chains_are_attached_where_they_say() {
+fn chain_hooks_are_parsed() {
     let text = "table inet t {
         chain a { type filter hook forward priority filter - 10; policy drop; comment \"x\"; flags offload; }
         chain b { type nat hook prerouting priority dstnat + 5; }
@@ -215,7 +215,7 @@ fn chains_are_attached_where_they_say() {
 }
 
 #[test]
-fn sets_are_declared_as_they_say() {
+fn set_declarations_are_parsed() {
     let text = "table ip t {
         set s { type ipv4_addr . inet_service; flags interval,timeout; timeout 1d2h; gc-interval 5m; size 100
             policy memory; auto-merge; comment \"x\"; counter; quota 5 mbytes }
@@ -278,7 +278,7 @@ fn sets_are_declared_as_they_say() {
 }
 
 #[test]
-fn stateful_objects_hold_what_they_say_in_either_form() {
+fn stateful_objects_parse_in_both_forms() {
     for (block, line) in [
         (
             "counter n { packets 1 bytes 2; comment \"x\" }",
@@ -383,7 +383,7 @@ fn tables_and_flowtables_have_their_flags() {
 }
 
 #[test]
-fn rules_are_placed_where_they_say() {
+fn rule_positions_are_parsed() {
     for (words, position) in [
         ("", Position::Any),
         ("handle 5 ", Position::Handle(5)),
@@ -397,6 +397,6 @@ fn rules_are_placed_where_they_say() {
         assert_eq!(rule.statements.len(), 1);
         // The location of a command covers the words that name its object.
         let end = format!("insert rule ip t c {words}").trim_end().len() as u32;
-        assert_eq!((commands[0].place.start, commands[0].place.end), (0, end));
+        assert_eq!((commands[0].span.start, commands[0].span.end), (0, end));
     }
 }

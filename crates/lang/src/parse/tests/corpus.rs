@@ -91,7 +91,7 @@ fn printed_rules_parse_to_the_same_rules() {
 
 /// Parses a kube-proxy ruleset as listed by nft.
 #[test]
-fn rulesets_as_kubernetes_has_them_are_read() {
+fn kubernetes_rulesets_are_parsed() {
     let mut text = String::from(
         "table ip kube-proxy {\n\tcomment \"rules\"\n\tmap service-ips {\n\
         \t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\t\telements = {\n",

@@ -13,7 +13,7 @@ fn errors_have_location_fields() {
 }
 
 #[test]
-fn no_character_of_a_text_gets_to_the_terminal_that_does_something_there() {
+fn errors_escape_control_characters() {
     let error = read("table ip t {\n\u{1b}[2J\u{202e}x\n}").unwrap_err();
     let shown = error.to_string();
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");

@@ -82,7 +82,7 @@ fn errors_name_the_included_file() {
 }
 
 #[test]
-fn texts_that_include_themselves_are_refused() {
+fn recursive_includes_are_refused() {
     let texts = Texts::new([
         ("a", "include \"b\""),
         ("b", "include \"a\""),
@@ -143,7 +143,7 @@ fn inclusion_ends() {
 }
 
 #[test]
-fn nothing_is_included_that_the_caller_does_not_allow() {
+fn disallowed_includes_are_refused() {
     let error = read("include \"/etc/passwd\"").unwrap_err();
     assert_eq!(error.message, "includes are not allowed here");
     assert_eq!((error.line, error.column), (1, 9));
@@ -203,7 +203,7 @@ fn files_are_included_from_their_directories_alone() {
 }
 
 #[test]
-fn variables_are_of_their_blocks() {
+fn variables_are_block_scoped() {
     let none = Texts::new([]);
     let text = "define a = 1\ndefine b = { 1, 2 }\ntable ip t {\n\tdefine a = 2\n\tchain c {\n\t\tdefine a = 3\n\
                 \t\ttcp dport $a\n\t\tredefine a = 4\n\t\ttcp dport $a\n\t\tundefine a\n\t\ttcp dport $a\n\t}\n\
@@ -227,7 +227,7 @@ fn variables_are_of_their_blocks() {
 }
 
 #[test]
-fn variables_stand_for_what_a_value_may_be() {
+fn variables_expand_to_any_value() {
     let none = Texts::new([]);
     let text = "define net = 10.0.0.0/8\ndefine range = 1-5\ndefine chain = other\ndefine states = established,related\n\
         define eth = \"eth*\"\ndefine flags = syn | ack\ndefine pair = 1.1.1.1 . 22\ndefine word = \"x y\"\n\
@@ -262,7 +262,7 @@ fn printed_lines(lines: &[&str]) -> Vec<Result<Vec<String>, Error>> {
 }
 
 #[test]
-fn values_are_known_behind_the_text_that_gave_them() {
+fn definitions_persist_across_lines() {
     let lines = [
         "define a = 1\ndefine b = $a",
         "add rule ip t c tcp dport { $a, $b }",

@@ -23,7 +23,7 @@ fn is_symbol(expr: &Expr, text: &str) -> bool {
 
 /// Alternative spellings have the same printed form.
 #[test]
-fn equivalent_texts_parse_alike() {
+fn equivalent_texts_parse_equally() {
     for (family, typed, expected) in [
         ("ip", "mark 5", "meta mark 5"),
         ("ip", "meta mark and 0xff eq 1", "meta mark & 0xff == 1"),
@@ -541,14 +541,14 @@ fn verdicts_lead_to_chains() {
 }
 
 #[test]
-fn statements_know_their_places() {
+fn statements_have_source_spans() {
     let text = "add rule ip t c tcp dport 22 counter accept";
     let commands = commands(text);
     let rule = rules(&commands).next().expect("a rule");
     let places: Vec<&str> = rule
         .statements
         .iter()
-        .map(|(_, place)| &text[place.start as usize..place.end as usize])
+        .map(|(_, span)| &text[span.start as usize..span.end as usize])
         .collect();
     assert_eq!(places, ["tcp dport 22", "counter", "accept"]);
 }

@@ -1,21 +1,21 @@
 //! `bitwise`: mask and exclusive or, shift, or an operation on two values.
 
-use super::context::{MAX_VALUE_LENGTH, at_most, required, value};
+use super::context::{MAX_VALUE_LENGTH, check_max, required, value};
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Bitwise, BitwiseOp, BitwiseRef, Data};
 
-impl<'a> Kernel<'a> for BitwiseRef<'a> {
+impl<'a> KernelExpression<'a> for BitwiseRef<'a> {
     type Listed = Bitwise<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.op().map(|op| op.0), 255)?;
+        check_max(self.op().map(|op| op.0), 255)?;
         let (Some(_), Some(_), Some(_)) = (self.sreg(), self.dreg(), self.len()) else {
             return Err(EINVAL);
         };
-        at_most(self.len(), 255)
+        check_max(self.len(), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Bitwise<'static>, Errno> {

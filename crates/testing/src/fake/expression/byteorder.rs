@@ -1,19 +1,19 @@
 //! `byteorder`: converts numbers of 2, 4 or 8 bytes.
 
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::EINVAL;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Byteorder, ByteorderRef};
 
-impl<'a> Kernel<'a> for ByteorderRef<'a> {
+impl<'a> KernelExpression<'a> for ByteorderRef<'a> {
     type Listed = Byteorder;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.op().map(|op| op.0), 255)?;
-        at_most(self.len(), 255)?;
-        at_most(self.size(), 255)
+        check_max(self.op().map(|op| op.0), 255)?;
+        check_max(self.len(), 255)?;
+        check_max(self.size(), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Byteorder, Errno> {

@@ -2,12 +2,12 @@
 
 use super::context::{MAX_VALUE_LENGTH, required, value};
 use super::errors::EINVAL;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Cmp, CmpRef, Data};
 
-impl<'a> Kernel<'a> for CmpRef<'a> {
+impl<'a> KernelExpression<'a> for CmpRef<'a> {
     type Listed = Cmp<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -2,11 +2,11 @@
 
 use super::context::required;
 use super::errors::EOPNOTSUPP;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::expr::{Connlimit, ConnlimitFlags, ConnlimitRef};
 
-impl<'a> Kernel<'a> for ConnlimitRef<'a> {
+impl<'a> KernelExpression<'a> for ConnlimitRef<'a> {
     type Listed = Connlimit;
 
     fn init(&self, context: &mut Context<'_>) -> Result<Connlimit, Errno> {

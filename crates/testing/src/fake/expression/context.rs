@@ -22,7 +22,7 @@ const WORDS: u32 = 20;
 pub(super) const MAX_VALUE_LENGTH: usize = 16;
 
 /// Times of at least this many milliseconds exceed 64 bits as nanoseconds (`ERANGE`).
-pub(super) const LONGEST_TIME: u64 = u64::MAX / 1_000_000;
+pub(super) const MAX_MILLISECONDS: u64 = u64::MAX / 1_000_000;
 
 /// The state while the expressions of one rule are evaluated in order.
 pub(super) struct Context<'c> {
@@ -52,8 +52,8 @@ impl<'c> Context<'c> {
     /// Checks a register that is loaded; returns it as listed.
     pub(super) fn load(&self, register: Register, length: u32) -> Result<Register, Errno> {
         let first = word(register)?;
-        let behind = words(first, length)?;
-        let needed = (1 << behind) - (1 << first);
+        let end = words(first, length)?;
+        let needed = (1 << end) - (1 << first);
         if self.stored & needed != needed {
             return Err(ENODATA);
         }
@@ -63,8 +63,8 @@ impl<'c> Context<'c> {
     /// Checks a register that is stored to; returns it as listed.
     pub(super) fn store(&mut self, register: Register, length: u32) -> Result<Register, Errno> {
         let first = word(register)?;
-        let behind = words(first, length)?;
-        self.stored |= (1 << behind) - (1 << first);
+        let end = words(first, length)?;
+        self.stored |= (1 << end) - (1 << first);
         Ok(listed(first))
     }
 
@@ -96,9 +96,13 @@ impl<'c> Context<'c> {
         };
         for attribute in Attributes::new(verdict).map_while(Result::ok) {
             match attribute.kind {
-                NFTA_VERDICT_CODE => code = Some(i32::keep(attribute.payload).ok_or(ERANGE)?),
+                NFTA_VERDICT_CODE => {
+                    code = Some(i32::parse_payload(attribute.payload).ok_or(ERANGE)?)
+                }
                 NFTA_VERDICT_CHAIN => chain = Some(name_of(attribute.payload, 255)?),
-                NFTA_VERDICT_CHAIN_ID => id = Some(u32::keep(attribute.payload).ok_or(ERANGE)?),
+                NFTA_VERDICT_CHAIN_ID => {
+                    id = Some(u32::parse_payload(attribute.payload).ok_or(ERANGE)?)
+                }
                 _ => {}
             }
         }
@@ -178,10 +182,10 @@ fn value_and_verdict(attributes: &[u8]) -> Result<ValueAndVerdict<'_>, Errno> {
     Ok((value, verdict))
 }
 
-/// Reads a name of at most `most` bytes without its NUL.
-fn name_of(payload: &[u8], most: usize) -> Result<&BStr, Errno> {
-    let name = chainwright::nft::Name::keep(payload).ok_or(ERANGE)?;
-    if payload.is_empty() || name.len() > most {
+/// Reads a name of at most `max` bytes without its NUL.
+fn name_of(payload: &[u8], max: usize) -> Result<&BStr, Errno> {
+    let name = chainwright::nft::Name::parse_payload(payload).ok_or(ERANGE)?;
+    if payload.is_empty() || name.len() > max {
         return Err(ERANGE);
     }
     Ok(name)
@@ -201,11 +205,11 @@ fn words(first: u32, length: u32) -> Result<u32, Errno> {
     if first < 4 || length == 0 {
         return Err(EINVAL);
     }
-    let behind = u64::from(first) + u64::from(length).div_ceil(4);
-    if behind > u64::from(WORDS) {
+    let end = u64::from(first) + u64::from(length).div_ceil(4);
+    if end > u64::from(WORDS) {
         return Err(ERANGE);
     }
-    Ok(behind as u32)
+    Ok(end as u32)
 }
 
 /// Returns the register that begins at a word, as listed: the 16-byte register, if one begins there.
@@ -219,7 +223,7 @@ fn listed(first: u32) -> Register {
 /// Returns the value of an expression after a check of its length.
 pub(super) fn value<'a>(
     data: &'a Data<'_>,
-    most: usize,
+    max: usize,
     exactly: Option<u32>,
 ) -> Result<Bytes<'a>, Errno> {
     let bytes: &[u8] = match data {
@@ -230,7 +234,7 @@ pub(super) fn value<'a>(
     if bytes.is_empty() {
         return Err(EINVAL);
     }
-    if bytes.len() > most {
+    if bytes.len() > max {
         return Err(EOVERFLOW);
     }
     if exactly.is_some_and(|length| length as usize != bytes.len()) {
@@ -245,9 +249,9 @@ pub(super) fn required<T>(value: Option<T>) -> Result<T, Errno> {
 }
 
 /// Returns `ERANGE` if a number exceeds the limit of its attribute.
-pub(super) fn at_most(number: Option<u32>, most: u32) -> Result<(), Errno> {
+pub(super) fn check_max(number: Option<u32>, max: u32) -> Result<(), Errno> {
     match number {
-        Some(number) if number > most => Err(ERANGE),
+        Some(number) if number > max => Err(ERANGE),
         _ => Ok(()),
     }
 }
@@ -258,7 +262,7 @@ pub(super) fn check_direction(
     dreg: Option<Register>,
     sreg: Option<Register>,
 ) -> Result<(), Errno> {
-    at_most(key, 255)?;
+    check_max(key, 255)?;
     match (key, dreg, sreg) {
         (Some(_), Some(_), None) | (Some(_), None, Some(_)) => Ok(()),
         _ => Err(EINVAL),
@@ -274,9 +278,9 @@ pub(super) fn check_flags(flags: Option<u32>, allowed: u32) -> Result<(), Errno>
 }
 
 /// Returns `ERANGE` for a string longer than the attribute's policy allows.
-pub(super) fn check_length(string: Option<&BStr>, most: usize) -> Result<(), Errno> {
+pub(super) fn check_length(string: Option<&BStr>, max: usize) -> Result<(), Errno> {
     match string {
-        Some(string) if string.len() > most => Err(ERANGE),
+        Some(string) if string.len() > max => Err(ERANGE),
         _ => Ok(()),
     }
 }

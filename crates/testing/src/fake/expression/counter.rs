@@ -1,10 +1,10 @@
 //! `counter`: starts at the given values, or at 0.
 
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::expr::{Counter, CounterRef};
 
-impl<'a> Kernel<'a> for CounterRef<'a> {
+impl<'a> KernelExpression<'a> for CounterRef<'a> {
     type Listed = Counter;
 
     fn init(&self, _: &mut Context<'_>) -> Result<Counter, Errno> {

@@ -2,12 +2,12 @@
 
 use super::context::{check_direction, required};
 use super::errors::{EAFNOSUPPORT, EINVAL, EOPNOTSUPP};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Ct, CtKey, CtRef};
 
-impl<'a> Kernel<'a> for CtRef<'a> {
+impl<'a> KernelExpression<'a> for CtRef<'a> {
     type Listed = Ct;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -1,12 +1,12 @@
 //! `dup`: to an address, or in the family netdev to another device.
 
 use super::context::required;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Dup, DupRef};
 
-impl<'a> Kernel<'a> for DupRef<'a> {
+impl<'a> KernelExpression<'a> for DupRef<'a> {
     type Listed = Dup;
 
     fn init(&self, context: &mut Context<'_>) -> Result<Dup, Errno> {

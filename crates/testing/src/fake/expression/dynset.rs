@@ -1,9 +1,9 @@
 //! `dynset`: adds to and deletes from sets; each element may have expressions.
 
 use super::SetInfo;
-use super::context::{LONGEST_TIME, at_most, check_length, required};
+use super::context::{MAX_MILLISECONDS, check_length, check_max, required};
 use super::errors::{E2BIG, EBUSY, EINVAL, EOPNOTSUPP, ERANGE};
-use super::{Context, Element, Kernel, Reference};
+use super::{Context, Element, KernelExpression, Reference};
 use bstr::ByteSlice;
 
 use chainwright::Errno;
@@ -18,14 +18,14 @@ use chainwright_sys::nf_tables::{
 use std::time::Duration;
 
 /// Maximum number of expressions of an element (`NFT_SET_EXPR_MAX`).
-const MOST: usize = 2;
+const MAX_EXPRESSIONS: usize = 2;
 
-impl<'a> Kernel<'a> for DynsetRef<'a> {
+impl<'a> KernelExpression<'a> for DynsetRef<'a> {
     type Listed = Dynset<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
         check_length(self.set_name(), 255)?;
-        at_most(self.op().map(|op| op.0), 255)
+        check_max(self.op().map(|op| op.0), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Dynset<'static>, Errno> {
@@ -50,7 +50,7 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
         if self.timeout().is_some() && !has(SetFlags::TIMEOUT) {
             return Err(EOPNOTSUPP);
         }
-        if timeout >= LONGEST_TIME {
+        if timeout >= MAX_MILLISECONDS {
             return Err(ERANGE);
         }
         let sreg_key = context.load(sreg_key, set.key_length)?;
@@ -85,7 +85,7 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
             }
             several => {
                 let mut list = Vec::new();
-                let mut writer = MessageWriter::bare(&mut list).unmarked();
+                let mut writer = MessageWriter::bare(&mut list).without_nested_flag();
                 for one in several {
                     writer.bytes(NFTA_LIST_ELEM, one);
                 }
@@ -122,7 +122,7 @@ fn taken(
     }
     let mut taken = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {
-        if taken.len() == MOST {
+        if taken.len() == MAX_EXPRESSIONS {
             return Err(E2BIG);
         }
         if attribute.kind != NFTA_LIST_ELEM {

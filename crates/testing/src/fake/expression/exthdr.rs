@@ -1,8 +1,8 @@
 //! `exthdr`: reads extension headers and options; writes and removes TCP options.
 
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Exthdr, ExthdrFlags, ExthdrOp, ExthdrRef};
@@ -10,12 +10,12 @@ use chainwright::nft::expr::{Exthdr, ExthdrFlags, ExthdrOp, ExthdrRef};
 /// The readable options of an IPv4 header: loose and strict source route, record route, router alert.
 const IPV4_OPTIONS: [u8; 4] = [131, 137, 7, 148];
 
-impl<'a> Kernel<'a> for ExthdrRef<'a> {
+impl<'a> KernelExpression<'a> for ExthdrRef<'a> {
     type Listed = Exthdr;
 
     fn select(&self, family: Family) -> Result<(), Errno> {
-        at_most(self.len(), 255)?;
-        at_most(self.op().map(|op| op.0), 255)?;
+        check_max(self.len(), 255)?;
+        check_max(self.op().map(|op| op.0), 255)?;
         if self.op().is_some() && self.sreg().is_some() && self.dreg().is_some() {
             return Err(EOPNOTSUPP);
         }
@@ -54,7 +54,7 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
             if self.flags().is_some() {
                 return Err(EINVAL);
             }
-            at_most(Some(offset), 255)?;
+            check_max(Some(offset), 255)?;
             if offset < 2 || !matches!(len, 2 | 4) {
                 return Err(EOPNOTSUPP);
             }
@@ -63,9 +63,9 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
         }
         let (dreg, len) = (required(self.dreg())?, required(self.len())?);
         let header_type = required(self.header_type())?;
-        at_most(Some(required(self.offset())?), 255)?;
+        check_max(Some(required(self.offset())?), 255)?;
         let flags = self.flags().unwrap_or_default();
-        at_most(Some(flags.bits()), 255)?;
+        check_max(Some(flags.bits()), 255)?;
         // The result of a presence check is one byte.
         if !ExthdrFlags::PRESENT.contains(flags) || !flags.is_empty() && len != 1 {
             return Err(EINVAL);

@@ -3,12 +3,12 @@
 use super::base::{FORWARD, INPUT, NETDEV_EGRESS, NETDEV_INGRESS, OUTPUT, POSTROUTING, PREROUTING};
 use super::context::{check_flags, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Fib, FibFlags, FibRef, FibResult};
 
-impl<'a> Kernel<'a> for FibRef<'a> {
+impl<'a> KernelExpression<'a> for FibRef<'a> {
     type Listed = Fib;
 
     fn select(&self, family: Family) -> Result<(), Errno> {

@@ -2,13 +2,13 @@
 
 use super::base::{FORWARD, is_ip};
 use super::context::{check_length, required};
-use super::{Base, Context, Kernel, Reference};
+use super::{Base, Context, KernelExpression, Reference};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::Name;
 use chainwright::nft::expr::{FlowOffload, FlowOffloadRef};
 
-impl<'a> Kernel<'a> for FlowOffloadRef<'a> {
+impl<'a> KernelExpression<'a> for FlowOffloadRef<'a> {
     type Listed = FlowOffload<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -1,18 +1,18 @@
 //! `fwd`: to a device, or to one of its neighbours.
 
 use super::base::{NETDEV_EGRESS, NETDEV_INGRESS};
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::EOPNOTSUPP;
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Fwd, FwdRef};
 
-impl<'a> Kernel<'a> for FwdRef<'a> {
+impl<'a> KernelExpression<'a> for FwdRef<'a> {
     type Listed = Fwd;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.nfproto(), 255)?;
+        check_max(self.nfproto(), 255)?;
         match (self.sreg_addr(), self.sreg_dev()) {
             (None, None) => Err(EOPNOTSUPP),
             _ => Ok(()),

@@ -1,17 +1,17 @@
 //! `hash`: hashes a value in a register, or the packet's addresses and ports.
 
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::{EOPNOTSUPP, EOVERFLOW, ERANGE};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Hash, HashRef, HashType};
 
-impl<'a> Kernel<'a> for HashRef<'a> {
+impl<'a> KernelExpression<'a> for HashRef<'a> {
     type Listed = Hash<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.len(), 255)?;
+        check_max(self.len(), 255)?;
         match self.hash_type() {
             None | Some(HashType::JENKINS | HashType::SYM) => Ok(()),
             Some(_) => Err(EOPNOTSUPP),

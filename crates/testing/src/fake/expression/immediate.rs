@@ -2,11 +2,11 @@
 
 use super::context::{MAX_VALUE_LENGTH, required, value};
 use super::errors::ERANGE;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::expr::{Data, Immediate, ImmediateRef, Register};
 
-impl<'a> Kernel<'a> for ImmediateRef<'a> {
+impl<'a> KernelExpression<'a> for ImmediateRef<'a> {
     type Listed = Immediate<'static>;
 
     fn init(&self, context: &mut Context<'_>) -> Result<Immediate<'static>, Errno> {

@@ -2,9 +2,9 @@
 
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_INNER_EXPR};
 
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::{EINVAL, ENOENT, EOPNOTSUPP, ERANGE};
-use super::{Context, Kernel, exists, name_and_attributes};
+use super::{Context, KernelExpression, exists, name_and_attributes};
 use chainwright::Errno;
 use chainwright::netlink::{Attributes, MessageWriter};
 use chainwright::nft::declare::Field;
@@ -14,9 +14,9 @@ use chainwright::nft::expr::{
 };
 
 /// Maximum length of a tunnel header (if `NFT_INNER_HDRSIZE` is set).
-const LONGEST_HEADER: u32 = 64;
+const MAX_HEADER_LENGTH: u32 = 64;
 
-impl<'a> Kernel<'a> for InnerRef<'a> {
+impl<'a> KernelExpression<'a> for InnerRef<'a> {
     type Listed = Inner<'static>;
 
     fn init(&self, context: &mut Context<'_>) -> Result<Inner<'static>, Errno> {
@@ -29,7 +29,7 @@ impl<'a> Kernel<'a> for InnerRef<'a> {
         if inner_type.0 > 255 {
             return Err(EINVAL);
         }
-        if flags.contains(InnerFlags::HDRSIZE) && !(1..=LONGEST_HEADER).contains(&hdrsize) {
+        if flags.contains(InnerFlags::HDRSIZE) && !(1..=MAX_HEADER_LENGTH).contains(&hdrsize) {
             return Err(EOPNOTSUPP);
         }
         // Any expression without attributes is refused.
@@ -69,7 +69,7 @@ fn nested(
     write: impl FnOnce(&mut MessageWriter<'_>),
 ) -> Result<NestedExpression<'static>, Errno> {
     let mut bytes = Vec::new();
-    let mut writer = MessageWriter::bare(&mut bytes).unmarked();
+    let mut writer = MessageWriter::bare(&mut bytes).without_nested_flag();
     writer
         .string(NFTA_EXPR_NAME, name.as_bytes())
         .nested(NFTA_EXPR_DATA, write);
@@ -79,8 +79,8 @@ fn nested(
 }
 
 fn inside(payload: &PayloadRef<'_>, context: &mut Context<'_>) -> Result<Payload, Errno> {
-    at_most(payload.len(), 255)?;
-    at_most(payload.checksum_offset(), 255)?;
+    check_max(payload.len(), 255)?;
+    check_max(payload.checksum_offset(), 255)?;
     let (base, offset) = (required(payload.base())?, required(payload.offset())?);
     let (len, dreg) = (required(payload.len())?, required(payload.dreg())?);
     match base {
@@ -92,7 +92,7 @@ fn inside(payload: &PayloadRef<'_>, context: &mut Context<'_>) -> Result<Payload
 }
 
 fn meta_inside(meta: &MetaRef<'_>, context: &mut Context<'_>) -> Result<Meta, Errno> {
-    at_most(meta.key().map(|key| key.0), 255)?;
+    check_max(meta.key().map(|key| key.0), 255)?;
     let (key, dreg) = (required(meta.key())?, required(meta.dreg())?);
     let length = match key {
         MetaKey::PROTOCOL => 2,

@@ -1,13 +1,13 @@
 //! `last`: a time, if a packet matched before. Set without a time it means the kernel's time 0, which this module
 //! doesn't know.
 
-use super::context::LONGEST_TIME;
+use super::context::MAX_MILLISECONDS;
 use super::errors::ERANGE;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::expr::{Last, LastRef};
 
-impl<'a> Kernel<'a> for LastRef<'a> {
+impl<'a> KernelExpression<'a> for LastRef<'a> {
     type Listed = Last;
 
     fn init(&self, _: &mut Context<'_>) -> Result<Last, Errno> {
@@ -16,7 +16,7 @@ impl<'a> Kernel<'a> for LastRef<'a> {
             0 => 0,
             _ => self.msecs().unwrap_or(0),
         };
-        if msecs >= LONGEST_TIME {
+        if msecs >= MAX_MILLISECONDS {
             return Err(ERANGE);
         }
         Ok(Last {

@@ -2,7 +2,7 @@
 
 use super::context::required;
 use super::errors::{EINVAL, EOPNOTSUPP, EOVERFLOW};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Limit, LimitFlags, LimitRef, LimitType};
@@ -11,7 +11,7 @@ use chainwright::nft::expr::{Limit, LimitFlags, LimitRef, LimitType};
 const BURST: u32 = 5;
 const NANOSECONDS: u64 = 1_000_000_000;
 
-impl<'a> Kernel<'a> for LimitRef<'a> {
+impl<'a> KernelExpression<'a> for LimitRef<'a> {
     type Listed = Limit;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -4,12 +4,12 @@ use bstr::BStr;
 
 use super::context::check_length;
 use super::errors::EINVAL;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Log, LogFlags, LogLevel, LogRef};
 
-impl<'a> Kernel<'a> for LogRef<'a> {
+impl<'a> KernelExpression<'a> for LogRef<'a> {
     type Listed = Log<'a>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

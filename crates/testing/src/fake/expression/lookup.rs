@@ -2,13 +2,13 @@
 
 use super::context::{check_flags, check_length, required};
 use super::errors::EINVAL;
-use super::{Context, Kernel, Reference};
+use super::{Context, KernelExpression, Reference};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Lookup, LookupFlags, LookupRef, Register};
 use chainwright::nft::{Name, SetFlags};
 
-impl<'a> Kernel<'a> for LookupRef<'a> {
+impl<'a> KernelExpression<'a> for LookupRef<'a> {
     type Listed = Lookup<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

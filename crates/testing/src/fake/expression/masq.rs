@@ -2,12 +2,12 @@
 
 use super::base::POSTROUTING;
 use super::nat::{check_named_flags, pair};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Masq, MasqRef};
 
-impl<'a> Kernel<'a> for MasqRef<'a> {
+impl<'a> KernelExpression<'a> for MasqRef<'a> {
     type Listed = Masq;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -2,15 +2,15 @@
 
 use bstr::BStr;
 
-use super::context::at_most;
+use super::context::check_max;
 use super::errors::EINVAL;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Match, MatchRef};
 use chainwright::nft::{Bytes, Name};
 
-impl<'a> Kernel<'a> for MatchRef<'a> {
+impl<'a> KernelExpression<'a> for MatchRef<'a> {
     type Listed = Match<'a>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
@@ -33,7 +33,7 @@ pub(super) fn is_whole(
     revision: Option<u32>,
     info: Option<&[u8]>,
 ) -> Result<(), Errno> {
-    at_most(revision, 255)?;
+    check_max(revision, 255)?;
     match (name, revision, info) {
         (Some(_), Some(_), Some(_)) => Ok(()),
         _ => Err(EINVAL),

@@ -3,12 +3,12 @@
 use super::base::{FORWARD, INPUT, NETDEV_INGRESS, PREROUTING, is_ip};
 use super::context::{check_direction, required};
 use super::errors::EOPNOTSUPP;
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Meta, MetaKey, MetaRef};
 
-impl<'a> Kernel<'a> for MetaRef<'a> {
+impl<'a> KernelExpression<'a> for MetaRef<'a> {
     type Listed = Meta;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

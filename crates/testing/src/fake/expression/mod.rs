@@ -4,8 +4,8 @@
 //! with which it would refuse it. [`validate`] checks whether packets of a base chain may reach an accepted expression.
 //!
 //! Like the kernel, this module processes a rule's expressions twice. First it checks the attributes of all of them
-//! ([`Kernel::select`]: the length of each attribute's type, the values that its policy allows, the variant of the
-//! expression for these attributes); then it initializes one after the other ([`Kernel::init`]).
+//! ([`KernelExpression::select`]: the length of each attribute's type, the values that its policy allows, the variant of the
+//! expression for these attributes); then it initializes one after the other ([`KernelExpression::init`]).
 //!
 //! The module accepts without checks what only a kernel knows:
 //!
@@ -94,12 +94,12 @@ use context::Context;
 use errors::{EINVAL, ENOENT, ERANGE};
 
 /// Maximum number of expressions of a rule (`NFT_RULE_MAXEXPRS`).
-const MOST: usize = 128;
+const MAX_EXPRESSIONS: usize = 128;
 /// Maximum length of an expression's name.
-const LONGEST_NAME: usize = 42;
+const MAX_NAME_LENGTH: usize = 42;
 
 /// The kernel's treatment of one kind of expression; implemented by its view.
-trait Kernel<'a> {
+trait KernelExpression<'a> {
     /// The expression as listed.
     type Listed: Expression;
 
@@ -143,7 +143,7 @@ pub(crate) fn evaluate_list(list: &[u8], around: &mut dyn RulesetView) -> Result
     let family = around.family();
     let mut elements = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {
-        if attribute.kind != NFTA_LIST_ELEM || elements.len() == MOST {
+        if attribute.kind != NFTA_LIST_ELEM || elements.len() == MAX_EXPRESSIONS {
             return Err(EINVAL);
         }
         elements.push(Element::parse(attribute.payload, family)?);
@@ -151,7 +151,7 @@ pub(crate) fn evaluate_list(list: &[u8], around: &mut dyn RulesetView) -> Result
     let mut context = Context::new(around);
     let mut listed = Vec::new();
     for element in &elements {
-        let mut writer = MessageWriter::bare(&mut listed).unmarked();
+        let mut writer = MessageWriter::bare(&mut listed).without_nested_flag();
         let mut result = Ok(());
         writer.nested(NFTA_LIST_ELEM, |writer| {
             result = element.init(&mut context, writer);
@@ -193,7 +193,7 @@ pub(crate) fn evaluate_verdict(
     context.in_element = true;
     let verdict = context.verdict(&Data::Opaque(data.into()))?;
     let mut listed = Vec::new();
-    let mut writer = MessageWriter::bare(&mut listed).unmarked();
+    let mut writer = MessageWriter::bare(&mut listed).without_nested_flag();
     verdict.encode(&mut writer, NFTA_DATA_VERDICT);
     writer.finish_bare().map_err(|_| EINVAL)?;
     Ok(Evaluated {
@@ -208,7 +208,7 @@ pub(crate) fn evaluate_verdict(
 /// The kernel's error number.
 pub(crate) fn validate(element: &[u8], family: Family, base: Base<'_>) -> Result<(), Errno> {
     let element = Element::of(element)?;
-    each!(element.view()?, expression => Kernel::validate(&expression, family, &base))
+    each!(element.view()?, expression => KernelExpression::validate(&expression, family, &base))
 }
 
 /// Evaluates an expression inside of another one.
@@ -231,7 +231,7 @@ impl<'a> Element<'a> {
             return Err(ENOENT);
         }
         let this = Self::of(element)?;
-        each!(this.view()?, expression => Kernel::select(&expression, family))?;
+        each!(this.view()?, expression => KernelExpression::select(&expression, family))?;
         Ok(this)
     }
 
@@ -252,7 +252,7 @@ impl<'a> Element<'a> {
     /// Returns the expression as listed inside of another one.
     fn taken(&self, context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
         let mut listed = Vec::new();
-        let mut writer = MessageWriter::bare(&mut listed).unmarked();
+        let mut writer = MessageWriter::bare(&mut listed).without_nested_flag();
         self.init(context, &mut writer)?;
         writer.finish_bare().map_err(|_| EINVAL)?;
         Ok(listed)
@@ -261,7 +261,7 @@ impl<'a> Element<'a> {
     /// Initializes the expression and writes it as listed.
     fn init(&self, context: &mut Context<'_>, writer: &mut MessageWriter<'_>) -> Result<(), Errno> {
         each!(self.view()?, expression => {
-            let listed = Kernel::init(&expression, context)?;
+            let listed = KernelExpression::init(&expression, context)?;
             writer.string(NFTA_EXPR_NAME, self.name.as_bytes());
             if listed.has_data() {
                 writer.nested(NFTA_EXPR_DATA, |writer| listed.write_listed(writer));
@@ -278,8 +278,8 @@ fn name_and_attributes(element: &[u8]) -> Result<(&BStr, &[u8]), Errno> {
         match attribute.kind {
             NFTA_EXPR_NAME => {
                 let payload = attribute.payload;
-                name = chainwright::nft::Name::keep(payload)
-                    .filter(|name| !payload.is_empty() && name.len() <= LONGEST_NAME);
+                name = chainwright::nft::Name::parse_payload(payload)
+                    .filter(|name| !payload.is_empty() && name.len() <= MAX_NAME_LENGTH);
                 if name.is_none() {
                     return Err(ERANGE);
                 }

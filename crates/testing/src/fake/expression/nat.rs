@@ -3,12 +3,12 @@
 use super::base::{INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
 use super::context::{check_flags, required};
 use super::errors::{EAFNOSUPPORT, EINVAL, EOPNOTSUPP};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Nat, NatRangeFlags, NatRef, NatType, Register};
 
-impl<'a> Kernel<'a> for NatRef<'a> {
+impl<'a> KernelExpression<'a> for NatRef<'a> {
     type Listed = Nat;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -1,10 +1,10 @@
 //! `notrack`: never fails.
 
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::expr::{Notrack, NotrackRef};
 
-impl<'a> Kernel<'a> for NotrackRef<'a> {
+impl<'a> KernelExpression<'a> for NotrackRef<'a> {
     type Listed = Notrack;
 
     fn init(&self, _: &mut Context<'_>) -> Result<Notrack, Errno> {

@@ -2,12 +2,12 @@
 
 use super::context::required;
 use super::errors::{EINVAL, EOVERFLOW, ERANGE};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Numgen, NumgenRef, NumgenType};
 
-impl<'a> Kernel<'a> for NumgenRef<'a> {
+impl<'a> KernelExpression<'a> for NumgenRef<'a> {
     type Listed = Numgen<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

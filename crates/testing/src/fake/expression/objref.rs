@@ -3,13 +3,13 @@
 use super::base::{FORWARD, INPUT, is_ip};
 use super::context::{check_length, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Base, Context, Kernel, Reference};
+use super::{Base, Context, KernelExpression, Reference};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::SetFlags;
 use chainwright::nft::expr::{ObjectType, Objref, ObjrefRef};
 
-impl<'a> Kernel<'a> for ObjrefRef<'a> {
+impl<'a> KernelExpression<'a> for ObjrefRef<'a> {
     type Listed = Objref<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

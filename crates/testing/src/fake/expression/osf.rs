@@ -3,7 +3,7 @@
 use super::base::{FORWARD, INPUT, PREROUTING};
 use super::context::required;
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Osf, OsfFlags, OsfRef};
@@ -11,7 +11,7 @@ use chainwright::nft::expr::{Osf, OsfFlags, OsfRef};
 /// `NFT_OSF_MAXGENRELEN`.
 const LENGTH: u32 = 16;
 
-impl<'a> Kernel<'a> for OsfRef<'a> {
+impl<'a> KernelExpression<'a> for OsfRef<'a> {
     type Listed = Osf;
 
     fn init(&self, context: &mut Context<'_>) -> Result<Osf, Errno> {

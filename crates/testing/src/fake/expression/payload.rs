@@ -1,8 +1,8 @@
 //! `payload`: loads from any header; stores with or without a checksum.
 
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{ChecksumFlags, ChecksumType, Payload, PayloadBase, PayloadRef};
@@ -10,12 +10,12 @@ use chainwright::nft::expr::{ChecksumFlags, ChecksumType, Payload, PayloadBase, 
 /// Offset of the checksum in an SCTP header.
 const SCTP_CHECKSUM: u32 = 8;
 
-impl<'a> Kernel<'a> for PayloadRef<'a> {
+impl<'a> KernelExpression<'a> for PayloadRef<'a> {
     type Listed = Payload;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.len(), 255)?;
-        at_most(self.checksum_offset(), 255)?;
+        check_max(self.len(), 255)?;
+        check_max(self.checksum_offset(), 255)?;
         let (Some(base), Some(_), Some(_)) = (self.base(), self.offset(), self.len()) else {
             return Err(EINVAL);
         };
@@ -28,13 +28,13 @@ impl<'a> Kernel<'a> for PayloadRef<'a> {
         }
         match (self.sreg(), self.dreg()) {
             (Some(_), None) => Ok(()),
-            (None, Some(_)) => at_most(self.offset(), u16::MAX.into()),
+            (None, Some(_)) => check_max(self.offset(), u16::MAX.into()),
             _ => Err(EINVAL),
         }
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Payload, Errno> {
-        at_most(self.offset(), u16::MAX.into())?;
+        check_max(self.offset(), u16::MAX.into())?;
         let len = required(self.len())?;
         let listed = Payload {
             base: self.base(),

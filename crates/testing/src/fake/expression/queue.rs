@@ -3,12 +3,12 @@
 use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
 use super::context::required;
 use super::errors::{EINVAL, EOPNOTSUPP, ERANGE};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Queue, QueueFlags, QueueRef};
 
-impl<'a> Kernel<'a> for QueueRef<'a> {
+impl<'a> KernelExpression<'a> for QueueRef<'a> {
     type Listed = Queue;
 
     fn select(&self, family: Family) -> Result<(), Errno> {

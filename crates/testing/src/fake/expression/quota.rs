@@ -2,11 +2,11 @@
 
 use super::context::required;
 use super::errors::{EINVAL, EOVERFLOW};
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::expr::{Quota, QuotaFlags, QuotaRef};
 
-impl<'a> Kernel<'a> for QuotaRef<'a> {
+impl<'a> KernelExpression<'a> for QuotaRef<'a> {
     type Listed = Quota;
 
     fn init(&self, _: &mut Context<'_>) -> Result<Quota, Errno> {

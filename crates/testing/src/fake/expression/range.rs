@@ -1,17 +1,17 @@
 //! `range`: both bounds have the same length of at most 16 bytes.
 
-use super::context::{MAX_VALUE_LENGTH, at_most, required, value};
+use super::context::{MAX_VALUE_LENGTH, check_max, required, value};
 use super::errors::EINVAL;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Data, Range, RangeRef};
 
-impl<'a> Kernel<'a> for RangeRef<'a> {
+impl<'a> KernelExpression<'a> for RangeRef<'a> {
     type Listed = Range<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.op().map(|op| op.0), 255)
+        check_max(self.op().map(|op| op.0), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Range<'static>, Errno> {

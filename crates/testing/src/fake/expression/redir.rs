@@ -2,12 +2,12 @@
 
 use super::base::{OUTPUT, PREROUTING};
 use super::nat::{check_named_flags, pair};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{NatRangeFlags, Redir, RedirRef};
 
-impl<'a> Kernel<'a> for RedirRef<'a> {
+impl<'a> KernelExpression<'a> for RedirRef<'a> {
     type Listed = Redir;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

@@ -1,18 +1,18 @@
 //! `reject`: some types require a code.
 
 use super::base::{FORWARD, INGRESS, INPUT, NETDEV_INGRESS, OUTPUT, PREROUTING};
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::EINVAL;
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Reject, RejectIcmpxCode, RejectRef, RejectType};
 
-impl<'a> Kernel<'a> for RejectRef<'a> {
+impl<'a> KernelExpression<'a> for RejectRef<'a> {
     type Listed = Reject;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.reject_type().map(|kind| kind.0), 255)
+        check_max(self.reject_type().map(|kind| kind.0), 255)
     }
 
     fn init(&self, _: &mut Context<'_>) -> Result<Reject, Errno> {

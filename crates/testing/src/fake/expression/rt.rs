@@ -1,18 +1,18 @@
 //! `rt`: loads a key of the route.
 
 use super::base::{FORWARD, OUTPUT, POSTROUTING, is_ip};
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::EOPNOTSUPP;
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Rt, RtKey, RtRef};
 
-impl<'a> Kernel<'a> for RtRef<'a> {
+impl<'a> KernelExpression<'a> for RtRef<'a> {
     type Listed = Rt;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.key().map(|key| key.0), 255)
+        check_max(self.key().map(|key| key.0), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Rt, Errno> {

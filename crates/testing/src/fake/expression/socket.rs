@@ -1,19 +1,19 @@
 //! `socket`: loads a key; control groups require a level.
 
 use super::base::{INPUT, OUTPUT, PREROUTING, is_ip};
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::EOPNOTSUPP;
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Socket, SocketKey, SocketRef};
 
-impl<'a> Kernel<'a> for SocketRef<'a> {
+impl<'a> KernelExpression<'a> for SocketRef<'a> {
     type Listed = Socket;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.key().map(|key| key.0), 255)?;
-        at_most(self.level(), 255)
+        check_max(self.key().map(|key| key.0), 255)?;
+        check_max(self.level(), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Socket, Errno> {

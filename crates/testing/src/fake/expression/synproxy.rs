@@ -2,12 +2,12 @@
 
 use super::base::{FORWARD, INPUT, is_ip};
 use super::errors::EOPNOTSUPP;
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Synproxy, SynproxyFlags, SynproxyRef};
 
-impl<'a> Kernel<'a> for SynproxyRef<'a> {
+impl<'a> KernelExpression<'a> for SynproxyRef<'a> {
     type Listed = Synproxy;
 
     fn init(&self, context: &mut Context<'_>) -> Result<Synproxy, Errno> {

@@ -1,13 +1,13 @@
 //! `target`: an extension of x_tables, accepted as given.
 
 use super::match_::is_whole;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Target, TargetRef};
 use chainwright::nft::{Bytes, Name};
 
-impl<'a> Kernel<'a> for TargetRef<'a> {
+impl<'a> KernelExpression<'a> for TargetRef<'a> {
     type Listed = Target<'a>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {

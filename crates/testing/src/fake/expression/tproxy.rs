@@ -1,18 +1,18 @@
 //! `tproxy`: the table's family; in inet IPv4, IPv6 or unspecified.
 
 use super::base::{PREROUTING, is_ip};
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Tproxy, TproxyRef};
 
-impl<'a> Kernel<'a> for TproxyRef<'a> {
+impl<'a> KernelExpression<'a> for TproxyRef<'a> {
     type Listed = Tproxy;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.family(), 255)
+        check_max(self.family(), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Tproxy, Errno> {

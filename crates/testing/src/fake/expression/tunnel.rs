@@ -1,18 +1,18 @@
 //! `tunnel`: loads a key of the tunnel.
 
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::EOPNOTSUPP;
-use super::{Context, Kernel};
+use super::{Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Tunnel, TunnelKey, TunnelMode, TunnelRef};
 
-impl<'a> Kernel<'a> for TunnelRef<'a> {
+impl<'a> KernelExpression<'a> for TunnelRef<'a> {
     type Listed = Tunnel;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.mode().map(|mode| mode.0), 255)?;
-        at_most(self.key().map(|key| key.0), 255)
+        check_max(self.mode().map(|mode| mode.0), 255)?;
+        check_max(self.key().map(|key| key.0), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Tunnel, Errno> {

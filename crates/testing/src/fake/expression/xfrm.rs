@@ -1,9 +1,9 @@
 //! `xfrm`: loads a key of one of at most six states.
 
 use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
-use super::context::{at_most, required};
+use super::context::{check_max, required};
 use super::errors::{EINVAL, ERANGE};
-use super::{Base, Context, Kernel};
+use super::{Base, Context, KernelExpression};
 use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Xfrm, XfrmDirection, XfrmKey, XfrmRef};
@@ -11,12 +11,12 @@ use chainwright::nft::expr::{Xfrm, XfrmDirection, XfrmKey, XfrmRef};
 /// `XFRM_MAX_DEPTH`.
 const STATES: u32 = 6;
 
-impl<'a> Kernel<'a> for XfrmRef<'a> {
+impl<'a> KernelExpression<'a> for XfrmRef<'a> {
     type Listed = Xfrm;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.key().map(|key| key.0), 255)?;
-        at_most(self.spnum(), 255)
+        check_max(self.key().map(|key| key.0), 255)?;
+        check_max(self.spnum(), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Xfrm, Errno> {

@@ -5,28 +5,29 @@ use std::net::SocketAddr;
 
 use bstr::BStr;
 
-use super::Ids;
-use super::rules::{FIREWALL, Shape};
+use super::IdAllocator;
+use super::rules::{FIREWALL, PickKey};
 use super::service::{ServiceFrontend, cluster_group, id_of_group};
-use super::sets::{SetKind, TABLE, Words};
+use super::sets::{ElementData, SetKind, TABLE};
 use chainwright::Error;
 use chainwright::nft::{
-    Connection, ElementsOf, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions, is_same_rule,
+    Connection, ElementFilter, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions,
+    is_same_rule,
 };
 
 /// The table as the kernel has it.
 #[derive(Debug)]
 pub(super) struct KernelTable {
     /// Elements of all sets that describe services.
-    pub(super) entries: HashMap<SetKind, HashMap<Words, Option<Words>>>,
+    pub(super) entries: HashMap<SetKind, HashMap<ElementData, Option<ElementData>>>,
     /// The shapes that have chains, by the chains' names.
-    pub(super) shapes: HashMap<String, Shape>,
+    pub(super) pick_keys: HashMap<String, PickKey>,
     /// Elements that lead to such chains.
     pub(super) picks: HashSet<(SetKind, u32)>,
     /// Service numbers that occur in elements.
     pub(super) ids: HashSet<u32>,
     /// Endpoints of each group by slot.
-    places: HashMap<u32, BTreeMap<u32, SocketAddr>>,
+    slots: HashMap<u32, BTreeMap<u32, SocketAddr>>,
     /// Numbers of each service's endpoints.
     numbers: HashMap<u32, HashMap<SocketAddr, u32>>,
     /// Sets, chains and rules, without elements.
@@ -38,24 +39,27 @@ pub(super) type Written = HashMap<String, Vec<u8>>;
 
 impl KernelTable {
     /// The addresses and ports that lead to each port's groups, by the port's number.
-    pub(super) fn leads(&self) -> HashMap<u32, HashSet<Words>> {
+    pub(super) fn frontend_keys(&self) -> HashMap<u32, HashSet<ElementData>> {
         let kinds = [
             SetKind::ServiceIps,
             SetKind::LocalIps,
             SetKind::ServiceNodeports,
             SetKind::LocalNodeports,
         ];
-        let mut leads: HashMap<u32, HashSet<Words>> = HashMap::new();
+        let mut frontend_keys: HashMap<u32, HashSet<ElementData>> = HashMap::new();
         for (key, group) in kinds
             .iter()
             .filter_map(|kind| self.entries.get(kind))
             .flatten()
         {
             if let Some(group) = group.as_ref().and_then(|group| group.number_at(0)) {
-                leads.entry(id_of_group(group)).or_default().insert(*key);
+                frontend_keys
+                    .entry(id_of_group(group))
+                    .or_default()
+                    .insert(*key);
             }
         }
-        leads
+        frontend_keys
     }
 
     /// Returns the number of a port: the one that its cluster IP leads to (the first of its frontends, if it has one), or one
@@ -65,7 +69,7 @@ impl KernelTable {
         &self,
         frontends: &[ServiceFrontend],
         has_cluster_ip: bool,
-        leads: &HashMap<u32, HashSet<Words>>,
+        frontend_keys: &HashMap<u32, HashSet<ElementData>>,
     ) -> Option<u32> {
         let number = |front: &ServiceFrontend| {
             let kinds = match front.address {
@@ -79,8 +83,10 @@ impl KernelTable {
             group.map(id_of_group)
         };
         let is_own = |id: &u32| {
-            let is_front = |key: &Words| frontends.iter().any(|front| front.key() == *key);
-            leads.get(id).is_some_and(|keys| keys.iter().all(is_front))
+            let is_front = |key: &ElementData| frontends.iter().any(|front| front.key() == *key);
+            frontend_keys
+                .get(id)
+                .is_some_and(|keys| keys.iter().all(is_front))
         };
         let cluster_ip = frontends.first().filter(|_| has_cluster_ip);
         let first = cluster_ip.and_then(number);
@@ -88,10 +94,10 @@ impl KernelTable {
     }
 
     /// A port's endpoints, in their slots.
-    pub(super) fn places(&self, id: u32) -> [Vec<SocketAddr>; 2] {
+    pub(super) fn slots(&self, id: u32) -> [Vec<SocketAddr>; 2] {
         [0, 1].map(|local| {
-            let places = self.places.get(&(cluster_group(id) + local));
-            let endpoints = places.into_iter().flat_map(|places| places.values());
+            let slots = self.slots.get(&(cluster_group(id) + local));
+            let endpoints = slots.into_iter().flat_map(|slots| slots.values());
             endpoints.copied().collect()
         })
     }
@@ -195,7 +201,7 @@ pub(super) fn rules(nft: &mut Connection, family: Family) -> Result<Written, Err
 
 fn without_elements(nft: &mut Connection, family: Family) -> Result<Snapshot, Error> {
     let options = SnapshotOptions {
-        elements: ElementsOf::empty(),
+        elements: ElementFilter::empty(),
     };
     Ok(nft.snapshot_with(Scope::table(family, TABLE), options)?)
 }
@@ -214,8 +220,9 @@ pub(super) enum Found {
 /// Reads the table.
 pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error> {
     let now = without_elements(nft, family)?;
-    let of_chain = |(name, _): (String, _)| Shape::of_chain(&name).map(|shape| (name, shape));
-    let shapes = chains(&now).filter_map(of_chain).collect();
+    let of_chain =
+        |(name, _): (String, _)| PickKey::of_chain(&name).map(|pick_key| (name, pick_key));
+    let pick_keys = chains(&now).filter_map(of_chain).collect();
     let known = chains(&now).next().is_some();
     let sets = now.tables().flat_map(|table| table.sets());
     let names: HashSet<_> = sets.map(|set| set.set().name().to_owned()).collect();
@@ -228,7 +235,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
         if names.contains(kind.name().as_bytes()) {
             let mut listing = nft.elements(family, TABLE, kind.name())?;
             while let Some(element) = listing.next()? {
-                let key = element.key_bytes().and_then(Words::of);
+                let key = element.key_bytes().and_then(ElementData::of);
                 picks.extend(key.and_then(|key| key.number_at(0)).map(|key| (kind, key)));
             }
         }
@@ -241,20 +248,20 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
         let mut set = HashMap::new();
         let mut listing = nft.elements(family, TABLE, kind.name())?;
         while let Some(element) = listing.next()? {
-            let Some(key) = element.key_bytes().and_then(Words::of) else {
+            let Some(key) = element.key_bytes().and_then(ElementData::of) else {
                 return Ok(Found::Other);
             };
-            let value = element.data_bytes().map(Words::of);
+            let value = element.data_bytes().map(ElementData::of);
             set.insert(key, value.flatten());
         }
         entries.insert(kind, set);
     }
-    let mut places: HashMap<u32, BTreeMap<u32, SocketAddr>> = HashMap::new();
+    let mut slots: HashMap<u32, BTreeMap<u32, SocketAddr>> = HashMap::new();
     for (key, value) in entries.get(&SetKind::Endpoints).into_iter().flatten() {
-        if let (Some(group), Some(place)) = (key.number_at(0), key.number_at(1))
-            && let Some(endpoint) = value.as_ref().and_then(Words::as_endpoint)
+        if let (Some(group), Some(slot)) = (key.number_at(0), key.number_at(1))
+            && let Some(endpoint) = value.as_ref().and_then(ElementData::as_endpoint)
         {
-            places.entry(group).or_default().insert(place, endpoint);
+            slots.entry(group).or_default().insert(slot, endpoint);
         }
     }
     let mut numbers: HashMap<u32, HashMap<SocketAddr, u32>> = HashMap::new();
@@ -265,7 +272,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
         .flatten()
     {
         if let (Some(group), Some(number)) = (key.number_at(0), key.number_at(1))
-            && let Some(endpoint) = value.as_ref().and_then(Words::as_endpoint)
+            && let Some(endpoint) = value.as_ref().and_then(ElementData::as_endpoint)
         {
             let id = id_of_group(group);
             let of_id = numbers.entry(id).or_default();
@@ -289,15 +296,15 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
                 | SetKind::LocalNodeports => value.as_ref().and_then(|group| group.number_at(0)),
                 _ => None,
             };
-            ids.extend(group.map(id_of_group).filter(|id| *id < Ids::END));
+            ids.extend(group.map(id_of_group).filter(|id| *id < IdAllocator::END));
         }
     }
     Ok(Found::Known(Box::new(KernelTable {
         entries,
-        shapes,
+        pick_keys,
         picks,
         ids,
-        places,
+        slots,
         numbers,
         now,
     })))

@@ -47,13 +47,13 @@ use std::time::{Duration, Instant};
 
 use bstr::BStr;
 use kernel::{Found, Written};
-use rules::{Rules, Shape, leads_to_endpoints};
-use service::{Placed, ServiceFrontend, Target, frontends, hairpin, hairpins};
+use rules::{PickKey, Rules, leads_to_endpoints};
+use service::{PortSlots, ServiceFrontend, Target, frontends, hairpin, hairpins};
 pub(in crate::service) use sets::TABLE;
-use sets::{Entry, STAND_IN, SetKind, Words, element};
+use sets::{ElementData, Entry, STAND_IN, SetKind, element};
 
 use super::shared_elements::SharedElements;
-use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
+use super::{Common, FamilyLayout, PortChange, Ports, StagedCommits, wait_for_packets};
 use crate::service::config::{Config, NodePortsOf};
 use crate::service::map::Map;
 use crate::service::model::Protocol;
@@ -70,7 +70,7 @@ use chainwright_testing::FakeKernel;
 const CLIENTS: u32 = 1 << 18;
 /// Largest number of elements in one transaction of a cold start: a megabyte, which fits into the caches. Each
 /// transaction contains complete services.
-const AT_ONCE: usize = 20_000;
+const MAX_ELEMENTS_PER_TRANSACTION: usize = 20_000;
 
 /// Whether this is a set or map of the layout whose keys are frontends of services.
 pub(crate) fn has_frontend_keys(table: &BStr, set: &BStr) -> bool {
@@ -107,19 +107,19 @@ pub(in crate::service) struct Flat {
 /// The kernel's state, except for elements that the rules add.
 #[derive(Debug, Default)]
 struct State {
-    placed: Map<Arc<PortName>, Placed>,
-    ids: Ids,
+    port_slots: Map<Arc<PortName>, PortSlots>,
+    ids: IdAllocator,
     frontends: SharedElements<Arc<PortName>, ServiceFrontend, Target>,
     cluster_ips: SharedElements<Arc<PortName>, IpAddr, ()>,
     hairpins: SharedElements<Arc<PortName>, (Protocol, SocketAddr), ()>,
-    shapes: HashSet<Shape>,
+    pick_keys: HashSet<PickKey>,
     /// Prefix lengths of the firewalls' networks.
     lengths: HashSet<u8>,
 }
 
 /// Allocates the numbers of ports.
 #[derive(Debug, Default)]
-struct Ids {
+struct IdAllocator {
     /// Numbers that nothing in the kernel uses any more, and since when, in the order in which they were given up.
     free: VecDeque<(Option<Instant>, u32)>,
     /// Numbers that no port uses any more, but elements in the kernel do until the next commit.
@@ -127,7 +127,7 @@ struct Ids {
     next: u32,
 }
 
-impl Ids {
+impl IdAllocator {
     /// Upper bound: elements with numbers from here on were written by other programs, as a group's number is twice its
     /// port's.
     const END: u32 = 1 << 30;
@@ -185,7 +185,7 @@ impl Base {
     };
 }
 
-/// The element operations of a [change](Flat::carry_out).
+/// The element operations of a [change](Flat::execute).
 #[derive(Debug, Default)]
 struct Elements {
     base: Option<Base>,
@@ -196,7 +196,7 @@ struct Elements {
     /// Elements to delete after everything else.
     last: [Vec<Entry>; SetKind::ALL.len()],
     /// Shapes whose chains must exist before anything leads to them.
-    shapes: Vec<Shape>,
+    pick_keys: Vec<PickKey>,
     /// Prefix lengths whose rules must exist before a load balancer needs them.
     lengths: Vec<u8>,
     /// Elements and chains for numbers of endpoints that no service has any more, to delete after everything else.
@@ -223,7 +223,7 @@ impl Elements {
             if self.last[kind].is_empty() || self.add[kind].is_empty() {
                 continue;
             }
-            let added: HashSet<&Words> = self.add[kind].iter().map(|(key, _)| key).collect();
+            let added: HashSet<&ElementData> = self.add[kind].iter().map(|(key, _)| key).collect();
             let delete = &mut self.delete[kind];
             self.last[kind].retain(|entry| {
                 let is_replaced = added.contains(&entry.0);
@@ -241,7 +241,7 @@ impl Elements {
         let lists = lists.chain(&mut self.first).chain(&mut self.last);
         lists.for_each(Vec::clear);
         self.base = None;
-        self.shapes.clear();
+        self.pick_keys.clear();
         self.lengths.clear();
         self.picks.clear();
         self.chains.clear();
@@ -251,7 +251,7 @@ impl Elements {
     const fn is_empty(&self) -> bool {
         self.count == 0
             && self.base.is_none()
-            && self.shapes.is_empty()
+            && self.pick_keys.is_empty()
             && self.lengths.is_empty()
             && self.picks.is_empty()
             && self.chains.is_empty()
@@ -268,18 +268,20 @@ impl State {
         elements: &mut Elements,
     ) {
         let new;
-        let placed = match self.placed.get(name) {
-            Some(placed) => placed,
+        let port_slots = match self.port_slots.get(name) {
+            Some(port_slots) => port_slots,
             None => {
-                new = Placed::new(name.clone(), self.ids.take());
+                new = PortSlots::new(name.clone(), self.ids.take());
                 &new
             }
         };
-        let now = placed.place(after);
-        now.changes(placed, |kind, entry, add| elements.push(kind, entry, add));
-        for shape in now.shapes.into_iter().flatten() {
-            if self.shapes.insert(shape) {
-                elements.shapes.push(shape);
+        let now = port_slots.assign_slots(after);
+        now.changes(port_slots, |kind, entry, add| {
+            elements.push(kind, entry, add)
+        });
+        for pick_key in now.pick_keys.into_iter().flatten() {
+            if self.pick_keys.insert(pick_key) {
+                elements.pick_keys.push(pick_key);
             }
         }
         let owner = &now.name;
@@ -295,11 +297,11 @@ impl State {
         match after {
             Some(port) => {
                 self.acquire(owner, now.id, port, config);
-                self.placed.insert(Arc::clone(&now.name), now);
+                self.port_slots.insert(Arc::clone(&now.name), now);
             }
             None => {
                 self.ids.released.push(now.id);
-                self.placed.swap_remove(name);
+                self.port_slots.swap_remove(name);
             }
         }
     }
@@ -339,7 +341,7 @@ impl State {
             }
         }
         for changed in self.cluster_ips.take_changed() {
-            let entry = (Words::new().address(changed.key), None);
+            let entry = (ElementData::new().address(changed.key), None);
             elements.push(SetKind::ClusterIps, entry, changed.after.is_some());
         }
         for changed in self.hairpins.take_changed() {
@@ -395,7 +397,7 @@ impl Flat {
     /// 3. What only packets can look up that matched something before the second one: endpoints in their slots, groups.
     ///
     /// The kernel has finished those packets [when](InOrder) the next transaction is committed.
-    fn carry_out(&mut self, elements: &mut Elements) -> Result<usize, Error> {
+    fn execute(&mut self, elements: &mut Elements) -> Result<usize, Error> {
         elements.join_replaced();
         let mut tx = std::mem::take(&mut self.transaction);
         let made = self.commit_parts(&mut tx, elements);
@@ -406,7 +408,7 @@ impl Flat {
     }
 
     fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
-        let mut in_order = InOrder::new(!self.check_only);
+        let mut in_order = StagedCommits::new(!self.check_only);
         tx.clear();
         if let Some(base) = &elements.base {
             self.write_base(tx, base)?;
@@ -429,9 +431,9 @@ impl Flat {
         for length in &elements.lengths {
             self.rules().write_length(tx, *length)?;
         }
-        for shape in &elements.shapes {
-            self.rules().write_shape(tx, *shape)?;
-            self.write_picks(tx, *shape)?;
+        for pick_key in &elements.pick_keys {
+            self.rules().write_pick_chains(tx, *pick_key)?;
+            self.write_picks(tx, *pick_key)?;
         }
         self.add(tx, &elements.first)
     }
@@ -461,7 +463,7 @@ impl Flat {
     fn add(&self, tx: &mut Transaction, entries: &[Vec<Entry>]) -> Result<(), Error> {
         for (kind, entries) in SetKind::ALL.into_iter().zip(entries) {
             let pairs = entries.iter().map(|(key, value)| {
-                let value = value.as_ref().map(Words::as_bytes);
+                let value = value.as_ref().map(ElementData::as_bytes);
                 (key.as_bytes(), value)
             });
             tx.add_pairs(&self.set_id(kind), pairs)?;
@@ -470,10 +472,10 @@ impl Flat {
     }
 
     /// Adds the elements that lead to the chains of a shape.
-    fn write_picks(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
-        let key = shape.number().to_ne_bytes();
+    fn write_picks(&self, tx: &mut Transaction, pick_key: PickKey) -> Result<(), Error> {
+        let key = pick_key.number().to_ne_bytes();
         for (kind, local) in [(SetKind::Picks, false), (SetKind::LocalPicks, true)] {
-            let chain = shape.chain(local);
+            let chain = pick_key.chain(local);
             let verdict = nft::expr::Verdict::Goto((&chain[..]).into());
             let element = Element::new(&key).with_verdict(verdict);
             tx.add_elements(&self.set_id(kind), [element])?;
@@ -509,7 +511,7 @@ impl Flat {
             NodePortsOf::These(addresses) => {
                 let addresses = addresses.into_iter().filter(|ip| !ip.is_loopback());
                 addresses
-                    .map(|ip| (Words::new().address(ip), None))
+                    .map(|ip| (ElementData::new().address(ip), None))
                     .collect()
             }
             NodePortsOf::Every | NodePortsOf::Networks(_) => Vec::new(),
@@ -540,9 +542,9 @@ impl Flat {
     }
 
     /// Replaces a table in use in one transaction, while a stand-in has the same services: packets whose lookups fail
-    /// in one table are translated by the other. The stand-in is removed after [`adopt`](Self::adopt).
+    /// in one table are translated by the other. The stand-in is removed after [`full_sync`](Self::full_sync).
     fn replace_table(&mut self, ports: &Ports) -> Result<usize, Error> {
-        let mut in_order = InOrder::new(!self.check_only);
+        let mut in_order = StagedCommits::new(!self.check_only);
         if !self.check_only {
             in_order.step(|| self.make_stand_in(ports))?;
         }
@@ -585,12 +587,16 @@ impl Flat {
             tx.add(&self.rules().table_object(owned)?)?;
         }
         self.state = State::default();
-        self.state.placed.reserve(ports.len());
+        self.state.port_slots.reserve(ports.len());
         self.write_base(&mut tx, &Base::ALL)?;
         self.write_chains(&mut tx, &Base::ALL, true)?;
         // A transaction that is only checked leaves nothing for the next one.
         let at_once = anew || self.check_only;
-        let largest = if at_once { usize::MAX } else { AT_ONCE };
+        let largest = if at_once {
+            usize::MAX
+        } else {
+            MAX_ELEMENTS_PER_TRANSACTION
+        };
         let mut transactions = 0;
         let mut elements = Elements::default();
         for entry in self.nodeport_ips() {
@@ -622,7 +628,7 @@ impl Flat {
                 self.commit(&mut tx)?;
                 transactions += 1;
                 let done = ports.len() - names.len();
-                self.common.observer.tell(self.family, done, ports.len());
+                self.common.observer.report(self.family, done, ports.len());
                 tracing::debug!(
                     elements = elements.count,
                     left = names.len(),
@@ -637,8 +643,8 @@ impl Flat {
         }
     }
 
-    /// Brings the kernel's table to the desired state: see [`FamilyLayout::adopt`].
-    fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
+    /// Brings the kernel's table to the desired state: see [`FamilyLayout::full_sync`].
+    fn full_sync_once(&mut self, ports: &Ports) -> Result<usize, Error> {
         if self.common.config.own {
             let before = self.nft.generation()?;
             let was_there = self.nft.table(self.table(), TABLE)?.is_some();
@@ -651,19 +657,19 @@ impl Flat {
         }
         self.generation = Some(self.nft.generation()?);
         let family = self.table();
-        let there = match kernel::read(&mut self.nft, family)? {
-            Found::Known(there) => there,
+        let existing = match kernel::read(&mut self.nft, family)? {
+            Found::Known(existing) => existing,
             Found::Nothing => return self.fill(ports, false),
             Found::Other => return self.replace_table(ports),
         };
-        self.take_over(ports, &there);
+        self.take_over(ports, &existing);
         let mut elements = Elements::default();
-        if !self.compare_base(&there, &mut elements)? {
+        if !self.compare_base(&existing, &mut elements)? {
             return self.replace_table(ports);
         }
-        let wrote = elements.base.is_some() || !elements.shapes.is_empty();
-        self.compare(there.entries, &mut elements);
-        match self.carry_out(&mut elements) {
+        let wrote = elements.base.is_some() || !elements.pick_keys.is_empty();
+        self.compare(existing.entries, &mut elements);
+        match self.execute(&mut elements) {
             Ok(made) => {
                 if wrote && !self.check_only {
                     self.written = kernel::rules(&mut self.nft, family)?;
@@ -683,15 +689,15 @@ impl Flat {
     /// Returns whether the existing table can be changed accordingly.
     fn compare_base(
         &self,
-        there: &kernel::KernelTable,
+        existing: &kernel::KernelTable,
         elements: &mut Elements,
     ) -> Result<bool, Error> {
         let open = |source| chainwright::netlink::Error::Open {
             protocol: libc::NETLINK_NETFILTER,
             source,
         };
-        let mut shapes: Vec<Shape> = self.state.shapes.iter().copied().collect();
-        shapes.sort_unstable_by_key(|shape| shape.number());
+        let mut pick_keys: Vec<PickKey> = self.state.pick_keys.iter().copied().collect();
+        pick_keys.sort_unstable_by_key(|pick_key| pick_key.number());
         let mut model = FakeKernel::new().connect().map_err(open)?;
         let mut tx = Transaction::new();
         tx.add(&self.rules().table_object(false)?)?;
@@ -701,19 +707,19 @@ impl Flat {
         };
         self.write_base(&mut tx, &all)?;
         self.write_chains(&mut tx, &all, true)?;
-        for shape in &shapes {
-            self.rules().write_shape(&mut tx, *shape)?;
+        for pick_key in &pick_keys {
+            self.rules().write_pick_chains(&mut tx, *pick_key)?;
         }
         model.commit(&tx)?;
         let desired = model.snapshot(Scope::table(self.table(), TABLE))?;
-        let differing = there.differing(&desired, &self.written);
-        let of_shape = |chain: &str| Shape::of_chain(chain).is_some();
+        let differing = existing.differing(&desired, &self.written);
+        let is_pick_chain = |chain: &str| PickKey::of_chain(chain).is_some();
         let base: HashSet<_> = differing
             .iter()
-            .filter(|chain| !of_shape(chain))
+            .filter(|chain| !is_pick_chain(chain))
             .cloned()
             .collect();
-        let Some(sets) = there.lacks_sets(&desired) else {
+        let Some(sets) = existing.lacks_sets(&desired) else {
             return Ok(false);
         };
         if sets || !base.is_empty() {
@@ -723,51 +729,51 @@ impl Flat {
                 chains: Some(base),
             });
         }
-        let is_right = |shape: &Shape| {
-            let leads = |kind| there.picks.contains(&(kind, shape.number()));
-            let chains = [false, true].map(|local| shape.chain(local));
-            leads(SetKind::Picks)
-                && leads(SetKind::LocalPicks)
+        let is_right = |pick_key: &PickKey| {
+            let has_pick = |kind| existing.picks.contains(&(kind, pick_key.number()));
+            let chains = [false, true].map(|local| pick_key.chain(local));
+            has_pick(SetKind::Picks)
+                && has_pick(SetKind::LocalPicks)
                 && !chains.iter().any(|chain| differing.contains(chain))
         };
-        elements.shapes = shapes
+        elements.pick_keys = pick_keys
             .into_iter()
-            .filter(|shape| !is_right(shape))
+            .filter(|pick_key| !is_right(pick_key))
             .collect();
         // Elements and chains for numbers of endpoints that no service has any more.
-        let numbers: HashSet<u32> = self.state.shapes.iter().map(|s| s.number()).collect();
-        let picks = there
+        let numbers: HashSet<u32> = self.state.pick_keys.iter().map(|s| s.number()).collect();
+        let picks = existing
             .picks
             .iter()
             .filter(|(_, number)| !numbers.contains(number));
         elements.picks = picks.copied().collect();
-        let gone = |(_, shape): &(&String, &Shape)| !self.state.shapes.contains(*shape);
-        let chains = there.shapes.iter().filter(gone);
+        let gone = |(_, pick_key): &(&String, &PickKey)| !self.state.pick_keys.contains(*pick_key);
+        let chains = existing.pick_keys.iter().filter(gone);
         elements.chains = chains.map(|(chain, _)| chain.clone()).collect();
         Ok(true)
     }
 
     /// Takes over numbers and slots from the existing table, and registers all desired elements.
-    fn take_over(&mut self, ports: &Ports, there: &kernel::KernelTable) {
+    fn take_over(&mut self, ports: &Ports, existing: &kernel::KernelTable) {
         let mut state = State::default();
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
-        let leads = there.leads();
+        let frontend_keys = existing.frontend_keys();
         let mut taken = BTreeSet::new();
         let known: Vec<Option<u32>> = names
             .iter()
             .map(|(_, port)| {
                 let mut all = Vec::new();
                 frontends(port, 0, &self.common.config, |front, _| all.push(front));
-                let id = there.number(&all, port.has_cluster_ip, &leads);
-                let known = id.filter(|id| *id < Ids::END && !taken.contains(id));
+                let id = existing.number(&all, port.has_cluster_ip, &frontend_keys);
+                let known = id.filter(|id| *id < IdAllocator::END && !taken.contains(id));
                 taken.extend(known);
                 known
             })
             .collect();
         // The number of a service that is being removed, or was recently, is not reused at once.
         let recent = self.state.ids.recent();
-        let gone: BTreeSet<u32> = there.ids.iter().copied().chain(recent).collect();
+        let gone: BTreeSet<u32> = existing.ids.iter().copied().chain(recent).collect();
         let gone: BTreeSet<u32> = &gone - &taken;
         let last = gone.iter().chain(&taken).max();
         let last = last.map_or(0, |last| last + 1); // all are below Ids::END
@@ -781,18 +787,22 @@ impl Flat {
             .collect();
         state.ids.released.extend(gone);
         for ((name, port), id) in names.into_iter().zip(known) {
-            let mut placed = match id {
-                Some(id) => Placed::new(name.clone(), id),
-                None => Placed::new(name.clone(), state.ids.take()),
+            let mut port_slots = match id {
+                Some(id) => PortSlots::new(name.clone(), id),
+                None => PortSlots::new(name.clone(), state.ids.take()),
             };
             if id.is_some() {
-                placed.groups = there.places(placed.id);
-                placed.numbers = there.numbers(placed.id);
+                port_slots.groups = existing.slots(port_slots.id);
+                port_slots.numbers = existing.numbers(port_slots.id);
             }
-            let placed = placed.place(Some(port));
-            state.shapes.extend(placed.shapes.into_iter().flatten());
-            state.acquire(&placed.name, placed.id, port, &self.common.config);
-            state.placed.insert(Arc::clone(&placed.name), placed);
+            let port_slots = port_slots.assign_slots(Some(port));
+            state
+                .pick_keys
+                .extend(port_slots.pick_keys.into_iter().flatten());
+            state.acquire(&port_slots.name, port_slots.id, port, &self.common.config);
+            state
+                .port_slots
+                .insert(Arc::clone(&port_slots.name), port_slots);
         }
         // Everything is compared with the existing table, so none of it counts as a change yet.
         let mut all = Elements::default();
@@ -803,10 +813,10 @@ impl Flat {
     /// Records the differences between the existing and the desired elements.
     fn compare(
         &self,
-        mut there: HashMap<SetKind, HashMap<Words, Option<Words>>>,
+        mut existing: HashMap<SetKind, HashMap<ElementData, Option<ElementData>>>,
         elements: &mut Elements,
     ) {
-        let mut want = |kind: SetKind, entry: Entry| match there
+        let mut want = |kind: SetKind, entry: Entry| match existing
             .get_mut(&kind)
             .and_then(|set| set.remove(&entry.0))
         {
@@ -817,14 +827,17 @@ impl Flat {
             }
             None => elements.push(kind, entry, true),
         };
-        for placed in self.state.placed.values() {
-            placed.elements(&mut want);
+        for port_slots in self.state.port_slots.values() {
+            port_slots.elements(&mut want);
         }
         for (front, target) in self.state.frontends.iter() {
             front.elements(target, &mut want);
         }
         for (address, ()) in self.state.cluster_ips.iter() {
-            want(SetKind::ClusterIps, (Words::new().address(*address), None));
+            want(
+                SetKind::ClusterIps,
+                (ElementData::new().address(*address), None),
+            );
         }
         for (endpoint, ()) in self.state.hairpins.iter() {
             want(SetKind::Hairpins, hairpin(endpoint));
@@ -832,7 +845,7 @@ impl Flat {
         for entry in self.nodeport_ips() {
             want(SetKind::NodeportIps, entry);
         }
-        for (kind, entries) in there {
+        for (kind, entries) in existing {
             for entry in entries {
                 elements.push(kind, entry, false);
             }
@@ -841,10 +854,10 @@ impl Flat {
 }
 
 impl FamilyLayout for Flat {
-    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
+    fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut attempts = self.nft.retry().begin();
         loop {
-            let adopted = self.adopt_once(ports);
+            let adopted = self.full_sync_once(ports);
             // From this call, or from a process that ended in the middle.
             let removed = self.remove_stand_in();
             let adopted = adopted.and_then(|made| Ok(made + removed?));
@@ -859,7 +872,7 @@ impl FamilyLayout for Flat {
 
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         if self.ownership.is_none() && self.generation.is_none() {
-            return self.adopt(ports);
+            return self.full_sync(ports);
         }
         let mut elements = Elements::default();
         for change in changes {
@@ -871,12 +884,12 @@ impl FamilyLayout for Flat {
         if elements.is_empty() {
             return Ok(0);
         }
-        match self.carry_out(&mut elements) {
+        match self.execute(&mut elements) {
             Ok(made) => Ok(made),
             // Another program made a change, or the table is not as the last change left it.
             Err(Error::Commit(error)) if error.is_refusal() || error.generation_moved() => {
                 tracing::info!(%error, "reading the table again");
-                self.adopt(ports)
+                self.full_sync(ports)
             }
             Err(error) => {
                 self.ownership = None;
@@ -928,23 +941,23 @@ mod tests {
     use chainwright_testing::Sandbox;
 
     #[test]
-    fn a_number_rests_from_the_commit_on() {
-        let mut ids = Ids::default();
+    fn released_ids_are_quarantined() {
+        let mut ids = IdAllocator::default();
         let id = ids.take();
         ids.released.push(id);
         // The commit takes long.
-        std::thread::sleep(Ids::QUARANTINE);
+        std::thread::sleep(IdAllocator::QUARANTINE);
         assert_ne!(ids.take(), id);
         ids.committed();
         assert_ne!(ids.take(), id);
         assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
-        std::thread::sleep(Ids::QUARANTINE);
+        std::thread::sleep(IdAllocator::QUARANTINE);
         assert_eq!(ids.take(), id);
     }
 
     /// A transaction that is only checked leaves nothing for a second one.
     #[test]
-    fn a_start_with_a_firewall_can_be_looked_at() {
+    fn print_cold_start_with_firewall() {
         let sandbox = Sandbox::new().unwrap();
         let nft = sandbox.run(Connection::open).unwrap().unwrap();
         let config = Config {
@@ -962,23 +975,23 @@ mod tests {
         let ports = Ports::from_iter([(port.name.clone(), Arc::new(port))]);
         let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(config));
         flat.set_check_only(true);
-        assert_eq!(flat.adopt(&ports).unwrap(), 1);
+        assert_eq!(flat.full_sync(&ports).unwrap(), 1);
         flat.set_check_only(false);
-        assert_eq!(flat.adopt(&ports).unwrap(), 2);
+        assert_eq!(flat.full_sync(&ports).unwrap(), 2);
     }
 
     /// It may still be needed by packets that found nothing in the table before the repair.
     #[test]
-    fn a_stand_in_that_was_left_is_removed_when_no_packet_is_on_it() {
+    fn leftover_stand_in_is_removed_when_unused() {
         let sandbox = Sandbox::new().unwrap();
         let nft = sandbox.run(Connection::open).unwrap().unwrap();
         let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(Config::new("node1")));
-        flat.adopt(&Ports::default()).unwrap();
+        flat.full_sync(&Ports::default()).unwrap();
         let mut tx = Transaction::new();
         tx.add(&Table::new(nft::Family::IP, STAND_IN)).unwrap();
         flat.nft.commit(&tx).unwrap();
         let before = WAITS.get();
-        assert_eq!(flat.adopt(&Ports::default()).unwrap(), 1);
+        assert_eq!(flat.full_sync(&Ports::default()).unwrap(), 1);
         assert_eq!(WAITS.get(), before + 1);
         assert!(flat.nft.table(nft::Family::IP, STAND_IN).unwrap().is_none());
     }

@@ -21,24 +21,24 @@ use chainwright::nft::{self, Chain, Hook, Policy, Priority, Rule, Table, TableFl
 /// How traffic is addressed: to an address and port of a service, or to a port of the node. The former is looked up
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum FrontendKind {
     Address,
     NodePort,
 }
 
 /// Number of endpoints and affinity time, which determine the chain that chooses an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Shape(u32);
+pub(super) struct PickKey(u32);
 
-impl Shape {
+impl PickKey {
     /// Further endpoints are left out: the number has 15 bits.
-    pub(super) const MOST: usize = (1 << 15) - 1;
+    pub(super) const MAX_ENDPOINTS: usize = (1 << 15) - 1;
     const SECONDS: u32 = 1 << 17;
 
     /// A shape with this number of endpoints and affinity. The time is limited to between one second and a day and a
     /// half.
     pub(super) fn new(endpoints: usize, affinity: Option<Duration>) -> Self {
-        let endpoints = endpoints.min(Self::MOST) as u32;
+        let endpoints = endpoints.min(Self::MAX_ENDPOINTS) as u32;
         let seconds = affinity.map_or(0, |time| {
             time.as_secs().clamp(1, u64::from(Self::SECONDS) - 1) as u32
         });
@@ -67,8 +67,8 @@ impl Shape {
             None => (name.strip_prefix("pick-")?, None),
             Some((endpoints, time)) => (endpoints, Some(time.strip_suffix('s')?.parse().ok()?)),
         };
-        let shape = Self::new(endpoints.parse().ok()?, seconds.map(Duration::from_secs));
-        (shape.chain(false) == name).then_some(shape)
+        let pick_key = Self::new(endpoints.parse().ok()?, seconds.map(Duration::from_secs));
+        (pick_key.chain(false) == name).then_some(pick_key)
     }
 
     /// Name of the chain that chooses an endpoint.
@@ -93,7 +93,7 @@ mod word {
     /// The group followed by a slot or an endpoint's number: the keys of `endpoints`, `affinity-places` and
     /// `affinity-endpoints`. The endpoint found replaces the number.
     pub(super) const GROUP: u32 = 10;
-    pub(super) const DRAWN: u32 = 11;
+    pub(super) const RANDOM_SLOT: u32 = 11;
     pub(super) const ENDPOINT: u32 = 11;
     /// The packet's mark, while the mark holds a number.
     pub(super) const MARK: u32 = 15;
@@ -344,33 +344,33 @@ impl Rules<'_> {
             let to_cluster_ip = rule.lookup(self.daddr(), SetKind::ClusterIps.name());
             rules.push(masquerade(to_cluster_ip)?);
         }
-        for (way, chain, local, anywhere, masqueraded) in [
+        for (frontend_kind, chain, local, anywhere, masqueraded) in [
             (
-                Way::Address,
+                FrontendKind::Address,
                 SERVICES,
                 LOCAL,
                 ANYWHERE,
                 SetKind::MasqueradeIps,
             ),
             (
-                Way::NodePort,
+                FrontendKind::NodePort,
                 NODEPORTS,
                 LOCAL_NODEPORTS,
                 NODEPORTS_ANYWHERE,
                 SetKind::MasqueradeNodeports,
             ),
         ] {
-            let lookup = |rule: Build<'static>| match way {
-                Way::Address => rule.lookup(&service, masqueraded.name()),
-                Way::NodePort => rule.lookup(&nodeport, masqueraded.name()),
+            let lookup = |rule: Build<'static>| match frontend_kind {
+                FrontendKind::Address => rule.lookup(&service, masqueraded.name()),
+                FrontendKind::NodePort => rule.lookup(&nodeport, masqueraded.name()),
             };
             rules.push(masquerade(lookup(self.rule(chain)))?);
             rules.push(
-                self.group(chain, way, true)
+                self.group(chain, frontend_kind, true)
                     .with(&Immediate::verdict(Verdict::Goto(local.into()))),
             );
-            rules.push(self.dispatch(chain, way, false));
-            if way == Way::Address {
+            rules.push(self.dispatch(chain, frontend_kind, false));
+            if frontend_kind == FrontendKind::Address {
                 rules.extend(self.at_node(|| self.rule(SERVICES), |rule| rule.goto(NODEPORTS))?);
             }
             rules.push(self.rule(chain).comment("no service").accept()?);
@@ -380,8 +380,8 @@ impl Rules<'_> {
             let own = || self.rule(local).fib_saddr_type(AddressType::LOCAL);
             rules.push(masquerade(own())?);
             rules.push(own().comment("so does the node's own").goto(anywhere)?);
-            rules.push(self.dispatch(local, way, true));
-            rules.push(self.dispatch(anywhere, way, false));
+            rules.push(self.dispatch(local, frontend_kind, true));
+            rules.push(self.dispatch(anywhere, frontend_kind, false));
         }
         let hairpin = [self.saddr(), self.daddr(), meta::L4PROTO, th::DPORT];
         rules.push(
@@ -435,29 +435,34 @@ impl Rules<'_> {
     }
 
     /// A rule that loads the endpoint group of the packet's destination, and matches only if there is one.
-    fn group(&self, chain: &str, way: Way, local: bool) -> Rule<'static> {
+    fn group(&self, chain: &str, frontend_kind: FrontendKind, local: bool) -> Rule<'static> {
         let rule = Rule::new(self.table(), self.name, chain.to_owned());
-        self.with_group(rule, way, local)
+        self.with_group(rule, frontend_kind, local)
     }
 
     /// Adds the same to a rule that already has matches.
-    fn with_group(&self, mut rule: Rule<'static>, way: Way, local: bool) -> Rule<'static> {
+    fn with_group(
+        &self,
+        mut rule: Rule<'static>,
+        frontend_kind: FrontendKind,
+        local: bool,
+    ) -> Rule<'static> {
         let (network, daddr, length) = match self.family {
             Family::Ipv4 => (PayloadBase::NETWORK, 16, 4),
             Family::Ipv6 => (PayloadBase::NETWORK, 24, 16),
         };
         let mut word = 0;
-        if way == Way::Address {
+        if frontend_kind == FrontendKind::Address {
             rule.push(&Payload::load(network, daddr, length, at(word)));
             word += length / 4;
         }
         rule.push(&Meta::load(MetaKey::L4PROTO, at(word)));
         rule.push(&Payload::load(PayloadBase::TRANSPORT, 2, 2, at(word + 1)));
-        let map = match (way, local) {
-            (Way::Address, false) => SetKind::ServiceIps,
-            (Way::Address, true) => SetKind::LocalIps,
-            (Way::NodePort, false) => SetKind::ServiceNodeports,
-            (Way::NodePort, true) => SetKind::LocalNodeports,
+        let map = match (frontend_kind, local) {
+            (FrontendKind::Address, false) => SetKind::ServiceIps,
+            (FrontendKind::Address, true) => SetKind::LocalIps,
+            (FrontendKind::NodePort, false) => SetKind::ServiceNodeports,
+            (FrontendKind::NodePort, true) => SetKind::LocalNodeports,
         };
         Self::number(&mut rule, at(0), map, &[word::GROUP]);
         rule
@@ -478,12 +483,12 @@ impl Rules<'_> {
     }
 
     /// Jumps to the chain for the group's number of endpoints.
-    fn dispatch(&self, chain: &str, way: Way, local: bool) -> Rule<'static> {
+    fn dispatch(&self, chain: &str, frontend_kind: FrontendKind, local: bool) -> Rule<'static> {
         let picks = match local {
             false => SetKind::Picks,
             true => SetKind::LocalPicks,
         };
-        let mut rule = self.group(chain, way, local);
+        let mut rule = self.group(chain, frontend_kind, local);
         Self::number(&mut rule, at(word::GROUP), SetKind::Groups, &[word::GROUP]);
         let group = at(word::GROUP);
         rule.with(&Lookup::map(group, picks.name(), Register::VERDICT))
@@ -491,24 +496,33 @@ impl Rules<'_> {
 
     /// Writes the chains that choose one of so many endpoints, but not the elements that lead to them. If a commit
     /// makes the second lookup of a packet to a service address fail, the packet is not treated as one to a node port.
-    pub(super) fn write_shape(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
+    pub(super) fn write_pick_chains(
+        &self,
+        tx: &mut Transaction,
+        pick_key: PickKey,
+    ) -> Result<(), Error> {
         for local in [false, true] {
-            let name = shape.chain(local);
+            let name = pick_key.chain(local);
             tx.add(&Chain::new(self.table(), self.name, &name[..]))?;
             tx.flush_chain(self.table(), self.name, &name[..])?;
             let begin = || Build::new(self.table(), self.name, name.clone());
             let by_address = Rule::new(self.table(), self.name, name.clone());
             let by_node_port = self.at_node(begin, Build::finish)?;
-            let by_node_port = by_node_port.into_iter().map(|rule| (Way::NodePort, rule));
-            for (way, rule) in [(Way::Address, by_address)].into_iter().chain(by_node_port) {
-                let group = || self.with_group(rule.clone(), way, local);
-                if let Some(time) = shape.affinity() {
-                    tx.add(&self.kept(group(), time))?;
+            let by_node_port = by_node_port
+                .into_iter()
+                .map(|rule| (FrontendKind::NodePort, rule));
+            for (frontend_kind, rule) in [(FrontendKind::Address, by_address)]
+                .into_iter()
+                .chain(by_node_port)
+            {
+                let group = || self.with_group(rule.clone(), frontend_kind, local);
+                if let Some(time) = pick_key.affinity() {
+                    tx.add(&self.to_remembered_endpoint(group(), time))?;
                     tx.add(&self.forgotten(group()))?;
-                    tx.add(&self.remembered(group(), shape, time))?;
+                    tx.add(&self.to_random_endpoint(group(), pick_key, time))?;
                     // If no more clients can be remembered, they are still served.
                 }
-                let random_slot = Self::random_slot(group(), shape);
+                let random_slot = Self::random_slot(group(), pick_key);
                 tx.add(&self.translated(Self::endpoint(random_slot, SetKind::Endpoints)))?;
             }
         }
@@ -516,8 +530,8 @@ impl Rules<'_> {
     }
 
     /// Chooses a random slot in the group.
-    fn random_slot(mut rule: Rule<'static>, shape: Shape) -> Rule<'static> {
-        rule.push(&Numgen::random(shape.endpoints(), at(word::DRAWN)));
+    fn random_slot(mut rule: Rule<'static>, pick_key: PickKey) -> Rule<'static> {
+        rule.push(&Numgen::random(pick_key.endpoints(), at(word::RANDOM_SLOT)));
         rule
     }
 
@@ -568,27 +582,32 @@ impl Rules<'_> {
     }
 
     /// Sends a known client to its previous endpoint, if that still is one.
-    fn kept(&self, rule: Rule<'static>, time: Duration) -> Rule<'static> {
+    fn to_remembered_endpoint(&self, rule: Rule<'static>, time: Duration) -> Rule<'static> {
         let mut rule = self.client(rule);
         Self::number(&mut rule, at(word::AFFINITY), SetKind::Affinity, &NUMBERS);
-        self.stays(rule, time)
+        self.to_numbered_endpoint(rule, time)
     }
 
     /// Sends another client to a randomly chosen endpoint.
-    fn remembered(&self, rule: Rule<'static>, shape: Shape, time: Duration) -> Rule<'static> {
-        let mut rule = Self::random_slot(self.client(rule), shape);
+    fn to_random_endpoint(
+        &self,
+        rule: Rule<'static>,
+        pick_key: PickKey,
+        time: Duration,
+    ) -> Rule<'static> {
+        let mut rule = Self::random_slot(self.client(rule), pick_key);
         Self::number(
             &mut rule,
             at(word::GROUP),
             SetKind::AffinityPlaces,
             &NUMBERS,
         );
-        self.stays(rule, time)
+        self.to_numbered_endpoint(rule, time)
     }
 
     /// Sends the client to the endpoint with the number after the group, if it belongs to the group, and renews the
     /// affinity.
-    fn stays(&self, rule: Rule<'static>, time: Duration) -> Rule<'static> {
+    fn to_numbered_endpoint(&self, rule: Rule<'static>, time: Duration) -> Rule<'static> {
         let rule = Self::endpoint(rule, SetKind::AffinityEndpoints);
         self.translated(rule.with(&Dynset {
             sreg_data: Some(at(word::REMEMBERED)),
@@ -680,7 +699,7 @@ const NODEPORTS_ANYWHERE: &str = "nodeports-anywhere";
 const MASQUERADING: &str = "masquerading";
 
 /// Registers for an endpoint's number: after the group, for the lookup, and where affinity stores it from.
-const NUMBERS: [u32; 2] = [word::DRAWN, word::REMEMBERED];
+const NUMBERS: [u32; 2] = [word::RANDOM_SLOT, word::REMEMBERED];
 
 const fn at(word: u32) -> Register {
     Register::word(word)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use super::rules::Shape;
-use super::sets::{Entry, SetKind, Words};
+use super::rules::PickKey;
+use super::sets::{ElementData, Entry, SetKind};
 use crate::service::config::Config;
 use crate::service::model::Protocol;
 use crate::service::names::PortName;
@@ -37,10 +37,10 @@ pub(super) struct Target {
 
 impl ServiceFrontend {
     /// The key of the frontend's elements.
-    pub(super) fn key(&self) -> Words {
+    pub(super) fn key(&self) -> ElementData {
         let address = match self.address {
-            Some(address) => Words::new().address(address),
-            None => Words::new(),
+            Some(address) => ElementData::new().address(address),
+            None => ElementData::new(),
         };
         address.protocol(self.protocol).port(self.port)
     }
@@ -49,7 +49,7 @@ impl ServiceFrontend {
     pub(super) fn elements(&self, target: &Target, mut take: impl FnMut(SetKind, Entry)) {
         let key = self.key();
         let of = |kinds: [SetKind; 2]| kinds[usize::from(self.address.is_none())];
-        let number = |group| Some(Words::new().number(group));
+        let number = |group| Some(ElementData::new().number(group));
         if let Some(group) = target.group {
             let kind = of([SetKind::ServiceIps, SetKind::ServiceNodeports]);
             take(kind, (key, number(group)));
@@ -189,51 +189,53 @@ pub(super) fn hairpins(port: &ServicePort) -> impl Iterator<Item = (Protocol, So
 }
 
 pub(super) fn hairpin((protocol, endpoint): &(Protocol, SocketAddr)) -> Entry {
-    let key = Words::new().address(endpoint.ip()).address(endpoint.ip());
+    let key = ElementData::new()
+        .address(endpoint.ip())
+        .address(endpoint.ip());
     (key.protocol(*protocol).port(endpoint.port()), None)
 }
 
 /// A port as written to the kernel.
 #[derive(Debug, Clone)]
-pub(super) struct Placed {
+pub(super) struct PortSlots {
     pub(super) name: Arc<PortName>,
     /// Its number, from which its groups' numbers follow.
     pub(super) id: u32,
     /// Endpoints by slot: all, and those of this node.
     pub(super) groups: [Vec<SocketAddr>; 2],
     /// The shapes of the groups.
-    pub(super) shapes: [Option<Shape>; 2],
+    pub(super) pick_keys: [Option<PickKey>; 2],
     has_affinity: bool,
     /// Numbers of the endpoints of both groups, for ports with affinity. An endpoint keeps its number as long as it
     /// exists.
     pub(super) numbers: HashMap<SocketAddr, u32>,
 }
 
-impl Placed {
+impl PortSlots {
     /// Creates a port without endpoints.
     pub(super) fn new(name: PortName, id: u32) -> Self {
         Self {
             name: Arc::new(name),
             id,
             groups: [Vec::new(), Vec::new()],
-            shapes: [None, None],
+            pick_keys: [None, None],
             has_affinity: false,
             numbers: HashMap::new(),
         }
     }
 
     /// Assigns slots to a port's endpoints: existing ones keep theirs, others fill the gaps.
-    pub(super) fn place(&self, port: Option<&ServicePort>) -> Self {
+    pub(super) fn assign_slots(&self, port: Option<&ServicePort>) -> Self {
         let desired: [&[Backend]; 2] = port.map_or([&[]; 2], used);
         let affinity = port.and_then(|port| port.affinity);
-        let groups = [0, 1].map(|g| place(&self.groups[g], desired[g]));
-        let shape = |slots: &Vec<SocketAddr>| {
-            (!slots.is_empty()).then(|| Shape::new(slots.len(), affinity))
+        let groups = [0, 1].map(|g| assign_slots(&self.groups[g], desired[g]));
+        let pick_key = |slots: &Vec<SocketAddr>| {
+            (!slots.is_empty()).then(|| PickKey::new(slots.len(), affinity))
         };
         Self {
             name: Arc::clone(&self.name),
             id: self.id,
-            shapes: [shape(&groups[0]), shape(&groups[1])],
+            pick_keys: [pick_key(&groups[0]), pick_key(&groups[1])],
             numbers: match affinity {
                 Some(_) => numbered(&self.numbers, groups.iter().flatten().copied()),
                 None => HashMap::new(),
@@ -247,7 +249,7 @@ impl Placed {
     pub(super) fn elements(&self, mut take: impl FnMut(SetKind, Entry)) {
         let nothing = Self {
             groups: [Vec::new(), Vec::new()],
-            shapes: [None, None],
+            pick_keys: [None, None],
             has_affinity: false,
             numbers: HashMap::new(),
             ..self.clone()
@@ -262,11 +264,11 @@ impl Placed {
     pub(super) fn changes(&self, before: &Self, mut take: impl FnMut(SetKind, Entry, bool)) {
         for g in 0..2 {
             let group = cluster_group(self.id) + g as u32;
-            let number = Words::new().number(group);
-            if before.shapes[g] != self.shapes[g] {
-                for (shape, add) in [(before.shapes[g], false), (self.shapes[g], true)] {
-                    if let Some(shape) = shape {
-                        let value = Words::new().number(shape.number());
+            let number = ElementData::new().number(group);
+            if before.pick_keys[g] != self.pick_keys[g] {
+                for (pick_key, add) in [(before.pick_keys[g], false), (self.pick_keys[g], true)] {
+                    if let Some(pick_key) = pick_key {
+                        let value = ElementData::new().number(pick_key.number());
                         take(SetKind::Groups, (number, Some(value)), add);
                     }
                 }
@@ -278,7 +280,7 @@ impl Placed {
                     for (endpoint, add) in [(old, false), (new, true)] {
                         if let Some(endpoint) = endpoint {
                             let key = number.number(slot as u32);
-                            let value = Words::new().endpoint(*endpoint);
+                            let value = ElementData::new().endpoint(*endpoint);
                             take(SetKind::Endpoints, (key, Some(value)), add);
                         }
                     }
@@ -302,18 +304,18 @@ impl Placed {
         if !self.has_affinity {
             return HashSet::new();
         }
-        let group = Words::new().number(cluster_group(self.id) + g as u32);
+        let group = ElementData::new().number(cluster_group(self.id) + g as u32);
         let mut entries = HashSet::new();
-        for (place, &endpoint) in (0_u32..).zip(&self.groups[g]) {
+        for (slot, &endpoint) in (0_u32..).zip(&self.groups[g]) {
             let Some(&number) = self.numbers.get(&endpoint) else {
                 continue; // never: all have one
             };
-            let place = group.number(place);
+            let slot = group.number(slot);
             entries.insert((
                 SetKind::AffinityPlaces,
-                (place, Some(Words::new().number(number))),
+                (slot, Some(ElementData::new().number(number))),
             ));
-            let value = Words::new().endpoint(endpoint);
+            let value = ElementData::new().endpoint(endpoint);
             entries.insert((
                 SetKind::AffinityEndpoints,
                 (group.number(number), Some(value)),
@@ -350,15 +352,15 @@ fn numbered(
 /// restart, and when the endpoint returns.
 fn number_of(endpoint: SocketAddr) -> u32 {
     // FNV-1a: short, well known, and the same everywhere.
-    let words = Words::new().endpoint(endpoint);
+    let words = ElementData::new().endpoint(endpoint);
     words.as_bytes().iter().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })
 }
 
 /// Assigns slots to endpoints: known ones keep theirs if that is in range; the others fill the gaps.
-fn place(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
-    let desired = &desired[..desired.len().min(Shape::MOST)];
+fn assign_slots(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
+    let desired = &desired[..desired.len().min(PickKey::MAX_ENDPOINTS)];
     if before.is_empty() {
         return desired.iter().map(|backend| backend.address).collect();
     }
@@ -374,22 +376,22 @@ fn place(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
         .map(|(i, backend)| (backend.address, i))
         .collect();
     let mut has_place = vec![false; desired.len()];
-    let mut places = vec![None; desired.len()];
-    for (place, address) in places.iter_mut().zip(before) {
+    let mut slots = vec![None; desired.len()];
+    for (slot, address) in slots.iter_mut().zip(before) {
         if let Some(&i) = order.get(address)
             && !has_place[i]
         {
             has_place[i] = true;
-            *place = Some(*address);
+            *slot = Some(*address);
         }
     }
     let mut others = desired
         .iter()
         .zip(&has_place)
         .filter_map(|(backend, has_place)| (!has_place).then_some(backend.address));
-    places
+    slots
         .into_iter()
-        .filter_map(|place| place.or_else(|| others.next()))
+        .filter_map(|slot| slot.or_else(|| others.next()))
         .collect()
 }
 
@@ -405,14 +407,14 @@ mod tests {
         ports.iter().map(backend).collect()
     }
 
-    fn placed(before: &[u16], desired: &[u16]) -> Vec<u16> {
+    fn assigned(before: &[u16], desired: &[u16]) -> Vec<u16> {
         let before: Vec<_> = backends(before).iter().map(|b| b.address).collect();
-        let places = place(&before, &backends(desired));
-        places.iter().map(|address| address.port()).collect()
+        let slots = assign_slots(&before, &backends(desired));
+        slots.iter().map(|address| address.port()).collect()
     }
 
     #[test]
-    fn an_endpoint_keeps_its_number_whoever_comes() {
+    fn endpoint_numbers_are_stable() {
         let endpoint = |n: u32| {
             let address = std::net::Ipv4Addr::from(n.wrapping_mul(2_654_435_761));
             SocketAddr::from((address, 8080))
@@ -439,13 +441,13 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_keeps_the_place_and_the_last_moves_into_the_gap() {
-        assert_eq!(placed(&[], &[3, 1, 2]), [3, 1, 2]);
-        assert_eq!(placed(&[3, 1, 2], &[1, 2, 3, 4]), [3, 1, 2, 4]);
-        assert_eq!(placed(&[3, 1, 2, 4], &[1, 2, 4]), [4, 1, 2]);
-        assert!(placed(&[1, 2, 3], &[]).is_empty());
-        assert_eq!(placed(&[1, 2, 3], &[7, 8, 9, 2]), [7, 2, 8, 9]);
+    fn remaining_endpoints_keep_their_slots() {
+        assert_eq!(assigned(&[], &[3, 1, 2]), [3, 1, 2]);
+        assert_eq!(assigned(&[3, 1, 2], &[1, 2, 3, 4]), [3, 1, 2, 4]);
+        assert_eq!(assigned(&[3, 1, 2, 4], &[1, 2, 4]), [4, 1, 2]);
+        assert!(assigned(&[1, 2, 3], &[]).is_empty());
+        assert_eq!(assigned(&[1, 2, 3], &[7, 8, 9, 2]), [7, 2, 8, 9]);
         // The kernel has one twice, after a manual change: one of them keeps the slot.
-        assert_eq!(placed(&[1, 1, 2], &[1, 2]), [1, 2]);
+        assert_eq!(assigned(&[1, 1, 2], &[1, 2]), [1, 2]);
     }
 }

@@ -271,19 +271,19 @@ impl SetKind {
 
 /// Bytes of a key or a value, in words of four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Words {
+pub(super) struct ElementData {
     length: u8,
-    bytes: [u8; Self::LONGEST],
+    bytes: [u8; Self::MAX_LENGTH],
 }
 
-impl Words {
+impl ElementData {
     /// A firewall's source in IPv6.
-    const LONGEST: usize = 44;
+    const MAX_LENGTH: usize = 44;
 
     pub(super) const fn new() -> Self {
         Self {
             length: 0,
-            bytes: [0; Self::LONGEST],
+            bytes: [0; Self::MAX_LENGTH],
         }
     }
 
@@ -352,7 +352,7 @@ impl Words {
     }
 }
 
-impl std::fmt::Debug for Words {
+impl std::fmt::Debug for ElementData {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for word in self.as_bytes().chunks(4) {
             for byte in word {
@@ -365,7 +365,7 @@ impl std::fmt::Debug for Words {
 }
 
 /// An element of one of this layout's sets, without a verdict.
-pub(super) type Entry = (Words, Option<Words>);
+pub(super) type Entry = (ElementData, Option<ElementData>);
 
 pub(super) fn element<'e>((key, value): &'e Entry) -> Element<'e> {
     let element = Element::new(key.as_bytes());
@@ -380,26 +380,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_in_their_order() {
+    fn set_kinds_are_in_declaration_order() {
         for (place, kind) in SetKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, place, "{}", kind.name());
         }
     }
 
     #[test]
-    fn fields_are_filled_up_to_words() {
+    fn fields_are_padded_to_words() {
         let endpoint: SocketAddr = "10.1.2.3:8080".parse().unwrap();
-        let words = Words::new().endpoint(endpoint);
+        let words = ElementData::new().endpoint(endpoint);
         assert_eq!(words.as_bytes(), [10, 1, 2, 3, 0x1f, 0x90, 0, 0]);
         assert_eq!(words.as_endpoint(), Some(endpoint));
         let endpoint: SocketAddr = "[fd00::1]:53".parse().unwrap();
-        let words = Words::new().number(7).endpoint(endpoint);
+        let words = ElementData::new().number(7).endpoint(endpoint);
         assert_eq!(words.as_bytes().len(), 24);
         assert_eq!(words.number_at(0), Some(7));
         assert_eq!(words.number_at(6), None);
-        assert_eq!(Words::of(words.as_bytes()), Some(words));
-        assert_eq!(Words::of(&[0; 45]), None);
-        assert_eq!(Words::of(&[1, 2, 3]).unwrap().as_endpoint(), None);
-        assert_eq!(Words::of(&[1, 2, 3, 4]).unwrap().as_endpoint(), None);
+        assert_eq!(ElementData::of(words.as_bytes()), Some(words));
+        assert_eq!(ElementData::of(&[0; 45]), None);
+        assert_eq!(ElementData::of(&[1, 2, 3]).unwrap().as_endpoint(), None);
+        assert_eq!(ElementData::of(&[1, 2, 3, 4]).unwrap().as_endpoint(), None);
     }
 }

@@ -19,7 +19,7 @@ pub(super) const TABLES: [&str; 3] = ["mangle", "filter", "nat"];
 const BEFORE_1_24: &str = "KUBE-XLB-";
 
 /// Whether a chain is one that kube-proxy creates for a port, in this version or an older one.
-pub(super) fn is_of_a_port(chain: &BString) -> bool {
+pub(super) fn is_port_chain(chain: &BString) -> bool {
     let prefixes = ChainKind::ALL.map(ChainKind::prefix);
     let mut prefixes = prefixes.into_iter().chain([BEFORE_1_24]);
     prefixes.any(|prefix| chain.starts_with(prefix.as_bytes()))
@@ -27,7 +27,7 @@ pub(super) fn is_of_a_port(chain: &BString) -> bool {
 
 /// Whether a chain belongs to kube-proxy. `KUBE-FIREWALL`, `KUBE-MARK-DROP`, `KUBE-IPTABLES-HINT` and
 /// `KUBE-KUBELET-CANARY` belong to a kubelet.
-fn is_kube_proxys(chain: &BString) -> bool {
+fn is_kube_proxy_chain(chain: &BString) -> bool {
     const SHARED: [&str; 8] = [
         SERVICES,
         NODE_PORTS,
@@ -38,7 +38,7 @@ fn is_kube_proxys(chain: &BString) -> bool {
         POSTROUTING,
         CANARY,
     ];
-    SHARED.iter().any(|shared| chain == shared) || is_of_a_port(chain)
+    SHARED.iter().any(|shared| chain == shared) || is_port_chain(chain)
 }
 
 /// Finds which of these chains are targets of rules in chains that do not belong to kube-proxy.
@@ -48,9 +48,9 @@ pub(super) fn targets_of_foreign_rules(
     chains: &BTreeSet<BString>,
 ) -> Result<BTreeSet<BString>, iptables::Error> {
     let mut found = BTreeSet::new();
-    for other in others.iter().filter(|chain| !is_kube_proxys(chain)) {
-        let ways = jumps_to(table, other.as_bstr(), chains)?;
-        found.extend(ways.into_iter().map(|(_, to)| to));
+    for other in others.iter().filter(|chain| !is_kube_proxy_chain(chain)) {
+        let jumps_found = jumps_to(table, other.as_bstr(), chains)?;
+        found.extend(jumps_found.into_iter().map(|(_, to)| to));
     }
     Ok(found)
 }
@@ -61,21 +61,21 @@ fn jumps_to(
     chain: &BStr,
     to: &BTreeSet<BString>,
 ) -> Result<Vec<(usize, BString)>, iptables::Error> {
-    let mut ways = Vec::new();
-    for (place, entry) in table.rules(chain)?.into_iter().enumerate() {
+    let mut jumps_found = Vec::new();
+    for (index, entry) in table.rules(chain)?.into_iter().enumerate() {
         let Ok(entry) = entry else { continue };
         if let Target::Jump(next) | Target::Goto(next) = entry.rule.target
             && to.contains(&next)
         {
-            ways.push((place + 1, next));
+            jumps_found.push((index + 1, next));
         }
     }
-    Ok(ways)
+    Ok(jumps_found)
 }
 
 /// Whether one family's tables contain chains of kube-proxy's iptables mode, from this layout or from kube-proxy.
 /// Creates no table.
-pub(in crate::service) fn is_there(backend: Backend, family: Family) -> Result<bool, Error> {
+pub(in crate::service) fn is_installed(backend: Backend, family: Family) -> Result<bool, Error> {
     let in_use = iptables::tables_in_use(backend, family)?;
     let tables: Vec<&str> = TABLES
         .into_iter()
@@ -87,7 +87,7 @@ pub(in crate::service) fn is_there(backend: Backend, family: Family) -> Result<b
     let read = Iptables::open_if_loaded(backend)?.read(family, &tables)?;
     let has_any = |table: &iptables::Table<'_>| {
         let mut chains = table.chains();
-        chains.any(|chain| is_kube_proxys(&chain.name().to_owned()))
+        chains.any(|chain| is_kube_proxy_chain(&chain.name().to_owned()))
     };
     Ok(read.iter().iter().any(has_any))
 }
@@ -124,23 +124,27 @@ pub(in crate::service) fn clean_up(ipt: &mut Iptables, family: Family) -> Result
 /// Returns whether there was anything to do.
 fn clean_table(table: &mut TableEdit<'_>) -> Result<bool, iptables::Error> {
     let chains = table.chains()?.into_iter();
-    let (ours, others): (Vec<_>, Vec<_>) = chains.partition(is_kube_proxys);
+    let (ours, others): (Vec<_>, Vec<_>) = chains.partition(is_kube_proxy_chain);
     let ours: BTreeSet<_> = ours.into_iter().collect();
     if ours.is_empty() {
         return Ok(false);
     }
     let mut jumps = Vec::new();
-    let mut held: BTreeSet<BString> = BTreeSet::new();
+    let mut referenced: BTreeSet<BString> = BTreeSet::new();
     for chain in others {
-        let ways = jumps_to(table, chain.as_bstr(), &ours)?;
+        let jumps_found = jumps_to(table, chain.as_bstr(), &ours)?;
         let name = chain.to_str().unwrap_or_default();
         match builtin(table.name(), name) {
-            Some(_) => jumps.extend(ways.into_iter().map(|(at, to)| (chain.clone(), at, to))),
-            None => held.extend(ways.into_iter().map(|(_, to)| to)),
+            Some(_) => jumps.extend(
+                jumps_found
+                    .into_iter()
+                    .map(|(at, to)| (chain.clone(), at, to)),
+            ),
+            None => referenced.extend(jumps_found.into_iter().map(|(_, to)| to)),
         }
     }
     let pair = |chain: &BString| [MARK_MASQ, POSTROUTING].iter().any(|one| chain == one);
-    let has_pair = held.iter().any(pair);
+    let has_pair = referenced.iter().any(pair);
     let stays = |chain: &BString| has_pair && pair(chain);
 
     let mut changed = false;
@@ -153,13 +157,13 @@ fn clean_table(table: &mut TableEdit<'_>) -> Result<bool, iptables::Error> {
     }
     let gone: Vec<_> = ours.into_iter().filter(|chain| !stays(chain)).collect();
     for chain in &gone {
-        if held.contains(chain) && table.rules(chain)?.is_empty() {
+        if referenced.contains(chain) && table.rules(chain)?.is_empty() {
             continue;
         }
         table.flush(chain)?;
         changed = true;
     }
-    for chain in gone.iter().filter(|chain| !held.contains(*chain)) {
+    for chain in gone.iter().filter(|chain| !referenced.contains(*chain)) {
         table.remove_chain(chain)?;
     }
     Ok(changed)

@@ -34,14 +34,14 @@ impl Rules<'_> {
                     random_fully: true,
                     ..Masquerade::default()
                 });
-                let said = comment("kubernetes service traffic requiring SNAT");
+                let comment_text = comment("kubernetes service traffic requiring SNAT");
                 chains.push((MARK_MASQ, vec![mark(MarkTarget::or(bits))]));
                 chains.push((
                     POSTROUTING,
                     vec![
                         Rule::new(Target::Return).with(marked(true)),
                         mark(MarkTarget::xor(bits)),
-                        Rule::new(Target::Extension(masquerade)).with(said),
+                        Rule::new(Target::Extension(masquerade)).with(comment_text),
                     ],
                 ));
             }
@@ -74,7 +74,7 @@ impl Rules<'_> {
 
     /// Rules to add to chains that other programs also use: if loopback addresses serve node ports, packets
     /// to these from outside must be dropped, and a kubelet need not have added that rule.
-    pub(super) fn beside(&self, table: &str) -> Vec<(&'static str, Rule)> {
+    pub(super) fn rules_beside_others(&self, table: &str) -> Vec<(&'static str, Rule)> {
         match self.has_node_ports_at_loopback() && table == "filter" {
             true => vec![(FIREWALL, localnet())],
             false => Vec::new(),
@@ -83,18 +83,22 @@ impl Rules<'_> {
 
     /// The rules that must be first in built-in chains.
     pub(super) fn jumps(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
-        let jump = |said: &str, chain| Rule::jump(chain).with(comment(said));
+        let jump = |comment_text: &str, chain| Rule::jump(chain).with(comment(comment_text));
         // Only a connection's first packet: the others follow its decision.
-        let first = |said: &str, chain| {
+        let first = |comment_text: &str, chain| {
             let is_new = Match::Conntrack(Conntrack::states(ConntrackState::NEW));
-            Rule::jump(chain).with(is_new).with(comment(said))
+            Rule::jump(chain).with(is_new).with(comment(comment_text))
         };
         let unaccepted = || first("kubernetes load balancer firewall", PROXY_FIREWALL);
         let refused = || first("kubernetes service portals", SERVICES);
         let outside = || first("kubernetes externally-visible service portals", EXTERNAL);
         let portals = || vec![jump("kubernetes service portals", SERVICES)];
-        let beside = self.beside(table);
-        let firewall = || beside.iter().map(|(chain, _)| Rule::jump(*chain));
+        let rules_beside_others = self.rules_beside_others(table);
+        let firewall = || {
+            rules_beside_others
+                .iter()
+                .map(|(chain, _)| Rule::jump(*chain))
+        };
         match table {
             "nat" => vec![
                 ("PREROUTING", portals()),
@@ -105,9 +109,9 @@ impl Rules<'_> {
                 ),
             ],
             "filter" => {
-                let asked = jump("kubernetes health check service ports", NODE_PORTS);
+                let node_port_jump = jump("kubernetes health check service ports", NODE_PORTS);
                 let passed_on = jump("kubernetes forwarding rules", FORWARD);
-                let input = [unaccepted(), asked, outside()];
+                let input = [unaccepted(), node_port_jump, outside()];
                 let output = [unaccepted(), refused()];
                 let forward = vec![unaccepted(), passed_on, refused(), outside()];
                 vec![

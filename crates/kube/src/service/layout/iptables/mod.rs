@@ -47,8 +47,8 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use self::cleanup::{TABLES, is_of_a_port, targets_of_foreign_rules};
-pub(in crate::service) use self::cleanup::{clean_up, is_there};
+use self::cleanup::{TABLES, is_port_chain, targets_of_foreign_rules};
+pub(in crate::service) use self::cleanup::{clean_up, is_installed};
 use self::rules::{Chain, Rules, Shared, sorted};
 use super::{Common, FamilyLayout, PortChange, Ports};
 use crate::service::config::Config;
@@ -57,7 +57,7 @@ use chainwright::Error;
 use chainwright::iptables::{self, Backend, ChainChanges, Family, Rule, TableEdit};
 
 /// Above this number of endpoints their rules have no comments, which take most of their space.
-const LARGE: usize = 1000;
+const MAX_COMMENTED_ENDPOINTS: usize = 1000;
 
 /// One family of the layout.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Iptables {
             let mut changed = 0;
             for (_, table) in &tables {
                 let mut chains = Chains::new(edit.table(family, table)?);
-                plan.carry_out(&mut chains)?;
+                plan.execute(&mut chains)?;
                 changed += usize::from(chains.changed);
             }
             Ok(changed)
@@ -122,9 +122,9 @@ impl Iptables {
 
 impl FamilyLayout for Iptables {
     #[tracing::instrument(level = "debug", skip_all, fields(ports = ports.len()))]
-    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
+    fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error> {
         let endpoints = ports.values().map(|port| port.reachable().len());
-        self.comments = endpoints.sum::<usize>() <= LARGE;
+        self.comments = endpoints.sum::<usize>() <= MAX_COMMENTED_ENDPOINTS;
         let rules = Rules {
             family: self.family,
             config: &self.common.config,
@@ -136,7 +136,7 @@ impl FamilyLayout for Iptables {
             let mut changed = 0;
             for (_, table) in tables {
                 let mut chains = Chains::new(edit.table(family, table)?);
-                adopt_table(&rules, ports, &mut chains)?;
+                sync_table(&rules, ports, &mut chains)?;
                 changed += usize::from(chains.changed);
             }
             Ok(changed)
@@ -153,7 +153,7 @@ impl FamilyLayout for Iptables {
         match self.change_only(ports, changes) {
             Err(error) if is_unexpected_state(&error) => {
                 tracing::debug!(%error, "the tables were changed by another process");
-                self.adopt(ports)
+                self.full_sync(ports)
             }
             result => Ok(result?),
         }
@@ -201,7 +201,7 @@ const fn transactions(ipt: &iptables::Iptables, tables: usize) -> usize {
 }
 
 /// Brings a table to the state that the layout requires, whatever it contains.
-fn adopt_table(
+fn sync_table(
     rules: &Rules<'_>,
     ports: &Ports,
     chains: &mut Chains<'_>,
@@ -232,12 +232,12 @@ fn adopt_table(
             known.insert(BString::from(chain));
         }
     }
-    let there = chains.there.clone().unwrap_or_default();
-    let (of_ports, others): (Vec<_>, Vec<_>) = there.into_iter().partition(is_of_a_port);
+    let existing = chains.existing.clone().unwrap_or_default();
+    let (of_ports, others): (Vec<_>, Vec<_>) = existing.into_iter().partition(is_port_chain);
     let stale = of_ports.into_iter().filter(|chain| !known.contains(chain));
     let stale: BTreeSet<_> = stale.collect();
     // Find these before any change of built-in chains.
-    let held = match stale.is_empty() {
+    let referenced = match stale.is_empty() {
         true => BTreeSet::new(),
         false => targets_of_foreign_rules(&mut chains.table, &others, &stale)?,
     };
@@ -245,7 +245,7 @@ fn adopt_table(
     for chain in shared() {
         chains.set_rules(chain.chain(), &rules.whole(chain, ports))?;
     }
-    for (chain, rule) in rules.beside(&table) {
+    for (chain, rule) in rules.rules_beside_others(&table) {
         chains.make(chain)?;
         if !chains.table.contains(chain, &rule)? {
             chains.table.append(chain, &rule)?;
@@ -256,14 +256,14 @@ fn adopt_table(
         let changes = chains.table.ensure_first(chain, &rules)?;
         chains.changed |= !changes.is_empty();
     }
-    for chain in &held {
+    for chain in &referenced {
         // A rule of another program jumps to it.
         if !chains.table.rules(chain)?.is_empty() {
             chains.table.flush(chain)?;
             chains.changed = true;
         }
     }
-    chains.remove(stale.difference(&held))
+    chains.remove(stale.difference(&referenced))
 }
 
 /// The operations for changed ports.
@@ -294,8 +294,8 @@ impl Plan {
             let mut before: HashMap<_, _> = own(&change.before).into_iter().collect();
             for (chain, rules) in own(&change.after) {
                 match before.remove(&chain) {
-                    Some(there) if there == rules => {}
-                    there => plan.own.push(((chain, rules), there.map(|r| r.len()))),
+                    Some(existing) if existing == rules => {}
+                    existing => plan.own.push(((chain, rules), existing.map(|r| r.len()))),
                 }
             }
             plan.gone.extend(before.into_keys());
@@ -325,26 +325,26 @@ impl Plan {
         own || self.shared.iter().any(|(of, ..)| of.table() == table)
     }
 
-    fn carry_out(&self, chains: &mut Chains<'_>) -> Result<(), iptables::Error> {
+    fn execute(&self, chains: &mut Chains<'_>) -> Result<(), iptables::Error> {
         let table = chains.table.name().to_owned();
         let nat = table == "nat";
-        for ((chain, _), there) in self.own.iter().filter(|_| nat) {
-            match (there, chains.table.has_chain(chain)?) {
+        for ((chain, _), existing) in self.own.iter().filter(|_| nat) {
+            match (existing, chains.table.has_chain(chain)?) {
                 (None, false) => chains.make(chain)?,
                 (Some(_), true) => {}
                 _ => return Err(unexpected_state()),
             }
         }
-        for ((chain, rules), there) in self.own.iter().filter(|_| nat) {
-            chains.set_rules_of_length(chain, rules, there.unwrap_or_default())?;
+        for ((chain, rules), existing) in self.own.iter().filter(|_| nat) {
+            chains.set_rules_of_length(chain, rules, existing.unwrap_or_default())?;
         }
         let shared = self.shared.iter().filter(|(of, ..)| of.table() == table);
-        for (chain, rules, there) in shared {
+        for (chain, rules, existing) in shared {
             let chain = chain.chain();
             if !chains.table.has_chain(chain)? {
                 return Err(unexpected_state());
             }
-            chains.set_rules_of_length(chain, rules, *there)?;
+            chains.set_rules_of_length(chain, rules, *existing)?;
         }
         if nat {
             for chain in &self.gone {
@@ -362,7 +362,7 @@ impl Plan {
 struct Chains<'e> {
     table: TableEdit<'e>,
     /// The existing chains, if they were listed.
-    there: Option<HashSet<BString>>,
+    existing: Option<HashSet<BString>>,
     /// Whether anything was changed.
     changed: bool,
 }
@@ -371,26 +371,26 @@ impl<'e> Chains<'e> {
     const fn new(table: TableEdit<'e>) -> Self {
         Self {
             table,
-            there: None,
+            existing: None,
             changed: false,
         }
     }
 
     fn list(&mut self) -> Result<(), iptables::Error> {
-        self.there = Some(self.table.chains()?.into_iter().collect());
+        self.existing = Some(self.table.chains()?.into_iter().collect());
         Ok(())
     }
 
     /// Creates a chain if it does not exist.
     fn make(&mut self, chain: &str) -> Result<(), iptables::Error> {
-        let there = match &self.there {
-            Some(there) => there.contains(chain.as_bytes().as_bstr()),
+        let existing = match &self.existing {
+            Some(existing) => existing.contains(chain.as_bytes().as_bstr()),
             None => self.table.has_chain(chain)?,
         };
-        if !there {
+        if !existing {
             self.table.new_chain(chain)?;
-            if let Some(there) = &mut self.there {
-                there.insert(chain.into());
+            if let Some(existing) = &mut self.existing {
+                existing.insert(chain.into());
             }
             self.changed = true;
         }

@@ -24,7 +24,7 @@ use chainwright::xt::matches::tcp::Tcp;
 use chainwright::xt::matches::udp::Udp;
 use chainwright::xt::targets::dnat::Dnat;
 use chainwright::xt::targets::reject::Reject;
-use chainwright::xt::{Compared, Match, Target as Extension};
+use chainwright::xt::{Match, Negatable, Target as Extension};
 
 /// Service addresses (nat), and those without endpoints (filter).
 pub(super) const SERVICES: &str = "KUBE-SERVICES";
@@ -141,8 +141,8 @@ impl Rules<'_> {
         let mut rules = Vec::new();
         let mut add = |chain, rule| rules.push((chain, rule));
         let jump = |kind| Target::Jump(name.iptables_chain(kind).into());
-        let address = |address, said: String, target| {
-            let rule = to(name.protocol, port.port, [comment(said)], target);
+        let address = |address, comment_text: String, target| {
+            let rule = to(name.protocol, port.port, [comment(comment_text)], target);
             at(rule, address)
         };
 
@@ -153,15 +153,15 @@ impl Rules<'_> {
                     true => ChainKind::Local,
                     false => ChainKind::Service,
                 };
-                let said = format!("{name} cluster IP");
+                let comment_text = format!("{name} cluster IP");
                 add(
                     Shared::Services,
-                    address(port.cluster_ip, said, jump(chain)),
+                    address(port.cluster_ip, comment_text, jump(chain)),
                 );
             }
             Some(refusal) => {
                 let target = self.refuse(refusal);
-                let rule = address(port.cluster_ip, why(port, refusal), target);
+                let rule = address(port.cluster_ip, refusal_comment(port, refusal), target);
                 add(Shared::Refused, rule);
             }
         }
@@ -169,15 +169,15 @@ impl Rules<'_> {
         let refusal = port.external_refusal();
         let refused = |ip| {
             let refusal = refusal?;
-            let rule = address(ip, why(port, refusal), self.refuse(refusal));
+            let rule = address(ip, refusal_comment(port, refusal), self.refuse(refusal));
             Some((Shared::RefusedOutside, rule))
         };
         for &ip in &port.external_ips {
             if any {
-                let said = format!("{name} external IP");
+                let comment_text = format!("{name} external IP");
                 add(
                     Shared::Services,
-                    address(ip, said, jump(ChainKind::External)),
+                    address(ip, comment_text, jump(ChainKind::External)),
                 );
             }
             if let Some((chain, rule)) = refused(ip) {
@@ -191,13 +191,13 @@ impl Rules<'_> {
                     true => ChainKind::Firewall,
                     false => ChainKind::External,
                 };
-                let said = format!("{name} loadbalancer IP");
-                add(Shared::Services, address(ip, said, jump(chain)));
+                let comment_text = format!("{name} loadbalancer IP");
+                add(Shared::Services, address(ip, comment_text, jump(chain)));
             }
             if firewall {
                 let chain = name.iptables_chain(ChainKind::Firewall);
-                let said = format!("{name} traffic not accepted by {chain}");
-                add(Shared::Unaccepted, address(ip, said, Target::Drop));
+                let comment_text = format!("{name} traffic not accepted by {chain}");
+                add(Shared::Unaccepted, address(ip, comment_text, Target::Drop));
             }
             if let Some((chain, rule)) = refused(ip) {
                 add(chain, rule);
@@ -205,26 +205,26 @@ impl Rules<'_> {
         }
 
         if let Some(number) = port.node_port {
-            let said = || comment(name.to_string());
+            let comment_text = || comment(name.to_string());
             if any {
                 let target = jump(ChainKind::External);
                 if self.has_node_ports_at_loopback() && self.config.nfacct {
-                    let mut rule = to(name.protocol, number, [said()], target.clone());
+                    let mut rule = to(name.protocol, number, [comment_text()], target.clone());
                     rule.destination = Some(loopback(self.family));
                     add(Shared::NodePorts, rule.with(count(ACCEPTED_AT_LOOPBACK)));
                 }
-                let rule = to(name.protocol, number, [said()], target);
+                let rule = to(name.protocol, number, [comment_text()], target);
                 add(Shared::NodePorts, rule);
             }
             if let Some(refusal) = refusal {
-                let matches = [comment(why(port, refusal)), for_this_node()];
+                let matches = [comment(refusal_comment(port, refusal)), for_this_node()];
                 let rule = to(name.protocol, number, matches, self.refuse(refusal));
                 add(Shared::RefusedOutside, rule);
             }
         }
         if let Some(number) = port.health_check_node_port {
-            let said = comment(format!("{name} health check node port"));
-            let rule = to(Protocol::Tcp, number, [said], Target::Accept);
+            let comment_text = comment(format!("{name} health check node port"));
+            let rule = to(Protocol::Tcp, number, [comment_text], Target::Accept);
             add(Shared::HealthChecks, rule);
         }
         rules
@@ -246,11 +246,15 @@ impl Rules<'_> {
         if chain != Shared::Services {
             return Vec::new();
         }
-        let said = || {
+        let comment_text = || {
             comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain")
         };
         let at_loopback = self.has_node_ports_at_loopback();
-        let to_this_node = || Rule::jump(NODE_PORTS).with(said()).with(for_this_node());
+        let to_this_node = || {
+            Rule::jump(NODE_PORTS)
+                .with(comment_text())
+                .with(for_this_node())
+        };
         match self.config.node_port_addresses.of(self.family) {
             NodePortsOf::Every => {
                 let destination = (!at_loopback).then(|| loopback(self.family).not());
@@ -262,7 +266,7 @@ impl Rules<'_> {
             NodePortsOf::These(addresses) => addresses
                 .into_iter()
                 .filter(|address| at_loopback || !address.is_loopback())
-                .map(|address| at(Rule::jump(NODE_PORTS).with(said()), address))
+                .map(|address| at(Rule::jump(NODE_PORTS).with(comment_text()), address))
                 .collect(),
             NodePortsOf::Networks(networks) => {
                 let mut rules = Vec::new();
@@ -270,7 +274,7 @@ impl Rules<'_> {
                 let holds_loopback =
                     |network: &IpNet| network.contains(&lo) || lo.contains(network);
                 if !at_loopback && networks.iter().any(holds_loopback) {
-                    let rule = Rule::new(Target::Return).with(said());
+                    let rule = Rule::new(Target::Return).with(comment_text());
                     rules.push(to_network(rule, lo));
                 }
                 let networks = networks.into_iter();
@@ -316,10 +320,10 @@ impl Rules<'_> {
             return None;
         }
         let name = &port.name;
-        let said = comment(format!("{name} cluster IP"));
+        let comment_text = comment(format!("{name} cluster IP"));
         let target = Target::Jump(MARK_MASQ.into());
         let rule = at(
-            to(name.protocol, port.port, [said], target),
+            to(name.protocol, port.port, [comment_text], target),
             port.cluster_ip,
         );
         match self.config.masquerade_all {
@@ -356,8 +360,8 @@ impl Rules<'_> {
             let chain = name.iptables_endpoint_chain(backend.address);
             let mut rule = Rule::jump(chain.as_str());
             if self.comments {
-                let said = format!("{name} -> {}", backend.address);
-                rule = rule.with(comment(said));
+                let comment_text = format!("{name} -> {}", backend.address);
+                rule = rule.with(comment(comment_text));
             }
             (rule, chain)
         };
@@ -373,13 +377,13 @@ impl Rules<'_> {
                 rules.push(rule.with(Match::Recent(check)));
             }
         }
-        for (place, backend) in backends.iter().enumerate() {
+        for (index, backend) in backends.iter().enumerate() {
             let (rule, _) = jump(backend);
-            rules.push(match backends.len() - place {
+            rules.push(match backends.len() - index {
                 1 => rule,
                 left => rule.with(Match::Statistic(Statistic {
                     mode: StatisticMode::Random {
-                        probability: one_in(left),
+                        probability: probability_of_one_in(left),
                     },
                     invert: false,
                 })),
@@ -398,31 +402,31 @@ impl Rules<'_> {
     fn outside(&self, port: &ServicePort) -> Vec<Rule> {
         let name = &port.name;
         let cluster = name.iptables_chain(ChainKind::Service);
-        let mark = |said: String| Rule::jump(MARK_MASQ).with(comment(said));
+        let mark = |comment_text: String| Rule::jump(MARK_MASQ).with(comment(comment_text));
         let mut rules = Vec::new();
         if port.external_local {
             let from_here = Match::Addrtype(Addrtype {
-                source: Some(Compared::is(AddressTypes::LOCAL)),
+                source: Some(Negatable::is(AddressTypes::LOCAL)),
                 destination: None,
                 interface: None,
             });
             // Local traffic uses the cluster's endpoints, as if it had left the node and returned.
             let has_cluster = !port.backends.cluster.is_empty();
             if has_cluster {
-                let said = format!("pod traffic for {name} external destinations");
-                let rule = Rule::jump(cluster.as_str()).with(comment(said));
+                let comment_text = format!("pod traffic for {name} external destinations");
+                let rule = Rule::jump(cluster.as_str()).with(comment(comment_text));
                 rules.extend(self.of_pods(rule, false));
             }
-            let said = format!("masquerade LOCAL traffic for {name} external destinations");
-            rules.push(mark(said).with(from_here.clone()));
+            let comment_text = format!("masquerade LOCAL traffic for {name} external destinations");
+            rules.push(mark(comment_text).with(from_here.clone()));
             if has_cluster {
-                let said = format!("route LOCAL traffic for {name} external destinations");
-                let rule = Rule::jump(cluster.as_str()).with(comment(said));
+                let comment_text = format!("route LOCAL traffic for {name} external destinations");
+                let rule = Rule::jump(cluster.as_str()).with(comment(comment_text));
                 rules.push(rule.with(from_here));
             }
         } else {
-            let said = format!("masquerade traffic for {name} external destinations");
-            rules.push(mark(said));
+            let comment_text = format!("masquerade traffic for {name} external destinations");
+            rules.push(mark(comment_text));
         }
         if port.external_refusal().is_none() {
             rules.push(Rule::jump(match port.external_local {
@@ -456,8 +460,8 @@ impl Rules<'_> {
             let balancers = port.load_balancer_ips.iter();
             rules.extend(balancers.map(|ip| accept(whole(*ip))));
         }
-        let said = format!("other traffic to {name} will be dropped by {PROXY_FIREWALL}");
-        rules.push(Rule::new(Target::None).with(comment(said)));
+        let comment_text = format!("other traffic to {name} will be dropped by {PROXY_FIREWALL}");
+        rules.push(Rule::new(Target::None).with(comment(comment_text)));
         rules
     }
 
@@ -466,15 +470,15 @@ impl Rules<'_> {
     fn endpoint(&self, port: &ServicePort, backend: Backend) -> Chain {
         let name = &port.name;
         let chain = name.iptables_endpoint_chain(backend.address);
-        let said = |rule: Rule| match self.comments {
+        let comment_text = |rule: Rule| match self.comments {
             true => rule.with(comment(name.to_string())),
             false => rule,
         };
         let hairpin = Rule {
             source: Some(whole(backend.address.ip())),
-            ..said(Rule::jump(MARK_MASQ))
+            ..comment_text(Rule::jump(MARK_MASQ))
         };
-        let mut forward = said(Rule::new(Target::Extension(Extension::Dnat(Dnat {
+        let mut forward = comment_text(Rule::new(Target::Extension(Extension::Dnat(Dnat {
             addresses: Some(backend.address.ip().into()),
             ports: Some(backend.address.port().into()),
             ..Dnat::default()
@@ -501,7 +505,7 @@ fn has_firewall(port: &ServicePort) -> bool {
     port.backends.any && !port.load_balancer_ips.is_empty() && !port.source_ranges.is_empty()
 }
 
-fn why(port: &ServicePort, refusal: Refusal) -> String {
+fn refusal_comment(port: &ServicePort, refusal: Refusal) -> String {
     let name = &port.name;
     match refusal {
         Refusal::Reject => format!("{name} has no endpoints"),
@@ -591,23 +595,23 @@ pub(super) fn count(name: &str) -> Match {
 
 /// A comment, cut to the longest possible length. Kubernetes' names all fit.
 pub(super) fn comment(text: impl Into<String>) -> Match {
-    const LONGEST: usize = 255;
+    const MAX_LENGTH: usize = 255;
     let mut text = text.into();
     let nul = text.find('\0').unwrap_or(text.len());
-    let end = nul.min(LONGEST);
+    let end = nul.min(MAX_LENGTH);
     let end = (0..=end).rev().find(|end| text.is_char_boundary(*end));
     text.truncate(end.unwrap_or_default());
     Match::Comment(Comment::new(text).expect("invariant: it was cut to what fits"))
 }
 
 /// The probability 1/`many` in units of 2⁻³¹, as iptables computes it from kube-proxy's ten decimals.
-fn one_in(many: usize) -> u32 {
+fn probability_of_one_in(many: usize) -> u32 {
     const DECIMALS: u64 = 10_000_000_000;
-    const CERTAIN: u64 = 1 << 31;
+    const ONE: u64 = 1 << 31;
     let many = (many as u64).max(1);
     let decimal = (DECIMALS + many / 2) / many;
     // At most 2³¹.
-    ((decimal * CERTAIN + DECIMALS / 2) / DECIMALS) as u32
+    ((decimal * ONE + DECIMALS / 2) / DECIMALS) as u32
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use chainwright::nft::{
 };
 
 /// Marks a table that this library created, since name and comment are those of kube-proxy.
-const MAKER: &[u8] = b"chainwright";
+const CREATED_BY: &[u8] = b"chainwright";
 
 /// Addresses of the node that serve node ports.
 const NODE_PORT_IPS: &str = "nodeport-ips";
@@ -120,7 +120,7 @@ const CHAINS: [&str; 6] = [
 pub(super) fn is_own(table: &TableRef<'_>) -> bool {
     let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_CREATOR);
     let flags = table.flags().unwrap_or_default();
-    maker == Some(MAKER) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
+    maker == Some(CREATED_BY) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
 }
 
 /// Whether a chain or set blocks clients that may not use a load balancer, or leads to one that does.
@@ -135,7 +135,7 @@ pub(super) fn add_table(
     flags: TableFlags,
 ) -> Result<(), Error> {
     let mut table = Table::new(family, TABLE).with_comment(COMMENT)?;
-    userdata::put(&mut table.userdata, userdata::TABLE_CREATOR, MAKER);
+    userdata::put(&mut table.userdata, userdata::TABLE_CREATOR, CREATED_BY);
     table.flags = (!flags.is_empty()).then_some(flags);
     tx.add(&table)?;
     Ok(())

@@ -154,7 +154,7 @@ impl Difference {
 
     /// Deletes the elements that this part removes.
     fn write_deleted(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
-        for shared in Shared::FILLED {
+        for shared in Shared::FILL_ORDER {
             let elements = self.of(shared).iter();
             let elements = elements.filter(|c| c.before.is_some() && goes(c) == part);
             writer.delete_elements(shared, elements.map(|c| &c.key))?;
@@ -164,7 +164,7 @@ impl Difference {
 
     /// Adds the elements that belong to this part.
     fn write_added(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
-        for shared in Shared::FILLED {
+        for shared in Shared::FILL_ORDER {
             let elements = self.of(shared).iter().filter(|c| comes(c) == part);
             let after = elements.filter_map(|c| Some((&c.key, c.after.as_ref()?)));
             writer.add_elements(shared, after)?;

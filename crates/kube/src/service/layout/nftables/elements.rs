@@ -48,7 +48,7 @@ impl Shared {
     ];
 
     /// In the order in which they are filled: what blocks or masquerades traffic comes before what lets it in.
-    pub(super) const FILLED: [Self; 7] = [
+    pub(super) const FILL_ORDER: [Self; 7] = [
         Self::HairpinConnections,
         Self::FirewallIps,
         Self::ClusterIps,
@@ -258,7 +258,7 @@ mod tests {
 
     /// kube-proxy fails for such a service, and so for all others.
     #[test]
-    fn a_comment_is_never_too_long() {
+    fn comments_fit_the_maximum_length() {
         let name: Arc<str> = "n".repeat(150).into();
         let value = Value::Refused(Refusal::Drop, name);
         let key = Key::node_port(Shared::NoEndpointNodePorts, Protocol::Tcp, 80);

@@ -45,7 +45,7 @@ use std::time::Duration;
 
 use super::flat::Flat;
 use super::shared_elements::{Changed, SharedElements};
-use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
+use super::{Common, FamilyLayout, PortChange, Ports, StagedCommits, wait_for_packets};
 use crate::service::config::Config;
 use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
@@ -68,13 +68,13 @@ const COMMENT: &str = "rules for kube-proxy";
 /// Largest size of a transaction that only adds, in bytes. Until the commit, the kernel keeps the additions in a list,
 /// which it searches for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in one (Linux
 /// 6.18, a debug build on a busy machine).
-const LARGEST: usize = 1 << 20;
+const MAX_TRANSACTION_BYTES: usize = 1 << 20;
 /// How often a repair starts again when others change the table between reading and committing, before it falls back to
 /// [`Connection::reconcile`], which retries as configured in [`Retry`](chainwright::Retry).
 const ATTEMPTS: usize = 16;
 
 /// Whether this library created the table; `None` if it is neither kube-proxy's nor of this layout.
-pub(crate) fn whose(table: &TableRef<'_>) -> Option<bool> {
+pub(crate) fn is_own_table(table: &TableRef<'_>) -> Option<bool> {
     (table.name() == TABLE).then(|| base::is_own(table))
 }
 
@@ -89,7 +89,7 @@ pub(in crate::service) struct Nftables {
     family: nft::Family,
     common: Common,
     elements: Elements,
-    known: Known,
+    kernel_state: KernelState,
     /// Chains without rules that the kernel still refused to delete.
     stale: BTreeSet<String>,
     /// Whether the kernel deletes a chain only in a transaction after the references to it.
@@ -100,7 +100,7 @@ pub(in crate::service) struct Nftables {
 
 /// How the kernel's state is known to be what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum KernelState {
     /// It is not known.
     No,
     /// Other programs cannot change the table.
@@ -118,7 +118,7 @@ impl Nftables {
             family: family.into(),
             common: Common::new(config),
             elements: Elements::default(),
-            known: Known::No,
+            kernel_state: KernelState::No,
             stale: BTreeSet::new(),
             chains_apart: false,
             check_only: false,
@@ -131,23 +131,23 @@ impl Nftables {
 
     /// Commits based on the known state, and updates that.
     fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
-        match std::mem::replace(&mut self.known, Known::No) {
-            Known::Owned => {
+        match std::mem::replace(&mut self.kernel_state, KernelState::No) {
+            KernelState::Owned => {
                 self.nft.commit(tx)?;
-                self.known = Known::Owned;
+                self.kernel_state = KernelState::Owned;
             }
-            Known::Since(generation) => {
+            KernelState::Since(generation) => {
                 let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
                 let made = self.nft.commit_returning_generation(tx)?;
                 if let Some(made) = made.filter(|_| !self.check_only) {
                     self.common.commits.note(generation, made);
                 }
-                self.known = made.map_or(Known::No, Known::Since);
+                self.kernel_state = made.map_or(KernelState::No, KernelState::Since);
             }
-            Known::No => {
+            KernelState::No => {
                 let made = self.nft.commit_returning_generation(tx)?;
-                self.known = made.map_or(Known::No, Known::Since);
+                self.kernel_state = made.map_or(KernelState::No, KernelState::Since);
             }
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Nftables {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.known = Known::No;
+        self.kernel_state = KernelState::No;
         let (family, config) = (self.family, Arc::clone(&self.common.config));
         let mut writer = Writer::new(family, &config);
         if !is_owned {
@@ -196,7 +196,7 @@ impl Nftables {
             made += 1;
             if is_owned {
                 self.nft.commit(tx)?;
-                self.common.observer.tell(self.of, done, all);
+                self.common.observer.report(self.of, done, all);
                 return Ok(());
             }
             let generation = self.nft.commit_returning_generation(tx)?;
@@ -206,14 +206,14 @@ impl Nftables {
             }
             was_alone &= is_next || last.is_none();
             last = generation;
-            self.common.observer.tell(self.of, done, all);
+            self.common.observer.report(self.of, done, all);
             Ok(())
         });
         self.elements = elements;
         filled?;
-        self.known = match last {
-            _ if is_owned => Known::Owned,
-            Some(last) if was_alone => Known::Since(last),
+        self.kernel_state = match last {
+            _ if is_owned => KernelState::Owned,
+            Some(last) if was_alone => KernelState::Since(last),
             _ => return Ok(made + self.repair(ports, TableFlags::empty())?),
         };
         Ok(made)
@@ -267,14 +267,14 @@ impl Nftables {
         let mut firewalls = None;
         let options = PlanOptions::default();
         let is_owned = flags.contains(TableFlags::OWNER);
-        let mut in_order = InOrder::new(!self.check_only);
+        let mut in_order = StagedCommits::new(!self.check_only);
         for _ in 0..ATTEMPTS {
             let now = self.nft.snapshot(self.scope())?;
             let whole = now.plan(&desired, options)?;
-            self.known = match now.generation() {
-                Some(_) if is_owned => Known::Owned,
-                Some(generation) => Known::Since(generation),
-                None => Known::No,
+            self.kernel_state = match now.generation() {
+                Some(_) if is_owned => KernelState::Owned,
+                Some(generation) => KernelState::Since(generation),
+                None => KernelState::No,
             };
             if whole.is_empty() {
                 return Ok(in_order.made());
@@ -287,7 +287,7 @@ impl Nftables {
                 true => whole.into_transaction(),
                 false => {
                     let firewalls = match &firewalls {
-                        Some(known) => known,
+                        Some(kernel_state) => kernel_state,
                         None => firewalls.insert(self.firewalls(&desired)?),
                     };
                     self.next_repair(&now, ports, &desired, &whole, firewalls.as_ref())?
@@ -311,9 +311,9 @@ impl Nftables {
         }
         // Others keep changing the table first, or react to each change.
         let plan = self.nft.reconcile(&desired, options)?;
-        self.known = match is_owned {
-            true => Known::Owned,
-            false => Known::No,
+        self.kernel_state = match is_owned {
+            true => KernelState::Owned,
+            false => KernelState::No,
         };
         Ok(in_order.made() + usize::from(!plan.is_empty()))
     }
@@ -372,7 +372,7 @@ impl Nftables {
         &mut self,
         ports: &Ports,
         desired: &Snapshot,
-        in_order: &mut InOrder,
+        in_order: &mut StagedCommits,
     ) -> Result<(), Error> {
         if !self.check_only
             && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
@@ -449,7 +449,7 @@ impl Nftables {
         }
         let (family, config) = (self.family, Arc::clone(&self.common.config));
         let mut writer = Writer::new(family, &config);
-        let mut in_order = InOrder::new(true);
+        let mut in_order = StagedCommits::new(true);
         let mut old = Vec::new();
         for chain in difference.changed_chains() {
             old.extend(self.rules(chain)?);
@@ -465,15 +465,15 @@ impl Nftables {
         writer.clear();
         self.stale.retain(|chain| !difference.adds_chain(chain));
         difference.write_last(&mut writer, &old)?;
-        let known = self.known;
+        let kernel_state = self.kernel_state;
         if !self.chains_apart {
             difference.delete_chains(&mut writer)?;
         }
         match in_order.commit(&mut writer.tx, |tx| self.commit(tx)) {
             Ok(()) if !self.chains_apart => return Ok(in_order.made()),
             Ok(()) => {}
-            Err(error) if !self.chains_apart && is_chains_in_use(&error) => {
-                self.known = known;
+            Err(error) if !self.chains_apart && is_chain_busy(&error) => {
+                self.kernel_state = kernel_state;
                 self.chains_apart = true;
                 writer.clear();
                 difference.write_last(&mut writer, &old)?;
@@ -507,14 +507,14 @@ impl Nftables {
         for chain in &self.stale {
             tx.delete(&nft::Chain::new(self.family, TABLE, chain))?;
         }
-        let known = self.known;
+        let kernel_state = self.kernel_state;
         match self.commit(&mut tx) {
             Ok(()) => {
                 self.stale.clear();
                 Ok(1)
             }
-            Err(error) if is_chains_in_use(&error) => {
-                self.known = known;
+            Err(error) if is_chain_busy(&error) => {
+                self.kernel_state = kernel_state;
                 Ok(0)
             }
             Err(error) => Err(error.into()),
@@ -573,8 +573,8 @@ fn without_affinity(port: &ServicePort) -> ServicePort {
 }
 
 impl FamilyLayout for Nftables {
-    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
-        self.known = Known::No;
+    fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error> {
+        self.kernel_state = KernelState::No;
         self.stale.clear();
         self.acquire(ports);
         // A process that ended in the middle may have left it.
@@ -586,14 +586,14 @@ impl FamilyLayout for Nftables {
     }
 
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
-        if self.known == Known::No {
-            return self.adopt(ports);
+        if self.kernel_state == KernelState::No {
+            return self.full_sync(ports);
         }
         match self.try_change(changes) {
-            Err(Error::Commit(error)) if is_mistaken(&error) => self.adopt(ports),
+            Err(Error::Commit(error)) if may_have_diverged(&error) => self.full_sync(ports),
             changed => {
                 if changed.is_err() {
-                    self.known = Known::No;
+                    self.kernel_state = KernelState::No;
                 }
                 changed
             }
@@ -611,7 +611,7 @@ impl FamilyLayout for Nftables {
     }
 
     fn remove(&mut self) -> Result<(), Error> {
-        self.known = Known::No;
+        self.kernel_state = KernelState::No;
         self.stale.clear();
         self.elements = Elements::default();
         remove_table(&mut self.nft, self.family)?;
@@ -652,8 +652,12 @@ fn fill(
     mut commit: impl FnMut(&mut Transaction, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     /// This many elements take at most some hundred kilobytes.
-    const AT_ONCE: usize = 1024;
-    let largest = if in_pieces { LARGEST } else { usize::MAX };
+    const MAX_ELEMENTS_PER_TRANSACTION: usize = 1024;
+    let largest = if in_pieces {
+        MAX_TRANSACTION_BYTES
+    } else {
+        usize::MAX
+    };
     let mut done = 0;
     let mut commit_if = |writer: &mut Writer<'_>, more: usize, largest: usize| {
         done += more;
@@ -684,10 +688,10 @@ fn fill(
 
     let mut sorted: Vec<_> = elements.iter().collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
-    for shared in Shared::FILLED {
+    for shared in Shared::FILL_ORDER {
         let first = sorted.partition_point(|(key, _)| key.set < shared);
         let last = sorted.partition_point(|(key, _)| key.set <= shared);
-        for some in sorted[first..last].chunks(AT_ONCE) {
+        for some in sorted[first..last].chunks(MAX_ELEMENTS_PER_TRANSACTION) {
             writer.add_elements(shared, some.iter().copied())?;
             commit_if(writer, some.len(), largest)?;
         }
@@ -710,7 +714,7 @@ fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
 }
 
 /// Whether the only problem is that chains to be deleted are still referenced.
-fn is_chains_in_use(error: &CommitError) -> bool {
+fn is_chain_busy(error: &CommitError) -> bool {
     let mut operations = error.failures.iter().map(|failure| &failure.operation);
     is_refused(error, &[libc::EBUSY])
         && operations.all(|operation| {
@@ -720,7 +724,7 @@ fn is_chains_in_use(error: &CommitError) -> bool {
 }
 
 /// Whether the table differs, or may differ, from the known state.
-fn is_mistaken(error: &CommitError) -> bool {
+fn may_have_diverged(error: &CommitError) -> bool {
     error.generation_moved()
         || error.outcome == Outcome::Unknown
         || is_refused(error, &[libc::ENOENT, libc::EEXIST, libc::EBUSY])

@@ -122,7 +122,7 @@ fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
 }
 
 /// The services of `services.yaml` that differ in kind.
-fn interesting() -> Vec<ServicePort> {
+fn representative_ports() -> Vec<ServicePort> {
     let http = |service, cluster_ip, number| port("default", service, "", cluster_ip, number);
     let front = to(
         http("azure-vote-front", "10.96.10.10", 80),
@@ -244,7 +244,7 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
     let mut random = Random(seed);
     let mut changed = layout(&sandbox, family, &config);
     let mut ports = Ports::default();
-    changed.adopt(&ports).unwrap();
+    changed.full_sync(&ports).unwrap();
     let mut transactions = 0;
     for step in 1..=100 {
         let mut changes: HashMap<_, PortChange> = HashMap::new();
@@ -270,23 +270,23 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
         // Twice as many if the affinity timeout changes.
         assert!(made <= 6, "{made} transactions at step {step}");
         transactions += made;
-        assert_eq!(changed.known == Known::Owned, own);
+        assert_eq!(changed.kernel_state == KernelState::Owned, own);
         if step % 10 == 0 {
             let fresh = Sandbox::new().unwrap();
-            layout(&fresh, family, &config).adopt(&ports).unwrap();
+            layout(&fresh, family, &config).full_sync(&ports).unwrap();
             let wanted = blocks(&fresh, family);
             compare(&wanted, &blocks(&sandbox, family));
         }
     }
     assert!(transactions > 50, "{transactions}");
-    assert_eq!(changed.adopt(&ports).unwrap(), 0);
+    assert_eq!(changed.full_sync(&ports).unwrap(), 0);
     // Another layout finds what this one left.
     drop(changed);
     let mut next = layout(&sandbox, family, &config);
-    assert_eq!(next.adopt(&ports).unwrap(), usize::from(own));
-    next.adopt(&Ports::default()).unwrap();
+    assert_eq!(next.full_sync(&ports).unwrap(), usize::from(own));
+    next.full_sync(&Ports::default()).unwrap();
     let mut fresh = layout(&Sandbox::new().unwrap(), family, &config);
-    fresh.adopt(&Ports::default()).unwrap();
+    fresh.full_sync(&Ports::default()).unwrap();
     let named = |layout: &mut Nftables| {
         let snapshot = layout.nft.snapshot(layout.scope()).unwrap();
         let table = snapshot.table(layout.family, TABLE).unwrap();
@@ -297,27 +297,27 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
 }
 
 #[test]
-fn changes_lead_to_what_a_start_leads_to() {
+fn incremental_and_full_sync_agree() {
     after_random_changes(Family::Ipv4, true, 0x9e37_79b9_7f4a_7c15);
     after_random_changes(Family::Ipv4, false, 0xd1b5_4a32_d192_ed03);
 }
 
 #[test]
-fn changes_lead_to_what_a_start_leads_to_in_ipv6() {
+fn incremental_and_full_sync_agree_in_ipv6() {
     after_random_changes(Family::Ipv6, true, 0x94d0_49bb_1331_11eb);
 }
 
 /// Changes by another program to the table, or elsewhere, are noticed at the next change.
 #[test]
-fn what_others_change_is_repaired() {
+fn foreign_changes_are_repaired() {
     let sandbox = Sandbox::new().unwrap();
-    let mut ports = by_name(interesting());
+    let mut ports = by_name(representative_ports());
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
-    layout.adopt(&ports).unwrap();
+    layout.full_sync(&ports).unwrap();
     let before = blocks(&sandbox, Family::Ipv4);
-    type Theirs = fn(&mut Transaction) -> Result<&mut Transaction, MessageError>;
+    type ForeignChange = fn(&mut Transaction) -> Result<&mut Transaction, MessageError>;
     const IP: nft::Family = nft::Family::IP;
-    let theirs: [Theirs; 6] = [
+    let foreign_changes: [ForeignChange; 6] = [
         |tx| tx.flush_chain(IP, TABLE, "services"),
         |tx| tx.add(&Table::new(IP, "elsewhere")),
         |tx| {
@@ -332,9 +332,9 @@ fn what_others_change_is_repaired() {
         |tx| tx.flush_ruleset(nft::Family::UNSPEC),
     ];
     let mut other = sandbox.run(Connection::open).unwrap().unwrap();
-    for (number, theirs) in theirs.into_iter().enumerate() {
+    for (number, foreign_changes) in foreign_changes.into_iter().enumerate() {
         let mut tx = Transaction::new();
-        theirs(&mut tx).unwrap();
+        foreign_changes(&mut tx).unwrap();
         other.commit(&tx).unwrap();
         let cluster_ip = format!("10.96.77.{number}");
         let added = Arc::new(port("default", "added", "", &cluster_ip, 80));
@@ -359,9 +359,9 @@ fn what_others_change_is_repaired() {
 #[test]
 fn clients_are_remembered() {
     let sandbox = Sandbox::new().unwrap();
-    let mut ports = by_name(interesting());
+    let mut ports = by_name(representative_ports());
     layout(&sandbox, Family::Ipv4, &config())
-        .adopt(&ports)
+        .full_sync(&ports)
         .unwrap();
     let name = "affinity-2GKX576Q-kube-system/kube-dns/udp/dns__10.244.0.2/53";
     let set = SetId::new(nft::Family::IP, TABLE, name);
@@ -371,26 +371,26 @@ fn clients_are_remembered() {
     let mut other = sandbox.run(Connection::open).unwrap().unwrap();
     other.commit(&tx).unwrap();
     // The restart, with something to do.
-    let removed = interesting().swap_remove(0).name;
+    let removed = representative_ports().swap_remove(0).name;
     ports.swap_remove(&removed);
     let mut next = layout(&sandbox, Family::Ipv4, &config());
     // First its elements are removed, then its chain.
-    assert_eq!(next.adopt(&ports).unwrap(), 2);
+    assert_eq!(next.full_sync(&ports).unwrap(), 2);
     let listed = list(&sandbox, Family::Ipv4, Part::Set(name.as_bytes()));
     assert!(listed.contains("10.9.9.9"), "{listed}");
 }
 
 #[test]
-fn a_table_of_ones_own_is_left_alone_by_others() {
+fn owned_table_rejects_other_writers() {
     let sandbox = Sandbox::new().unwrap();
-    let ports = by_name(interesting());
+    let ports = by_name(representative_ports());
     let left = |family| layout(&sandbox, family, &config());
     let config = Config {
         own: true,
         ..config()
     };
     let mut layout = layout(&sandbox, Family::Ipv4, &config);
-    layout.adopt(&ports).unwrap();
+    layout.full_sync(&ports).unwrap();
     let owned = |table: TableRef<'_>| (table.owner(), table.flags());
     let port = layout.nft.port();
     let table = layout.nft.table(nft::Family::IP, TABLE).unwrap();
@@ -402,7 +402,7 @@ fn a_table_of_ones_own_is_left_alone_by_others() {
     layout.remove().unwrap();
     assert!(!clean_up(&mut other, Family::Ipv4).unwrap());
     for of in [Family::Ipv4, Family::Ipv6] {
-        left(of).adopt(&Ports::default()).unwrap();
+        left(of).full_sync(&Ports::default()).unwrap();
     }
     assert!(clean_up(&mut other, Family::Ipv4).unwrap());
     assert!(clean_up(&mut other, Family::Ipv6).unwrap());
@@ -422,11 +422,11 @@ fn other_configurations_are_written() {
         ..config()
     };
     let sandbox = Sandbox::new().unwrap();
-    let ports = by_name(interesting());
+    let ports = by_name(representative_ports());
     let of = |config: &Config| {
         let mut layout = layout(&sandbox, Family::Ipv4, config);
-        layout.adopt(&ports).unwrap();
-        assert_eq!(layout.adopt(&ports).unwrap(), 0);
+        layout.full_sync(&ports).unwrap();
+        assert_eq!(layout.full_sync(&ports).unwrap(), 0);
         blocks(&sandbox, Family::Ipv4)
     };
     let listed = of(&all);
@@ -500,13 +500,13 @@ fn other_configurations_are_written() {
 
 /// A kernel that refuses to delete a chain together with its references gets the deletion later.
 #[test]
-fn chains_that_are_in_use_go_later() {
+fn chains_in_use_are_deleted_later() {
     let sandbox = Sandbox::new().unwrap();
-    let mut ports = by_name(interesting());
+    let mut ports = by_name(representative_ports());
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
-    layout.adopt(&ports).unwrap();
+    layout.full_sync(&ports).unwrap();
     layout.chains_apart = true;
-    let front = interesting().swap_remove(0);
+    let front = representative_ports().swap_remove(0);
     let name = front.name.clone();
     let chain = name.nftables_name("service-");
     let mut change = PortChange {
@@ -515,7 +515,7 @@ fn chains_that_are_in_use_go_later() {
         after: None,
     };
     assert_eq!(layout.change(&ports, &[change.clone()]).unwrap(), 3);
-    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+    assert_eq!(layout.full_sync(&ports).unwrap(), 0);
 
     // It returns before it was deleted.
     let there = Chain::new(nft::Family::IP, TABLE, &chain);
@@ -528,27 +528,28 @@ fn chains_that_are_in_use_go_later() {
     ports.insert(after.name.clone(), after);
     assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
     assert!(layout.stale.is_empty());
-    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+    assert_eq!(layout.full_sync(&ports).unwrap(), 0);
 }
 
 /// A transaction that is only checked leaves nothing for a second one.
 #[test]
-fn a_start_with_a_firewall_can_be_looked_at() {
+fn print_cold_start_with_firewall() {
     let sandbox = Sandbox::new().unwrap();
-    let ports = by_name(interesting());
+    let ports = by_name(representative_ports());
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
     layout.set_check_only(true);
-    layout.adopt(&ports).unwrap();
+    layout.full_sync(&ports).unwrap();
     layout.set_check_only(false);
-    assert_eq!(layout.adopt(&ports).unwrap(), 2);
+    assert_eq!(layout.full_sync(&ports).unwrap(), 2);
 }
 
 /// A start with thousands of services. Not run with the other tests because it takes seconds.
 #[test]
 #[ignore = "it measures"]
 fn a_cold_start_is_measured() {
-    let said = std::env::var("SERVICES").ok();
-    let services: u32 = said.map_or(2000, |said| said.parse().unwrap());
+    let services_variable = std::env::var("SERVICES").ok();
+    let services: u32 =
+        services_variable.map_or(2000, |services_variable| services_variable.parse().unwrap());
     let ports = by_name((0..services).map(|i| {
         let ip = |net: u32| std::net::Ipv4Addr::from_bits((net << 24) + i + 1);
         let http = port("ns", &format!("svc-{i}"), "http", &ip(10).to_string(), 80);
@@ -558,11 +559,11 @@ fn a_cold_start_is_measured() {
     let sandbox = Sandbox::new().unwrap();
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
     let start = std::time::Instant::now();
-    let made = layout.adopt(&ports).unwrap();
+    let made = layout.full_sync(&ports).unwrap();
     let took = start.elapsed();
     println!("{services} services: {made} transactions, {took:?}");
     let start = std::time::Instant::now();
-    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+    assert_eq!(layout.full_sync(&ports).unwrap(), 0);
     println!("found again: {:?}", start.elapsed());
     let before = ports.values().next().unwrap();
     let mut after = ServicePort::clone(before);

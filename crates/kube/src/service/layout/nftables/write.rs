@@ -19,7 +19,7 @@ use chainwright::nft::userdata::HOST_ENDIAN;
 use chainwright::nft::{Chain, Family, Rule, Set, SetId, Transaction};
 
 /// Largest number of clients of one endpoint: `nft`'s default.
-const MOST_CLIENTS: u32 = 65_535;
+const MAX_CLIENTS: u32 = 65_535;
 
 /// Writes operations into a transaction.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl<'c> Writer<'c> {
         let (data_type, length) = address_type(self.family);
         let set = Set::new(self.family, TABLE, &clients.name[..], data_type, length)
             .with_timeout(Some(clients.timeout))
-            .with_updates(MOST_CLIENTS);
+            .with_updates(MAX_CLIENTS);
         self.tx.add(&set)?;
         Ok(())
     }

@@ -82,7 +82,7 @@ fn wanted(
     chains.extend(shared.map(|of| named((of.chain(), rules.whole(of, ports)))));
     chains.extend(
         rules
-            .beside(table)
+            .rules_beside_others(table)
             .into_iter()
             .map(|(c, rule)| named((c, vec![rule]))),
     );
@@ -99,25 +99,25 @@ fn wanted(
 #[track_caller]
 fn assert_holds(backend: Backend, family: Family, config: &Config, ports: &Ports) {
     for table in TABLES {
-        let there = chains(backend, family, table);
+        let actual = chains(backend, family, table);
         let wanted = wanted(family, config, ports, table);
         let names = |chains: &HashMap<String, Vec<Rule>>| {
             let mut names: Vec<_> = chains.keys().cloned().collect();
             names.sort();
             names
         };
-        assert_eq!(names(&there), names(&wanted), "{backend} {table}");
+        assert_eq!(names(&actual), names(&wanted), "{backend} {table}");
         for (chain, rules) in wanted {
-            let there = &there[&chain];
+            let actual = &actual[&chain];
             assert_eq!(
-                there.len(),
+                actual.len(),
                 rules.len(),
-                "{backend} {table} {chain}: {there:?}"
+                "{backend} {table} {chain}: {actual:?}"
             );
-            for (there, rule) in there.iter().zip(&rules) {
+            for (actual, rule) in actual.iter().zip(&rules) {
                 assert!(
-                    there.means_the_same(rule),
-                    "{backend} {chain}: {there} is not {rule}"
+                    actual.means_the_same(rule),
+                    "{backend} {chain}: {actual} is not {rule}"
                 );
             }
         }
@@ -152,7 +152,7 @@ fn change(
 }
 
 #[test]
-fn it_is_adopted_changed_and_removed() {
+fn full_sync_then_change_then_remove() {
     let config = without_counters();
     on_both(|backend| {
         let family = Family::Ipv4;
@@ -163,14 +163,14 @@ fn it_is_adopted_changed_and_removed() {
             Backend::Nft => (1, 1),
             Backend::Legacy => (2, 1),
         };
-        assert!(layout.adopt(&now).unwrap() > 0);
+        assert!(layout.full_sync(&now).unwrap() > 0);
         assert_holds(backend, family, &config, &now);
-        assert_eq!(layout.adopt(&now).unwrap(), 0);
+        assert_eq!(layout.full_sync(&now).unwrap(), 0);
         assert_eq!(layout.change(&now, &[]).unwrap(), 0);
         // Another layout without any state finds nothing to do either.
         assert_eq!(
             super::kernel::layout(backend, family, &config)
-                .adopt(&now)
+                .full_sync(&now)
                 .unwrap(),
             0
         );
@@ -215,7 +215,7 @@ fn it_is_adopted_changed_and_removed() {
 }
 
 #[test]
-fn both_families_stand_side_by_side() {
+fn both_families_coexist() {
     let config = without_counters();
     on_both(|backend| {
         let mut services = services();
@@ -229,7 +229,7 @@ fn both_families_stand_side_by_side() {
         services.set_service(service("ns1", "none", "fd00:96::42", &ports_of));
         let of = Family::ALL.map(|family| (family, ports(&services, family, &config)));
         for (family, ports) in &of {
-            assert!(layout(backend, *family, &config).adopt(ports).unwrap() > 0);
+            assert!(layout(backend, *family, &config).full_sync(ports).unwrap() > 0);
         }
         for (family, ports) in &of {
             assert_holds(backend, *family, &config, ports);
@@ -245,21 +245,21 @@ fn both_families_stand_side_by_side() {
 }
 
 #[test]
-fn what_somebody_flushed_is_adopted_again() {
+fn flushed_rules_are_restored() {
     let config = without_counters();
     on_both(|backend| {
         let family = Family::Ipv4;
         let mut services = services();
         let mut now = ports(&services, family, &config);
         let mut layout = layout(backend, family, &config);
-        layout.adopt(&now).unwrap();
+        layout.full_sync(&now).unwrap();
         let slice = services
             .slices(&ObjectName::new("ns3", "svc-3"))
             .next()
             .unwrap()
             .clone();
-        type Harm = fn(&mut iptables::TableEdit<'_>) -> Result<(), iptables::Error>;
-        let harms: [(&str, Harm); 3] = [
+        type Damage = fn(&mut iptables::TableEdit<'_>) -> Result<(), iptables::Error>;
+        let damages: [(&str, Damage); 3] = [
             ("iptables -F", |table| table.flush_all()),
             ("iptables -F; iptables -X", |table| {
                 table.flush_all()?;
@@ -276,10 +276,10 @@ fn what_somebody_flushed_is_adopted_again() {
                 Ok(())
             }),
         ];
-        for (place, (what, harm)) in harms.into_iter().enumerate() {
-            open(backend).update(family, "nat", harm).unwrap();
+        for (index, (what, damage)) in damages.into_iter().enumerate() {
+            open(backend).update(family, "nat", damage).unwrap();
             let mut slice = slice.clone();
-            slice.endpoints.truncate(place + 1);
+            slice.endpoints.truncate(index + 1);
             services.set_slice(slice);
             let made = change(&mut layout, family, &config, &mut now, &services);
             assert_eq!(made, 1, "{backend}: {what}");
@@ -295,7 +295,7 @@ fn left_by(text: &str) -> String {
 }
 
 #[test]
-fn what_a_kube_proxy_left_is_taken_over_or_removed() {
+fn kube_proxy_leftovers_are_reused_or_removed() {
     let config = without_counters();
     for left in [KUBE_PROXY_1_36, KUBE_PROXY_1_20].map(left_by) {
         on_both(|backend| {
@@ -307,10 +307,10 @@ fn what_a_kube_proxy_left_is_taken_over_or_removed() {
             };
             restore();
             let mut layout = layout(backend, family, &config);
-            assert!(layout.adopt(&now).unwrap() > 0);
+            assert!(layout.full_sync(&now).unwrap() > 0);
             // Nothing is left of the 300 services that were removed.
             assert_holds(backend, family, &config, &now);
-            assert_eq!(layout.adopt(&now).unwrap(), 0);
+            assert_eq!(layout.full_sync(&now).unwrap(), 0);
 
             restore();
             assert!(clean_up(&mut open(backend), family).unwrap() > 0);
@@ -324,7 +324,7 @@ fn what_a_kube_proxy_left_is_taken_over_or_removed() {
 }
 
 #[test]
-fn rules_that_are_right_keep_their_counters() {
+fn correct_rules_keep_their_counters() {
     let config = without_counters();
     on_both(|backend| {
         let family = Family::Ipv4;
@@ -342,7 +342,7 @@ fn rules_that_are_right_keep_their_counters() {
         };
         open(backend).restore(family, &counted, &options).unwrap();
         let now = ports(&services(), family, &config);
-        layout(backend, family, &config).adopt(&now).unwrap();
+        layout(backend, family, &config).full_sync(&now).unwrap();
         let tables = open(backend).read(family, &["nat"]).unwrap();
         let nat = tables.table("nat").unwrap();
         for chain in nat.chains() {
@@ -365,14 +365,14 @@ fn rules_that_are_right_keep_their_counters() {
 }
 
 #[test]
-fn what_others_lead_to_stays() {
+fn chains_referenced_by_others_are_kept() {
     let config = without_counters();
     on_both(|backend| {
         let family = Family::Ipv4;
         let mut all = services();
         let now = ports(&all, family, &config);
         let mut layout = layout(backend, family, &config);
-        layout.adopt(&now).unwrap();
+        layout.full_sync(&now).unwrap();
         let front = now
             .keys()
             .find(|name| &*name.service.name == "azure-vote-front")
@@ -396,7 +396,7 @@ fn what_others_lead_to_stays() {
             chains(backend, family, "nat")[&front].is_empty(),
             "{backend}"
         );
-        assert_eq!(layout.adopt(&before).unwrap(), 0);
+        assert_eq!(layout.full_sync(&before).unwrap(), 0);
 
         layout.remove().unwrap();
         let left = chains(backend, family, "nat");
@@ -418,7 +418,7 @@ fn what_others_lead_to_stays() {
 }
 
 #[test]
-fn a_kubelets_rules_stay_and_no_table_is_made_to_clean_up() {
+fn cleanup_keeps_kubelet_rules_and_creates_no_table() {
     let mut config = Config::clone(&without_counters());
     on_both(|backend| {
         for family in Family::ALL {
@@ -440,8 +440,8 @@ fn a_kubelets_rules_stay_and_no_table_is_made_to_clean_up() {
         kubelet.unwrap();
         let now = ports(&services(), family, &config);
         let mut layout = layout(backend, family, &config);
-        layout.adopt(&now).unwrap();
-        assert_eq!(layout.adopt(&now).unwrap(), 0);
+        layout.full_sync(&now).unwrap();
+        assert_eq!(layout.full_sync(&now).unwrap(), 0);
         layout.remove().unwrap();
         let left = chains(backend, family, "filter");
         assert_eq!(left.len(), 1, "{left:?}");

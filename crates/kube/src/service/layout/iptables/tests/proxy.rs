@@ -40,7 +40,7 @@ fn assert_same(chain: &str, rules: &[Rule], lines: &[&str]) {
 }
 
 #[test]
-fn chains_and_rules_are_kube_proxys() {
+fn chains_and_rules_match_kube_proxy() {
     let config = config();
     let saved = saved(KUBE_PROXY_1_36);
     let ports = ports(&services(), Family::Ipv4, &config);
@@ -61,7 +61,7 @@ fn chains_and_rules_are_kube_proxys() {
             assert_same(chain, &rules, &saved[&(table, chain)]);
             compared += rules.len();
         }
-        for (chain, rule) in rules.beside(table) {
+        for (chain, rule) in rules.rules_beside_others(table) {
             assert_same(chain, &[rule], &saved[&(table, chain)]);
             compared += 1;
         }
@@ -81,8 +81,9 @@ fn chains_and_rules_are_kube_proxys() {
         }
         // In chains of many ports: the rules whose comments name the port.
         let about = |line: &&str| {
-            let said = line.split("--comment \"").nth(1);
-            let rest = said.and_then(|said| said.strip_prefix(&port.name.to_string()));
+            let comment_text = line.split("--comment \"").nth(1);
+            let rest = comment_text
+                .and_then(|comment_text| comment_text.strip_prefix(&port.name.to_string()));
             rest.is_some_and(|rest| rest.starts_with([' ', '"']))
         };
         let of_port = rules.shared(port);
@@ -110,10 +111,10 @@ fn chains_and_rules_are_kube_proxys() {
     let others = others.filter(|line| {
         let endpoints_of_others = |chain: &str| {
             let lines = &saved[&("nat", chain)];
-            lines.iter().any(|line| is_of_others(line))
+            lines.iter().any(|line| is_foreign(line))
         };
         let chain = line.split(' ').nth(1).unwrap();
-        is_of_others(line) || (chain.starts_with("KUBE-EXT") && endpoints_of_others(chain))
+        is_foreign(line) || (chain.starts_with("KUBE-EXT") && endpoints_of_others(chain))
     });
     assert_eq!(
         KUBE_PROXY_1_36.matches("-A ").count() - others.count(),
@@ -122,7 +123,7 @@ fn chains_and_rules_are_kube_proxys() {
 }
 
 /// Whether it belongs to `svc-1`, `svc-2`, `svc-4` to `svc-299`.
-fn is_of_others(line: &str) -> bool {
+fn is_foreign(line: &str) -> bool {
     let Some((_, rest)) = line.split_once("/svc-") else {
         return false;
     };
@@ -131,7 +132,7 @@ fn is_of_others(line: &str) -> bool {
 }
 
 #[test]
-fn shared_chains_are_in_the_order_of_names_and_node_ports_come_last() {
+fn shared_chains_are_sorted_with_node_ports_last() {
     let config = config();
     let ports = ports(&services(), Family::Ipv4, &config);
     let rules = Rules {

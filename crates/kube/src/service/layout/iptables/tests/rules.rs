@@ -82,7 +82,7 @@ fn without_endpoints_everything_is_rejected() {
 }
 
 #[test]
-fn without_local_endpoints_traffic_from_outside_is_dropped_but_for_the_nodes_own() {
+fn without_local_endpoints_only_node_traffic_passes() {
     let config = with_marks(|_| ());
     let mut service = from_outside();
     service.external_traffic_policy = TrafficPolicy::Local;
@@ -124,7 +124,7 @@ fn without_local_endpoints_traffic_from_outside_is_dropped_but_for_the_nodes_own
 }
 
 #[test]
-fn internal_traffic_that_is_to_stay_goes_to_the_nodes_endpoints_or_nowhere() {
+fn internal_local_policy_uses_only_local_endpoints() {
     let config = with_marks(|config| config.masquerade_all = true);
     let mut service = plain();
     service.internal_traffic_policy = TrafficPolicy::Local;
@@ -153,7 +153,7 @@ fn internal_traffic_that_is_to_stay_goes_to_the_nodes_endpoints_or_nowhere() {
 }
 
 #[test]
-fn a_nodes_address_among_the_source_ranges_admits_the_balancer() {
+fn node_address_in_source_ranges_admits_the_load_balancer() {
     let config = with_marks(|_| ());
     let mut service = plain();
     service.load_balancer_ips = vec![address("1.2.3.4")];
@@ -181,7 +181,7 @@ fn a_nodes_address_among_the_source_ranges_admits_the_balancer() {
 }
 
 #[test]
-fn ipv6_has_its_own_words() {
+fn ipv6_rules_use_ipv6_syntax() {
     let config = config();
     let mut service = service(
         "ns1",
@@ -225,7 +225,7 @@ fn ipv6_has_its_own_words() {
     };
     let last = rules.last(Shared::Services);
     assert!(last[0].to_string().starts_with("! -d ::1/128 -m comment"));
-    assert!(rules.beside("filter").is_empty());
+    assert!(rules.rules_beside_others("filter").is_empty());
     let jumps = rules.jumps("filter");
     assert!(jumps.iter().all(|(_, rules)| {
         rules
@@ -235,7 +235,7 @@ fn ipv6_has_its_own_words() {
 }
 
 #[test]
-fn node_ports_are_where_they_are_said_to_be() {
+fn node_port_addresses_follow_the_configuration() {
     let of = |config: &Config| -> Vec<String> {
         let rules = Rules {
             family: Family::Ipv4,
@@ -284,7 +284,7 @@ fn node_ports_are_where_they_are_said_to_be() {
 }
 
 #[test]
-fn pods_are_told_as_the_configuration_says() {
+fn pod_detection_follows_the_configuration() {
     let first = |detector| {
         let mut config = config();
         config.local_detector = detector;
@@ -303,7 +303,7 @@ fn pods_are_told_as_the_configuration_says() {
 }
 
 #[test]
-fn many_endpoints_are_not_spoken_of() {
+fn large_clusters_omit_endpoint_comments() {
     let config = config();
     let mut services = Services::new();
     add(
@@ -337,7 +337,7 @@ fn many_endpoints_are_not_spoken_of() {
 }
 
 #[test]
-fn settings_of_the_node_decide_what_is_dropped() {
+fn node_settings_determine_drop_rules() {
     let forward = |config: &Config| {
         let rules = Rules {
             family: Family::Ipv4,
@@ -357,7 +357,7 @@ fn settings_of_the_node_decide_what_is_dropped() {
 }
 
 #[test]
-fn probabilities_are_those_that_iptables_makes_of_ten_decimals() {
+fn probabilities_match_iptables() {
     for many in 2..=5000 {
         let text = format!(
             "-m statistic --mode random --probability {:.10}",
@@ -367,7 +367,7 @@ fn probabilities_are_those_that_iptables_makes_of_ten_decimals() {
         let [Match::Statistic(read)] = &read.matches[..] else {
             panic!("{text}");
         };
-        let probability = one_in(usize::try_from(many).unwrap());
+        let probability = probability_of_one_in(usize::try_from(many).unwrap());
         assert_eq!(read.mode, StatisticMode::Random { probability }, "{text}");
     }
 }

@@ -28,7 +28,7 @@ use chainwright::nft::{DataType, Family, Snapshot};
 /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use chainwright::nft::live::{TracedItem, Tracer};
 /// use chainwright::nft::{Connection, Scope};
-/// use chainwright_lang::{Options, Script, traced};
+/// use chainwright_lang::{Options, Script, format_trace};
 ///
 /// let text = "table inet t {
 ///     chain out { type filter hook output priority 0; udp dport 53 meta nftrace set 1; }
@@ -42,7 +42,7 @@ use chainwright::nft::{DataType, Family, Snapshot};
 ///
 /// let mut lines = Vec::new();
 /// while let Some(TracedItem::Step(step)) = tracer.try_receive()? {
-///     lines.extend(traced(&rules, &step.view(), &options));
+///     lines.extend(format_trace(&rules, &step.view(), &options));
 /// }
 /// assert!(lines[0].contains(" inet t out packet: oif \"lo\" ip saddr 127.0.0.1 "));
 /// assert!(lines[1].ends_with(" inet t out rule udp dport 53 meta nftrace set 1 (verdict continue)"));
@@ -52,7 +52,7 @@ use chainwright::nft::{DataType, Family, Snapshot};
 /// # }
 /// ```
 #[must_use]
-pub fn traced(rules: &Snapshot, step: &TraceRef<'_>, options: &Options) -> Vec<String> {
+pub fn format_trace(rules: &Snapshot, step: &TraceRef<'_>, options: &Options) -> Vec<String> {
     let mut lines = Vec::new();
     match step.kind() {
         TraceKind::RULE => {
@@ -134,15 +134,15 @@ fn verdict(step: &TraceRef<'_>, options: &Options) -> String {
         return "verdict".to_owned();
     };
     let chain = |name: &BStr| Target::Chain(Named(name).to_string());
-    let spoken = match &verdict {
+    let printable = match &verdict {
         expr::Verdict::Jump(name) => Some(Verdict::Jump(chain(name))),
         expr::Verdict::Goto(name) => Some(Verdict::Goto(chain(name))),
         other => plain_verdict(other),
     };
     let mut text = "verdict ".to_owned();
-    match (spoken, verdict) {
-        (Some(spoken), _) => {
-            let _ = Printer::new(&mut text, options).expr(&Expr::Verdict(spoken)); // into memory
+    match (printable, verdict) {
+        (Some(printable), _) => {
+            let _ = Printer::new(&mut text, options).expr(&Expr::Verdict(printable)); // into memory
         }
         (None, expr::Verdict::Other { code }) if code & KIND == QUEUE => text += "queue",
         (None, other) => text += &other.to_string(),

@@ -5,7 +5,7 @@ use std::mem;
 use super::Compiler;
 use super::protocols::{Conflict, Needed, Protocols};
 use crate::headers::{self, Protocol};
-use crate::parse::Fault;
+use crate::parse::Diagnostic;
 use crate::parse::known::field_of;
 use crate::syntax::{Element, Expr, Payload, Value};
 use crate::tunnels::Tunnel;
@@ -27,7 +27,7 @@ pub(super) const fn register(word: u32) -> Register {
 }
 
 /// Match that may be merged with adjacent ones.
-enum Waiting {
+enum PendingMatch {
     /// Comparison of whole packet bytes. Adjacent ones are merged.
     Bytes {
         tunnel: Option<&'static Tunnel>,
@@ -41,7 +41,7 @@ enum Waiting {
 }
 
 /// Expressions of a rule.
-pub(super) struct Body<'b, 'c> {
+pub(super) struct RuleBuilder<'b, 'c> {
     pub(super) compiler: &'b mut Compiler<'c>,
     pub(super) family: Family,
     pub(super) table: Name<'static>,
@@ -52,12 +52,12 @@ pub(super) struct Body<'b, 'c> {
     pub(super) is_over: bool,
     /// Length in bits of the number that the statement needs, if shorter ones are extended to it.
     pub(super) wide: Option<u32>,
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingMatch>,
     /// Groups of matches between two statements, and single statements.
-    groups: Vec<Vec<Waiting>>,
+    groups: Vec<Vec<PendingMatch>>,
 }
 
-impl<'b, 'c> Body<'b, 'c> {
+impl<'b, 'c> RuleBuilder<'b, 'c> {
     pub(super) fn new(
         compiler: &'b mut Compiler<'c>,
         family: Family,
@@ -71,13 +71,13 @@ impl<'b, 'c> Body<'b, 'c> {
             inside: Vec::new(),
             is_over: false,
             wide: None,
-            waiting: Vec::new(),
+            pending: Vec::new(),
             groups: Vec::new(),
         }
     }
 
     pub(super) fn finish(mut self) -> Expressions<'static> {
-        self.flush_waiting();
+        self.flush_pending();
         let mut out = Expressions::new();
         for group in self.groups {
             write(group, &mut out);
@@ -88,34 +88,34 @@ impl<'b, 'c> Body<'b, 'c> {
     /// Inserts the matches that `add` creates before all others.
     pub(super) fn first(
         &mut self,
-        add: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let behind = mem::take(&mut self.waiting);
+        add: impl FnOnce(&mut Self) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        let behind = mem::take(&mut self.pending);
         let added = add(self);
-        let before = mem::replace(&mut self.waiting, behind);
-        let group = self.groups.first_mut().unwrap_or(&mut self.waiting);
+        let before = mem::replace(&mut self.pending, behind);
+        let group = self.groups.first_mut().unwrap_or(&mut self.pending);
         group.splice(..0, before);
         added
     }
 
     /// Adds an expression of a match.
     pub(super) fn push(&mut self, expression: &impl Expression) {
-        match self.waiting.last_mut() {
-            Some(Waiting::Instructions(out)) => _ = out.push(expression),
+        match self.pending.last_mut() {
+            Some(PendingMatch::Instructions(out)) => _ = out.push(expression),
             _ => {
                 let mut out = Expressions::new();
                 out.push(expression);
-                self.waiting.push(Waiting::Instructions(out));
+                self.pending.push(PendingMatch::Instructions(out));
             }
         }
     }
 
     /// Adds an expression other than a match, behind all pending matches.
     pub(super) fn push_decoded(&mut self, expression: &Decoded<'_>) {
-        self.flush_waiting();
+        self.flush_pending();
         let mut out = Expressions::new();
         out.push_decoded(expression);
-        self.groups.push(vec![Waiting::Instructions(out)]);
+        self.groups.push(vec![PendingMatch::Instructions(out)]);
     }
 
     /// Adds an expression of a match on the packet or on a tunnel's inner packet.
@@ -131,11 +131,11 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     /// Adds a comparison of whole bytes, in the packet or a tunnel's inner packet, from this offset on.
-    fn ask(&mut self, payload: &Payload, offset: u32, bytes: Vec<u8>) {
+    fn push_byte_match(&mut self, payload: &Payload, offset: u32, bytes: Vec<u8>) {
         let is_key = payload
             .field
             .is_some_and(|(protocol, field)| protocol.key == Some(protocol.fields[field].name));
-        self.waiting.push(Waiting::Bytes {
+        self.pending.push(PendingMatch::Bytes {
             tunnel: payload.tunnel,
             base: payload.base,
             offset,
@@ -145,14 +145,14 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     /// Ends a group of matches. Adjacent byte comparisons in it are merged.
-    pub(super) fn flush_waiting(&mut self) {
-        if !self.waiting.is_empty() {
-            self.groups.push(mem::take(&mut self.waiting));
+    pub(super) fn flush_pending(&mut self) {
+        if !self.pending.is_empty() {
+            self.groups.push(mem::take(&mut self.pending));
         }
     }
 
     /// Adds the protocol matches that an expression requires.
-    pub(super) fn require(&mut self, expr: &Expr) -> Result<(), Fault> {
+    pub(super) fn add_dependency(&mut self, expr: &Expr) -> Result<(), Diagnostic> {
         match expr {
             Expr::Payload(payload) => {
                 let Some((protocol, field)) = payload.field else {
@@ -160,14 +160,14 @@ impl<'b, 'c> Body<'b, 'c> {
                 };
                 let name = protocol.fields[field].name;
                 if let Some(tunnel) = payload.tunnel {
-                    self.require_tunnel(tunnel)?;
+                    self.add_tunnel_dependency(tunnel)?;
                 }
                 loop {
                     let needed = self.protocols_in(payload.tunnel).needed(protocol, name);
                     let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
                         return Ok(());
                     };
-                    self.need(&needed, payload.tunnel)?;
+                    self.add_match(&needed, payload.tunnel)?;
                 }
             }
             Expr::Option(option) => loop {
@@ -176,23 +176,23 @@ impl<'b, 'c> Body<'b, 'c> {
                     return Ok(());
                 };
                 // Before all statements, so that they apply only to packets of this IP version.
-                self.first(|this| this.need(&needed, None))?;
+                self.first(|this| this.add_match(&needed, None))?;
             },
             Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) => self.fit(&headers::IP),
             Expr::Ct(CtKey::SRC_IP6 | CtKey::DST_IP6, ..) => self.fit(&headers::IP6),
             Expr::Binary(_, left, right) => {
-                self.require(left)?;
-                self.require(right)
+                self.add_dependency(left)?;
+                self.add_dependency(right)
             }
-            Expr::Concat(parts) => parts.iter().try_for_each(|part| self.require(part)),
-            Expr::Hash { key: Some(key), .. } => self.require(key),
-            Expr::Map(key, _) => self.require(key),
+            Expr::Concat(parts) => parts.iter().try_for_each(|part| self.add_dependency(part)),
+            Expr::Hash { key: Some(key), .. } => self.add_dependency(key),
+            Expr::Map(key, _) => self.add_dependency(key),
             _ => Ok(()),
         }
     }
 
     /// Checks that packets can have this IP version.
-    fn fit(&self, version: &'static Protocol) -> Result<(), Fault> {
+    fn fit(&self, version: &'static Protocol) -> Result<(), Diagnostic> {
         let fits = self.protocols.fits(version);
         fits.map_err(|conflict| self.conflict(&conflict))
     }
@@ -211,20 +211,20 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     /// Records a match of one value.
-    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
-        self.protocols_in(left.tunnel()).learn(left, right);
+    pub(super) fn record_match(&mut self, left: &Expr, right: &Value) {
+        self.protocols_in(left.tunnel()).record_match(left, right);
     }
 
     /// Adds the match of a tunnel's carrier protocol.
-    fn require_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<(), Fault> {
+    fn add_tunnel_dependency(&mut self, tunnel: &'static Tunnel) -> Result<(), Diagnostic> {
         let needed = self.protocols.needed_by_tunnel(tunnel);
         match needed.map_err(|conflict| self.conflict(&conflict))? {
-            Some(needed) => self.need(&needed, None),
+            Some(needed) => self.add_match(&needed, None),
             None => Ok(()),
         }
     }
 
-    fn conflict(&self, conflict: &Conflict) -> Fault {
+    fn conflict(&self, conflict: &Conflict) -> Diagnostic {
         let message = match conflict {
             Conflict::Protocol { known, wanted } => {
                 format!("a packet of {known} has no {wanted} fields")
@@ -237,7 +237,7 @@ impl<'b, 'c> Body<'b, 'c> {
                 format!("{name} is carried by {below}, which the rule does not match")
             }
         };
-        let fault = Fault::new(self.compiler.place, message);
+        let diagnostic = Diagnostic::new(self.compiler.span, message);
         match conflict {
             Conflict::MissingCarrier(Tunnel {
                 port: Some(port),
@@ -245,31 +245,31 @@ impl<'b, 'c> Body<'b, 'c> {
                 ..
             }) => {
                 let below = below.name;
-                fault.with_hint(format!(
+                diagnostic.with_hint(format!(
                     "match its port first, for example {below} dport {port}"
                 ))
             }
-            _ => fault,
+            _ => diagnostic,
         }
     }
 
     /// Adds a match that a field requires.
-    pub(super) fn need(
+    pub(super) fn add_match(
         &mut self,
         needed: &Needed,
         tunnel: Option<&'static Tunnel>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Diagnostic> {
         let field = |protocol, name| Payload {
             tunnel,
             ..field(protocol, name)
         };
         match needed {
             Needed::Meta(key, number) => {
-                let asked = match tunnel {
+                let selector = match tunnel {
                     Some(tunnel) => Expr::Inside(tunnel, *key),
                     None => Expr::Meta(*key),
                 };
-                self.is(&asked, *number)
+                self.is(&selector, *number)
             }
             Needed::Field(protocol, name, number) => {
                 let payload = field(protocol, name);
@@ -277,16 +277,16 @@ impl<'b, 'c> Body<'b, 'c> {
             }
             Needed::OneOf(protocol, name, numbers) => {
                 let payload = field(protocol, name);
-                let want = self.expected_type(&Expr::Payload(payload));
+                let expected_type = self.expected_type(&Expr::Payload(payload));
                 let key = Expr::Payload(payload);
                 let elements: Vec<_> = numbers
                     .iter()
-                    .map(|number| Element::new(Some(Expr::Value(want.value(*number)))))
+                    .map(|number| Element::new(Some(Expr::Value(expected_type.value(*number)))))
                     .collect();
                 let set = self.sought(&key, &Expr::Set(elements), 0, None)?;
                 self.look_up(&set, None, false);
                 let one = numbers.first().copied().unwrap_or_default();
-                self.learn(&key, &want.value(one));
+                self.record_match(&key, &expected_type.value(one));
                 Ok(())
             }
         }
@@ -316,21 +316,21 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     /// Adds a match of one value, and records it.
-    fn is(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
-        let want = self.expected_type(left);
+    fn is(&mut self, left: &Expr, number: u128) -> Result<(), Diagnostic> {
+        let expected_type = self.expected_type(left);
         self.equals(left, number)?;
-        self.learn(left, &want.value(number));
+        self.record_match(left, &expected_type.value(number));
         Ok(())
     }
 
     /// Adds a comparison for equality.
-    pub(super) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
+    pub(super) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Diagnostic> {
         if let Expr::Payload(payload) = left {
             let start = self.start_of(payload)?;
             if start.is_multiple_of(8) && payload.bits.is_multiple_of(8) {
-                let want = self.expected_type(left);
-                let bytes = want.bytes(number, want.length());
-                self.ask(payload, start / 8, bytes);
+                let expected_type = self.expected_type(left);
+                let bytes = expected_type.bytes(number, expected_type.length());
+                self.push_byte_match(payload, start / 8, bytes);
                 return Ok(());
             }
         }
@@ -342,11 +342,11 @@ impl<'b, 'c> Body<'b, 'c> {
 }
 
 /// Writes a group of matches.
-fn write(mut group: Vec<Waiting>, out: &mut Expressions<'static>) {
+fn write(mut group: Vec<PendingMatch>, out: &mut Expressions<'static>) {
     join(&mut group);
-    for waiting in group {
-        match waiting {
-            Waiting::Bytes {
+    for pending in group {
+        match pending {
+            PendingMatch::Bytes {
                 tunnel,
                 base,
                 offset,
@@ -361,7 +361,7 @@ fn write(mut group: Vec<Waiting>, out: &mut Expressions<'static>) {
                 }
                 out.push(&Cmp::eq(Register::R1, &bytes));
             }
-            Waiting::Instructions(instructions) => {
+            PendingMatch::Instructions(instructions) => {
                 for expression in instructions.iter().map_while(Result::ok) {
                     out.push_raw(&expression);
                 }
@@ -372,16 +372,16 @@ fn write(mut group: Vec<Waiting>, out: &mut Expressions<'static>) {
 
 /// Merges adjacent byte comparisons. The result takes the position of the one with the lower offset, or of the one
 /// that identifies the next protocol.
-fn join(group: &mut Vec<Waiting>) {
+fn join(group: &mut Vec<PendingMatch>) {
     let mut order: Vec<((u32, u32), usize)> = group
         .iter()
         .enumerate()
-        .filter_map(|(index, waiting)| match waiting {
-            Waiting::Bytes { base, offset, .. } => Some(((base.0, *offset), index)),
-            Waiting::Instructions(_) => None,
+        .filter_map(|(index, pending)| match pending {
+            PendingMatch::Bytes { base, offset, .. } => Some(((base.0, *offset), index)),
+            PendingMatch::Instructions(_) => None,
         })
         .collect();
-    order.sort_by_key(|(place, _)| *place);
+    order.sort_by_key(|(span, _)| *span);
     let mut gone = Vec::new();
     let mut order = order.into_iter().map(|(_, index)| index);
     let Some(mut last) = order.next() else {
@@ -390,7 +390,7 @@ fn join(group: &mut Vec<Waiting>) {
     for index in order {
         match joined(&group[last], &group[index]) {
             Some(both) => {
-                let is_key = matches!(group[index], Waiting::Bytes { is_key: true, .. });
+                let is_key = matches!(group[index], PendingMatch::Bytes { is_key: true, .. });
                 let (stays, goes) = if is_key { (index, last) } else { (last, index) };
                 group[stays] = both;
                 gone.push(goes);
@@ -406,16 +406,16 @@ fn join(group: &mut Vec<Waiting>) {
 }
 
 /// Merges two byte comparisons, if they are adjacent and short enough.
-fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
+fn joined(one: &PendingMatch, other: &PendingMatch) -> Option<PendingMatch> {
     let (
-        Waiting::Bytes {
+        PendingMatch::Bytes {
             tunnel,
             base,
             offset,
             bytes,
             is_key,
         },
-        Waiting::Bytes {
+        PendingMatch::Bytes {
             tunnel: other_tunnel,
             base: other_base,
             offset: other_offset,
@@ -434,7 +434,7 @@ fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
         PayloadBase::LINK => length <= 16,
         _ => length <= 4 || (bytes.len() > 4 && other_bytes.len() > 4 && length <= 16),
     };
-    (is_next && fits).then(|| Waiting::Bytes {
+    (is_next && fits).then(|| PendingMatch::Bytes {
         tunnel: *tunnel,
         base: *base,
         offset: *offset,

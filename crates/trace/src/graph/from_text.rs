@@ -42,7 +42,7 @@ pub enum TextError {
     },
     /// A line is outside of a table, or its table is not one of iptables' tables.
     #[error("line {line}: {why}")]
-    Place {
+    InvalidTable {
         /// Line number, from 1.
         line: usize,
         /// Error message.
@@ -58,7 +58,7 @@ struct Map {
     /// Targets of its elements.
     leads: Vec<(EdgeKind, BString)>,
     elements: usize,
-    asked: bool,
+    is_looked_up: bool,
 }
 
 /// Identifies a set by its table and its ID in the batch or its name.
@@ -195,7 +195,7 @@ impl Graph {
     fn add_map_edges(&mut self, node: usize, map: &Map) {
         for (how, to) in &map.leads {
             let to = self.named(map.table, false, to.as_bstr());
-            self.lead(node, to, *how, 1);
+            self.link(node, to, *how, 1);
         }
     }
 
@@ -217,8 +217,8 @@ impl Graph {
         };
         let expressions = Expressions::of_bytes(list);
         let mut places = Vec::new();
-        let comment = each_target(expressions.iter(), &mut |lead| {
-            let (how, to) = match lead {
+        let comment = each_target(expressions.iter(), &mut |link| {
+            let (how, to) = match link {
                 RuleTarget::Chain(how, name) => (how, self.named(table, false, name)),
                 RuleTarget::Numbered(how, id) => match found.chains.get(&(table, id)) {
                     Some(name) => (how, self.named(table, false, name.as_bstr())),
@@ -228,14 +228,14 @@ impl Graph {
                     let Some(map) = found.map(table, name, id) else {
                         return;
                     };
-                    if map.is_anonymous && !std::mem::replace(&mut map.asked, true) {
+                    if map.is_anonymous && !std::mem::replace(&mut map.is_looked_up, true) {
                         self.add_map_edges(node, map);
                         return;
                     }
-                    (EdgeKind::Asks, self.named(table, true, name))
+                    (EdgeKind::MapLookup, self.named(table, true, name))
                 }
             };
-            self.lead(node, to, how, 1);
+            self.link(node, to, how, 1);
             places.push((to, how));
         });
         let noted = message.find(NFTA_RULE_USERDATA);
@@ -273,7 +273,7 @@ impl Found {
                 is_anonymous,
                 leads: Vec::new(),
                 elements: 0,
-                asked: false,
+                is_looked_up: false,
             });
         }
     }
@@ -330,7 +330,7 @@ impl Graph {
     /// that is not a target is a jump.
     ///
     /// # Errors
-    /// [`TextError::Line`], [`TextError::Place`].
+    /// [`TextError::Line`], [`TextError::InvalidTable`].
     pub fn add_iptables_text(&mut self, family: xt::Family, text: &[u8]) -> Result<(), TextError> {
         let mut table: Option<(usize, String)> = None;
         for (line, content) in (1..).zip(text.lines()) {
@@ -341,7 +341,7 @@ impl Graph {
                     let name = content[1..].trim_ascii().to_str_lossy().into_owned();
                     if builtins(&name).is_none() {
                         let why = format!("iptables has no table {name:?}");
-                        return Err(TextError::Place { line, why });
+                        return Err(TextError::InvalidTable { line, why });
                     }
                     let place = self.begin(Table {
                         backend: Backend::Nft,
@@ -355,7 +355,7 @@ impl Graph {
                 Some(_) => {
                     let Some((place, name)) = &table else {
                         let why = "missing table".to_owned();
-                        return Err(TextError::Place { line, why });
+                        return Err(TextError::InvalidTable { line, why });
                     };
                     let added = match content.strip_prefix(b":") {
                         Some(declared) => self.add_declaration(*place, name, declared),
@@ -449,14 +449,14 @@ impl Graph {
                 }
                 let count = command.spec.number();
                 self.nodes[node].size += count;
-                let lead = match &command.spec.rule.target {
+                let link = match &command.spec.rule.target {
                     Target::Jump(to) => Some((EdgeKind::Jump, to)),
                     Target::Goto(to) => Some((EdgeKind::Goto, to)),
                     _ => None,
                 };
-                let lead = lead.map(|(how, to)| {
+                let link = link.map(|(how, to)| {
                     let to = self.named(table, false, to.as_bstr());
-                    self.lead(node, to, how, count);
+                    self.link(node, to, how, count);
                     (to, how)
                 });
                 let mut matches = command.spec.rule.matches.iter();
@@ -465,7 +465,7 @@ impl Graph {
                     _ => None,
                 });
                 if let Some(comment) = comment {
-                    self.comment(node, lead.as_slice(), comment.as_bytes().as_bstr());
+                    self.comment(node, link.as_slice(), comment.as_bytes().as_bstr());
                 }
             }
             _ => {}

@@ -38,7 +38,7 @@ pub(super) struct Payload {
 
 /// The content of a register, as far as 1.8.9 and newer track it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Held {
+pub(super) enum RegisterContent {
     Meta(MetaKey),
     Payload(Payload),
     Constant(Value),
@@ -46,9 +46,9 @@ pub(super) enum Held {
 
 /// The registers of versions since 1.8.9, and the memory of older ones, which know only one register.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct RegisterState {
     /// Content, and the mask applied to it.
-    registers: [Option<(Held, Option<Value>)>; 16],
+    registers: [Option<(RegisterContent, Option<Value>)>; 16],
     pub(super) last: Last,
 }
 
@@ -62,33 +62,33 @@ pub(super) struct Last {
     pub(super) constant: Option<(Register, Value)>,
 }
 
-impl Memory {
+impl RegisterState {
     /// Returns the content of a register, and the mask applied to it.
-    pub(super) fn held(&self, register: Register) -> Option<(Held, Option<Value>)> {
+    pub(super) fn content(&self, register: Register) -> Option<(RegisterContent, Option<Value>)> {
         *self.registers.get(slot(register)?)?
     }
 
     /// Records a load into a register.
-    pub(super) fn load(&mut self, register: Register, held: Held) {
-        self.hold(register, held, None);
+    pub(super) fn load(&mut self, register: Register, content: RegisterContent) {
+        self.set_content(register, content, None);
         let last = &mut self.last;
-        match held {
-            Held::Meta(key) => {
+        match content {
+            RegisterContent::Meta(key) => {
                 last.register = Some(register);
                 last.meta = Some(key);
             }
-            Held::Payload(payload) => {
+            RegisterContent::Payload(payload) => {
                 last.register = Some(register);
                 last.payload = Some(payload);
             }
-            Held::Constant(value) => last.constant = Some((register, value)),
+            RegisterContent::Constant(value) => last.constant = Some((register, value)),
         }
     }
 
     /// Records a mask of a register's content, into another register or the same.
     pub(super) fn mask(&mut self, from: Register, to: Register, mask: Value) {
-        if let Some((held, _)) = self.held(from) {
-            self.hold(to, held, Some(mask));
+        if let Some((content, _)) = self.content(from) {
+            self.set_content(to, content, Some(mask));
         }
         let last = &mut self.last;
         if last.register.is_none_or(|register| register == from) {
@@ -96,9 +96,9 @@ impl Memory {
         }
     }
 
-    fn hold(&mut self, register: Register, held: Held, mask: Option<Value>) {
+    fn set_content(&mut self, register: Register, content: RegisterContent, mask: Option<Value>) {
         if let Some(slot) = slot(register).and_then(|slot| self.registers.get_mut(slot)) {
-            *slot = Some((held, mask));
+            *slot = Some((content, mask));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::nft::element::ElementKey;
 #[derive(Debug)]
 pub(in crate::nft) struct ElementPositions {
     /// The hash of each key and the position of the element, sorted by hash.
-    places: Vec<(u32, Position)>,
+    positions: Vec<(u32, Position)>,
     hash: RandomState,
 }
 
@@ -20,23 +20,26 @@ impl ElementPositions {
     pub(super) fn of(set: &SnapshotSet<'_>) -> Option<Self> {
         let arena = &set.snapshot.arena;
         let hash = RandomState::new();
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         for (&at, list) in set.index.elements.iter().zip(set.lists()) {
             let message = set.snapshot.message(at);
             for element in list.map_while(Result::ok) {
                 let key = ElementKey::of(element.payload).ok()?;
-                places.push((hash.hash_one(key) as u32, place(at, &message, &element)));
+                positions.push((
+                    hash.hash_one(key) as u32,
+                    element_position(at, &message, &element),
+                ));
             }
         }
-        places.shrink_to_fit();
-        places.sort_unstable_by_key(|&(hash, _)| hash);
-        let places = Self { places, hash };
-        places.are_distinct(arena)?.then_some(places)
+        positions.shrink_to_fit();
+        positions.sort_unstable_by_key(|&(hash, _)| hash);
+        let positions = Self { positions, hash };
+        positions.are_distinct(arena)?.then_some(positions)
     }
 
     /// Whether all keys are distinct.
     fn are_distinct(&self, arena: &Arena) -> Option<bool> {
-        for same in self.places.chunk_by(|one, other| one.0 == other.0) {
+        for same in self.positions.chunk_by(|one, other| one.0 == other.0) {
             if same.len() == 1 {
                 continue; // the usual case
             }
@@ -59,8 +62,8 @@ impl ElementPositions {
         key: ElementKey<&[u8]>,
     ) -> Option<Attribute<'s>> {
         let hash = self.hash.hash_one(key) as u32;
-        let first = self.places.partition_point(|&(other, _)| other < hash);
-        let same = self.places[first..].iter();
+        let first = self.positions.partition_point(|&(other, _)| other < hash);
+        let same = self.positions[first..].iter();
         let mut same = same
             .take_while(|&&(other, _)| other == hash)
             .filter_map(|&(_, at)| element_at(&set.snapshot.arena, at));
@@ -69,7 +72,7 @@ impl ElementPositions {
 }
 
 /// Returns the position of an element of the message at this position.
-fn place(at: Position, message: &Message<'_>, element: &Attribute<'_>) -> Position {
+fn element_position(at: Position, message: &Message<'_>, element: &Attribute<'_>) -> Position {
     at.plus(element.raw.as_ptr().addr() - message.raw.as_ptr().addr())
 }
 

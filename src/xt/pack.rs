@@ -73,8 +73,8 @@ pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits,
 }
 
 /// Returns an error for an option that requires another one, unless the condition is met.
-pub(super) fn require(message: bool, option: &'static str, why: &str) -> Result<(), OptionError> {
-    if message {
+pub(super) fn require(condition: bool, option: &'static str, why: &str) -> Result<(), OptionError> {
+    if condition {
         return Ok(());
     }
     Err(OptionError::of(option, why))
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn oversized_values_are_rejected() {
         assert_eq!(text::<4>("x", b"abc"), Ok(*b"abc\0"));
         assert_eq!(text::<4>("x", b""), Ok([0; 4]));
         let message = |error: OptionError| error.to_string();

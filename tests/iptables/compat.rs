@@ -8,7 +8,7 @@ use crate::common::encodings::{
 };
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
-use chainwright::iptables::forecast::{self, Effect, Reading, Version};
+use chainwright::iptables::compat::{self, Effect, Reading, Version};
 use chainwright::iptables::nft::{Encoder, Profile};
 use chainwright::iptables::{Backend, Family, Rule};
 use chainwright::nft::expr::Expressions;
@@ -96,9 +96,9 @@ impl Case {
 
     /// The forecast.
     fn reading(&self, version: Version) -> Reading {
-        let mut foreseen = forecast::transaction(&self.transaction(), version);
+        let mut foreseen = compat::transaction(&self.transaction(), version);
         match foreseen.pop() {
-            None => Reading::Right,
+            None => Reading::Correct,
             Some(foreseen) => {
                 assert_eq!(foreseen.operation, 0);
                 foreseen.reading
@@ -136,14 +136,14 @@ impl SetNames for Sets {
 }
 
 /// Returns how the forecast differs from the recorded reading.
-fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
+fn differs(case: &Case, predicted: &Reading, seen: &Put) -> Option<String> {
     let wrong = Some(format!(
-        "{} {} by {}: {seen}\n    said: {said:?}",
+        "{} {} by {}: {seen}\n    said: {predicted:?}",
         case.line.number, case.line.rule, case.writer
     ));
-    let ok = match (said, seen) {
+    let ok = match (predicted, seen) {
         (Reading::Hides(_), Put::Hidden) | (Reading::Fails(_), Put::Failed(3)) => true,
-        (Reading::Right, Put::Line(line)) => {
+        (Reading::Correct, Put::Line(line)) => {
             let read = case.parse(line);
             let means = case.means.as_ref().map(|means| case.parse(means));
             match (read, means) {
@@ -154,10 +154,10 @@ fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
             }
         }
         (Reading::Other(misreading), Put::Line(line)) => {
-            let mut said = misreading.read_as.clone();
-            said.name_sets(&mut Sets).unwrap();
+            let mut predicted = misreading.read_as.clone();
+            predicted.name_sets(&mut Sets).unwrap();
             case.parse(line)
-                .is_some_and(|read| read.means_the_same(&said))
+                .is_some_and(|read| read.means_the_same(&predicted))
         }
         _ => false,
     };
@@ -167,7 +167,7 @@ fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
 /// Every rule of the corpus in every writer's encoding, and `nft`'s rules, as every recorded version reads
 /// them.
 #[test]
-fn forecasts_match_recorded_readings() {
+fn predictions_match_recorded_output() {
     let cases = cases();
     for version in RECORDED {
         let mut wrong = Vec::new();
@@ -183,16 +183,16 @@ fn forecasts_match_recorded_readings() {
                 }
                 None => Put::Line(case.usual.clone().unwrap()),
             };
-            let said = case.reading(version);
-            let kind = match &said {
-                Reading::Right => "right",
+            let predicted = case.reading(version);
+            let kind = match &predicted {
+                Reading::Correct => "right",
                 Reading::Other(_) => "other",
                 Reading::Fails(_) => "fails",
                 Reading::Hides(_) => "hides",
                 _ => "new",
             };
             *counts.entry(kind).or_default() += 1;
-            wrong.extend(differs(case, &said, &seen));
+            wrong.extend(differs(case, &predicted, &seen));
         }
         println!("{version}: {counts:?}");
         assert!(
@@ -223,8 +223,13 @@ fn added(profile: Profile, of: Family, text: &str) -> Transaction {
     tx
 }
 
-fn said(version: Version, profile: Profile, of: Family, text: &str) -> Option<(String, Effect)> {
-    let mut foreseen = forecast::transaction(&added(profile, of, text), version);
+fn predicted(
+    version: Version,
+    profile: Profile,
+    of: Family,
+    text: &str,
+) -> Option<(String, Effect)> {
+    let mut foreseen = compat::transaction(&added(profile, of, text), version);
     match foreseen.pop()?.reading {
         Reading::Other(misreading) => Some((misreading.read_as.to_string(), misreading.effect)),
         other => panic!("{other:?}"),
@@ -233,8 +238,8 @@ fn said(version: Version, profile: Profile, of: Family, text: &str) -> Option<(S
 
 /// 1.8.8 is not available as a program: these are reported readings.
 #[test]
-fn what_1_8_8_reads_is_what_was_reported() {
-    let read = |of, text| said(Version::V1_8_8, Profile::V1_8_10, of, text);
+fn predictions_for_1_8_8_match_reports() {
+    let read = |of, text| predicted(Version::V1_8_8, Profile::V1_8_10, of, text);
     for (of, text, read_as) in [
         (
             Family::Ipv4,
@@ -269,7 +274,7 @@ fn what_1_8_8_reads_is_what_was_reported() {
             "-p tcp -m tcp --dport 1:5 -m mark --mark 0x1 -j ACCEPT",
         ] {
             assert_eq!(
-                said(Version::V1_8_8, profile, Family::Ipv4, text),
+                predicted(Version::V1_8_8, profile, Family::Ipv4, text),
                 None,
                 "{text}"
             );
@@ -280,7 +285,7 @@ fn what_1_8_8_reads_is_what_was_reported() {
 
 /// The effects of a save and a restore.
 #[test]
-fn effects_are_forecast() {
+fn effects_are_predicted() {
     use Effect::{
         AcceptsEverything, AcceptsMore, DropsEverything, DropsMore, MatchesEverything, MatchesMore,
     };
@@ -296,19 +301,22 @@ fn effects_are_forecast() {
         ("-p tcp -m tcp --syn -j DROP", DropsMore),
         ("-p udp -m udp --sport 53 -j USER", MatchesMore),
     ] {
-        let said = said(Version::V1_8_7, Profile::V1_8_8, Family::Ipv4, text);
-        assert_eq!(said.map(|(_, effect)| effect), Some(effect), "{text}");
+        let predicted = predicted(Version::V1_8_7, Profile::V1_8_8, Family::Ipv4, text);
+        assert_eq!(predicted.map(|(_, effect)| effect), Some(effect), "{text}");
     }
     // A rule that every version reads.
     for version in Version::ALL {
         let text = "-m mark --mark 0x8000/0x8000 -j DROP";
-        assert_eq!(said(version, Profile::V1_8_7, Family::Ipv4, text), None);
+        assert_eq!(
+            predicted(version, Profile::V1_8_7, Family::Ipv4, text),
+            None
+        );
     }
 }
 
 /// A table in the kernel: what is hidden, cut, and misread.
 #[test]
-fn tables_are_forecast() {
+fn tables_are_predicted() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("iptables-nft -A INPUT -m mark --mark 0x1 -j DROP");
@@ -316,10 +324,10 @@ fn tables_are_forecast() {
     tools.run("iptables-nft -A FORWARD -i lo -j ACCEPT");
     let look = |version| {
         let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
-        forecast::table(&snapshot.table(nft::Family::IP, "filter").unwrap(), version)
+        compat::table(&snapshot.table(nft::Family::IP, "filter").unwrap(), version)
     };
     let plain = look(Version::V1_8_7);
-    assert_eq!(plain.shown, forecast::Shown::Yes);
+    assert_eq!(plain.visibility, compat::Visibility::Yes);
     let at: Vec<_> = plain
         .readings
         .iter()
@@ -329,24 +337,24 @@ fn tables_are_forecast() {
     assert!(look(Version::V1_8_9).readings.is_empty());
 
     tools.run("nft add rule ip filter FORWARD ip dscp 5 drop");
-    let cut = look(Version::V1_8_9);
+    let truncated = look(Version::V1_8_9);
     assert!(
-        matches!(&cut.shown, forecast::Shown::Cut { at, .. } if at.to_string() == "rule 2 of chain FORWARD"),
-        "{cut:?}"
+        matches!(&truncated.visibility, compat::Visibility::Truncated { at, .. } if at.to_string() == "rule 2 of chain FORWARD"),
+        "{truncated:?}"
     );
-    assert_eq!(look(Version::V1_8_7).shown, forecast::Shown::Yes);
+    assert_eq!(look(Version::V1_8_7).visibility, compat::Visibility::Yes);
 
     tools.run("nft add chain ip filter early { type filter hook input priority -50 ; }");
     let hidden = look(Version::V1_8_7);
     assert!(
-        matches!(&hidden.shown, forecast::Shown::Hidden { at, .. } if at.to_string() == "chain early"),
+        matches!(&hidden.visibility, compat::Visibility::Hidden { at, .. } if at.to_string() == "chain early"),
         "{hidden:?}"
     );
     tools.run("nft add rule ip filter INPUT ct state new counter drop");
     for version in Version::ALL {
         let hidden = look(version);
         assert!(
-            matches!(hidden.shown, forecast::Shown::Hidden { .. }),
+            matches!(hidden.visibility, compat::Visibility::Hidden { .. }),
             "{hidden:?}"
         );
     }
@@ -355,7 +363,7 @@ fn tables_are_forecast() {
 /// The encoding of a rule shows its writer; no other one is named.
 #[test]
 fn writers_are_recognised() {
-    use forecast::Writer;
+    use compat::Writer;
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let mut iptables =
@@ -369,7 +377,7 @@ fn writers_are_recognised() {
     tools.run("nft add rule ip filter INPUT ip saddr 10.0.0.1 accept");
     let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     let chain = snapshot.chain(nft::Family::IP, "filter", "INPUT").unwrap();
-    let writers: Vec<_> = chain.rules().map(|rule| forecast::writer(&rule)).collect();
+    let writers: Vec<_> = chain.rules().map(|rule| compat::writer(&rule)).collect();
     assert_eq!(
         writers,
         [

@@ -6,14 +6,14 @@ use super::value::{ends_of, number};
 
 /// A comparison with a value, and whether it is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Compared<T> {
+pub struct Negatable<T> {
     /// The value, or the range of values.
     pub value: T,
     /// Whether the comparison is negated.
     pub invert: bool,
 }
 
-impl<T> Compared<T> {
+impl<T> Negatable<T> {
     /// Requires the value.
     pub const fn is(value: T) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<T> Compared<T> {
     }
 }
 
-impl<T: TryFrom<u64>> Compared<T> {
+impl<T: TryFrom<u64>> Negatable<T> {
     /// Parses an option's value as a number.
     pub(in crate::xt) fn parse(given: &GivenOption<'_>) -> Result<Self, OptionError> {
         Ok(Self {
@@ -49,7 +49,7 @@ impl<T: TryFrom<u64>> Compared<T> {
     }
 }
 
-impl<T: Into<u64> + Copy> Compared<T> {
+impl<T: Into<u64> + Copy> Negatable<T> {
     pub(in crate::xt) fn print(&self, text: &mut Text, option: &str) {
         text.option(self.invert, option)
             .push(" ")
@@ -57,7 +57,7 @@ impl<T: Into<u64> + Copy> Compared<T> {
     }
 }
 
-impl Compared<(u32, u32)> {
+impl Negatable<(u32, u32)> {
     /// Builds it from a kernel struct, which always contains a range; `None` if every number
     /// matches.
     pub(in crate::xt) fn from_range((first, last): (u32, u32), invert: bool) -> Option<Self> {

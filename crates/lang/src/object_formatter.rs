@@ -15,7 +15,7 @@ use chainwright::nft::{
 /// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use chainwright::nft::{Connection, DiffOptions, Scope};
-/// use chainwright_lang::{Options, Script, Words};
+/// use chainwright_lang::{Options, Script, ObjectFormatter};
 ///
 /// let mut nft = Connection::open()?;
 /// let mut apply = |text| -> Result<_, Box<dyn std::error::Error + Send + Sync>> {
@@ -26,18 +26,18 @@ use chainwright::nft::{
 /// let new = apply("add rule inet t c tcp dport { 22, 80 } accept")?;
 ///
 /// let options = Options::here();
-/// let diff = old.diff_with(&new, DiffOptions::default(), &Words::new(&options))?;
+/// let diff = old.diff_with(&new, DiffOptions::default(), &ObjectFormatter::new(&options))?;
 /// assert_eq!(diff.to_string(), "+ rule inet t c: tcp dport { 22, 80 } accept\n");
 /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'o> {
+pub struct ObjectFormatter<'o> {
     options: &'o Options,
 }
 
-impl<'o> Words<'o> {
+impl<'o> ObjectFormatter<'o> {
     /// Creates a formatter with these options.
     #[must_use]
     pub const fn new(options: &'o Options) -> Self {
@@ -45,7 +45,7 @@ impl<'o> Words<'o> {
     }
 }
 
-impl nft::Words for Words<'_> {
+impl nft::ObjectFormatter for ObjectFormatter<'_> {
     fn rule_with_contents(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
         list::rule(table, rule, self.options)
     }

@@ -10,14 +10,14 @@ use chainwright::nft::Generation;
 use chainwright::nft::live::Change;
 
 /// Largest number of bytes of a command line to read.
-const LONGEST_COMMAND: usize = 4096;
+const MAX_COMMAND_LENGTH: usize = 4096;
 
 /// The process that changed guarded chains: what the kernel reported about it, and what `/proc` contained at
 /// that moment. Short-lived programs such as iptables may have ended by then; only the kernel's report is
 /// available for those.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Culprit {
+pub struct Attribution {
     /// The generation that the change created; `None` for legacy tables.
     pub generation: Option<Generation>,
     /// The thread ID; `None` for legacy tables.
@@ -41,7 +41,7 @@ pub struct Parent {
     pub name: BString,
 }
 
-impl Culprit {
+impl Attribution {
     /// Identifies the process behind a change. Call this as soon as the change is received.
     pub(super) fn of(change: &Change) -> Self {
         // Read what disappears first.
@@ -76,7 +76,7 @@ impl Culprit {
     }
 }
 
-impl fmt::Display for Culprit {
+impl fmt::Display for Attribution {
     /// Formats as `iptables (4711: iptables -F; of systemd, 1) in generation 77`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
@@ -107,7 +107,7 @@ fn command(process: u32) -> Vec<BString> {
     let Ok(mut line) = fs::read(format!("/proc/{process}/cmdline")) else {
         return Vec::new();
     };
-    line.truncate(LONGEST_COMMAND);
+    line.truncate(MAX_COMMAND_LENGTH);
     let words = line.strip_suffix(b"\0").unwrap_or(&line);
     if words.is_empty() {
         return Vec::new();

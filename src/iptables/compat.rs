@@ -13,7 +13,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use chainwright::iptables::forecast::{self, Effect, Reading, Version};
+//! use chainwright::iptables::compat::{self, Effect, Reading, Version};
 //! use chainwright::iptables::nft::{Encoder, Profile};
 //! use chainwright::iptables::{Family, Rule};
 //! use chainwright::nft::{self, Transaction};
@@ -25,11 +25,11 @@
 //! let mut tx = Transaction::new();
 //! tx.add(&encoded)?;
 //!
-//! let foreseen = forecast::transaction(&tx, Version::V1_8_7);
-//! let Reading::Other(misreading) = &foreseen[0].reading else { panic!() };
+//! let predictions = compat::transaction(&tx, Version::V1_8_7);
+//! let Reading::Other(misreading) = &predictions[0].reading else { panic!() };
 //! assert_eq!(misreading.read_as.to_string(), "-j DROP");
 //! assert_eq!(misreading.effect, Effect::DropsEverything);
-//! assert!(forecast::transaction(&tx, Version::V1_8_8).is_empty());
+//! assert!(compat::transaction(&tx, Version::V1_8_8).is_empty());
 //! # Ok(())
 //! # }
 //! ```
@@ -190,7 +190,7 @@ impl fmt::Display for Misreading {
 #[non_exhaustive]
 pub enum Reading {
     /// Correctly.
-    Right,
+    Correct,
     /// As another rule.
     Other(Box<Misreading>),
     /// It fails at the rule: its save ends there, with exit code 3, and lacks the rest.
@@ -204,7 +204,7 @@ pub enum Reading {
 #[must_use]
 pub fn reading(rule: &RuleRef<'_>, version: Version) -> Reading {
     let rule = Encoded::from(rule);
-    compared(&rule, version, &meaning(&rule))
+    compare_reading(&rule, version, &meaning(&rule))
 }
 
 /// Like [`reading`], for several versions, in their order.
@@ -215,25 +215,29 @@ pub(super) fn readings(
     let rule = Encoded::from(rule);
     let is = meaning(&rule);
     let versions = versions.iter();
-    versions.map(move |&version| (version, compared(&rule, version, &is)))
+    versions.map(move |&version| (version, compare_reading(&rule, version, &is)))
 }
 
 /// Compares a version's reading of a rule with the rule's meaning.
-fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Entry, NotExpressible>) -> Reading {
-    let (read, lost, looks_up) = match read(rule, version) {
+fn compare_reading(
+    rule: &Encoded<'_>,
+    version: Version,
+    is: &Result<Entry, NotExpressible>,
+) -> Reading {
+    let (read, lost, resolves_interface) = match read(rule, version) {
         Read::As {
             rule,
             lost,
-            looks_up,
-        } => (rule, lost, looks_up),
+            resolves_interface,
+        } => (rule, lost, resolves_interface),
         Read::Failed(why) => return Reading::Fails(why),
         Read::Hidden(why) => return Reading::Hides(why),
     };
     let effect = match is {
-        Ok(is) if is.rule.means_the_same(&read) => return Reading::Right,
+        Ok(is) if is.rule.means_the_same(&read) => return Reading::Correct,
         Ok(is) => effect(&is.rule, &read),
-        Err(_) if looks_up => Effect::MatchesOthers,
-        Err(_) => wider(
+        Err(_) if resolves_interface => Effect::MatchesOthers,
+        Err(_) => widened_effect(
             &read,
             if lost {
                 Effect::MatchesMore
@@ -258,16 +262,16 @@ fn effect(is: &Rule, read: &Rule) -> Effect {
     let (of, among) = (conditions(is), conditions(read));
     let within = |some: &[String], all: &[String]| some.iter().all(|one| all.contains(one));
     match (within(&among, &of), within(&of, &among)) {
-        (true, _) => wider(read, Effect::MatchesMore),
+        (true, _) => widened_effect(read, Effect::MatchesMore),
         (_, true) => Effect::MatchesFewer,
-        _ => wider(read, Effect::MatchesOthers),
+        _ => widened_effect(read, Effect::MatchesOthers),
     }
 }
 
 /// The effect of a rule that matches additional packets, or others.
-fn wider(read: &Rule, other: Effect) -> Effect {
+fn widened_effect(read: &Rule, other: Effect) -> Effect {
     let more = other == Effect::MatchesMore;
-    match (&read.target, read.is_for_all()) {
+    match (&read.target, read.matches_all_packets()) {
         (Target::None, _) => Effect::NoTarget,
         (Target::Drop | Target::Extension(xt::Target::Reject(_)), true) => Effect::DropsEverything,
         (Target::Drop | Target::Extension(xt::Target::Reject(_)), false) if more => {
@@ -343,7 +347,7 @@ impl fmt::Display for Location {
 /// How much of a table a version shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shown {
+pub enum Visibility {
     /// The chains that iptables has, and their rules.
     Yes,
     /// Nothing, as if the table did not exist.
@@ -354,7 +358,7 @@ pub enum Shown {
         why: &'static str,
     },
     /// Everything before a rule at which it fails.
-    Cut {
+    Truncated {
         /// The first such rule.
         at: Location,
         /// Why it fails.
@@ -364,9 +368,9 @@ pub enum Shown {
 
 /// A version's reading of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Forecast {
+pub struct TableCompat {
     /// Whether it shows the table.
-    pub shown: Shown,
+    pub visibility: Visibility,
     /// The rules that it misreads.
     pub readings: Vec<(Location, Reading)>,
 }
@@ -375,9 +379,9 @@ pub struct Forecast {
 ///
 /// Takes linear time.
 #[must_use]
-pub fn table(table: &SnapshotTable<'_>, version: Version) -> Forecast {
+pub fn table(table: &SnapshotTable<'_>, version: Version) -> TableCompat {
     let mut hidden = None;
-    let mut cut = None;
+    let mut truncated = None;
     let mut readings = Vec::new();
     for chain in table.chains() {
         let name = chain.chain().name();
@@ -394,24 +398,27 @@ pub fn table(table: &SnapshotTable<'_>, version: Version) -> Forecast {
         for (number, rule) in (1..).zip(chain.rules()) {
             let reading = reading(&rule, version);
             match reading {
-                Reading::Right => continue,
+                Reading::Correct => continue,
                 Reading::Hides(why) => {
                     hidden.get_or_insert((at(Some(number)), why));
                 }
                 Reading::Fails(why) => {
-                    cut.get_or_insert((at(Some(number)), why));
+                    truncated.get_or_insert((at(Some(number)), why));
                 }
                 _ => {}
             }
             readings.push((at(Some(number)), reading));
         }
     }
-    let shown = match (hidden, cut) {
-        (Some((at, why)), _) => Shown::Hidden { at, why },
-        (None, Some((at, why))) => Shown::Cut { at, why },
-        (None, None) => Shown::Yes,
+    let visibility = match (hidden, truncated) {
+        (Some((at, why)), _) => Visibility::Hidden { at, why },
+        (None, Some((at, why))) => Visibility::Truncated { at, why },
+        (None, None) => Visibility::Yes,
     };
-    Forecast { shown, readings }
+    TableCompat {
+        visibility,
+        readings,
+    }
 }
 
 /// Why a version hides a table with a chain that is [entered elsewhere](is_foreign_base_chain), if it does. Newer
@@ -447,7 +454,7 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Predictio
         let has = table.to_str().is_ok_and(|table| builtins(table).is_some());
         matches!(family, Family::IP | Family::IP6) && has
     };
-    let mut foreseen = Vec::new();
+    let mut predictions = Vec::new();
     let messages = Messages::new(transaction.as_bytes()).map_while(Result::ok);
     for (operation, message) in messages.enumerate() {
         // The upper byte is nf_tables' subsystem.
@@ -456,9 +463,9 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Predictio
             && let Some((rule, table, chain)) = Encoded::of_operation(message.payload)
             && is_iptables(rule.family(), table)
         {
-            let reading = compared(&rule, version, &meaning(&rule));
-            if reading != Reading::Right {
-                foreseen.push(Prediction {
+            let reading = compare_reading(&rule, version, &meaning(&rule));
+            if reading != Reading::Correct {
+                predictions.push(Prediction {
                     operation,
                     table: table.to_owned(),
                     chain: chain.to_owned(),
@@ -471,7 +478,7 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Predictio
             && is_foreign_base_chain(&chain)
             && let Some(why) = hides_foreign_hooks(version)
         {
-            foreseen.push(Prediction {
+            predictions.push(Prediction {
                 operation,
                 table: chain.table().to_owned(),
                 chain: chain.name().to_owned(),
@@ -479,5 +486,5 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Predictio
             });
         }
     }
-    foreseen
+    predictions
 }

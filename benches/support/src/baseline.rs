@@ -13,7 +13,7 @@ use chainwright::nft::{Family, message_type};
 
 /// A bare open socket.
 #[derive(Debug)]
-pub struct Floor {
+pub struct Baseline {
     socket: Socket,
     buffer: Vec<u8>,
 }
@@ -110,7 +110,7 @@ impl Request {
     }
 }
 
-impl Floor {
+impl Baseline {
     /// Opens a socket in the calling thread's network namespace.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dump_ends_alone_or_behind_a_message() {
+    fn dump_end_is_found_alone_or_after_a_message() {
         let mut done = vec![0; DONE];
         done[..4].copy_from_slice(&(DONE as u32).to_ne_bytes());
         done[4..6].copy_from_slice(&NLMSG_DONE.to_ne_bytes());

@@ -47,7 +47,7 @@ fn rules_of_legacy_tables_are_listed() {
     run_with(&sandbox, restore, TEXT).expect(0);
     let ran = run(&sandbox, "rules --backend legacy").expect(0);
     let saved = Tools::new(&sandbox).save("iptables-legacy-save -c");
-    let said = |line: &str| {
+    let printed = |line: &str| {
         line.trim_start()
             .splitn(3, ' ')
             .last()
@@ -59,7 +59,7 @@ fn rules_of_legacy_tables_are_listed() {
         .out
         .lines()
         .filter(|line| line.starts_with("  number "))
-        .map(said)
+        .map(printed)
         .collect();
     let theirs = saved.lines().filter(|line| line.starts_with('['));
     let theirs: Vec<_> = theirs
@@ -135,7 +135,7 @@ fn rules_of_legacy_tables_are_listed() {
 
 /// What iptables has no words for in a legacy table: ARP's rules, which stand there by their bytes.
 #[test]
-fn rules_of_arp_tables_are_not_said_as_others() {
+fn arp_rules_are_not_printed_as_iptables_rules() {
     let sandbox = sandbox();
     if !crate::common::arp::drop_all(&sandbox) {
         return;
@@ -151,7 +151,7 @@ fn rules_of_arp_tables_are_not_said_as_others() {
 
 /// A text with such names would be read as another, or not at all.
 #[test]
-fn chains_with_odd_names_are_not_said_as_others() {
+fn chains_with_odd_names_are_printed_unambiguously() {
     let sandbox = sandbox();
     run_with(&sandbox, "restore", TEXT).expect(0);
     let before = run(&sandbox, "save").expect(0).text();
@@ -185,7 +185,7 @@ fn chains_with_odd_names_are_not_said_as_others() {
 }
 
 #[test]
-fn sets_are_said_by_their_names_everywhere() {
+fn sets_are_always_printed_by_name() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run("ipset create other hash:ip");
@@ -289,7 +289,7 @@ fn what_is_too_long_is_cut_with_a_warning() {
 
 /// Words that no other tool knows are not written without a word.
 #[test]
-fn private_words_are_said_to_be_private() {
+fn private_words_are_marked_as_private() {
     // A bridge port of which the second byte does not count.
     let data = format!("65746800{:0>24}ff00ffff{:0>24}{:0>64}0001", "", "", "");
     let text = format!(

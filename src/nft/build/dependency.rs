@@ -1,7 +1,7 @@
 //! Knowledge about the packets that can still match, and the implicit matches that a field
 //! depends on.
 
-use super::select::{ARPHRD_ETHER, IIFTYPE, Requires, Selector, Source};
+use super::select::{ARPHRD_ETHER, Dependency, IIFTYPE, Selector, Source};
 use super::{Build, BuildError, EtherType, Protocol, Version};
 use crate::nft::Family;
 use crate::nft::expr::{Cmp, Meta, MetaKey, Payload, PayloadBase, Register};
@@ -20,34 +20,36 @@ pub(super) enum Transport {
 
 impl Build<'_> {
     /// Ensures that all packets have this field; returns false if they cannot.
-    pub(super) fn require(&mut self, selector: &Selector) -> bool {
+    pub(super) fn add_dependencies(&mut self, selector: &Selector) -> bool {
         let (what, family) = (selector.name, self.rule.family);
         let sees_ip = matches!(
             family,
             Family::IP | Family::IP6 | Family::INET | Family::BRIDGE | Family::NETDEV
         );
         let tracks = sees_ip && family != Family::NETDEV;
-        match selector.needs {
-            Requires::Nothing => true,
-            Requires::Inet if family == Family::INET => true,
-            Requires::Ip if sees_ip => true,
-            Requires::Tracked if tracks => true,
-            Requires::Routed if sees_ip && family != Family::BRIDGE => true,
-            Requires::Network(version) => self.require_network(version, what),
-            Requires::Implicit(version) => match (self.network, family) {
+        match selector.dependency {
+            Dependency::Nothing => true,
+            Dependency::Inet if family == Family::INET => true,
+            Dependency::Ip if sees_ip => true,
+            Dependency::Tracked if tracks => true,
+            Dependency::Routed if sees_ip && family != Family::BRIDGE => true,
+            Dependency::Network(version) => self.add_network_dependency(version, what),
+            Dependency::Implicit(version) => match (self.network, family) {
                 (Some(known), _) if known != version => self.conflict(what),
                 _ if tracks => true,
                 _ => self.no_family(what),
             },
-            Requires::Transport(protocol) if sees_ip => self.require_transport(protocol, what),
-            Requires::Ports if sees_ip => {
+            Dependency::Transport(protocol) if sees_ip => {
+                self.add_transport_dependency(protocol, what)
+            }
+            Dependency::Ports if sees_ip => {
                 let known = self.has_ports() || self.transport == Transport::MutableSet;
                 if !known {
                     self.fail(BuildError::NoTransport { what });
                 }
                 known
             }
-            Requires::Icmp(version, protocol) if sees_ip => {
+            Dependency::Icmp(version, protocol) if sees_ip => {
                 if self.transport == Transport::One(protocol) && self.network.is_none() {
                     return true;
                 }
@@ -56,11 +58,11 @@ impl Build<'_> {
                     self.limit_ether_type(version);
                     true
                 } else {
-                    self.require_network(version, what)
+                    self.add_network_dependency(version, what)
                 };
-                known && self.require_transport(protocol, what)
+                known && self.add_transport_dependency(protocol, what)
             }
-            Requires::Ethernet => match family {
+            Dependency::Ethernet => match family {
                 Family::ARP => self.no_family(what),
                 Family::BRIDGE => true,
                 _ => {
@@ -95,7 +97,7 @@ impl Build<'_> {
         false
     }
 
-    pub(super) fn require_network(&mut self, version: Version, what: &'static str) -> bool {
+    pub(super) fn add_network_dependency(&mut self, version: Version, what: &'static str) -> bool {
         match (self.network, self.rule.family) {
             (Some(known), _) if known == version => true,
             (Some(_), _) => self.conflict(what),
@@ -126,7 +128,7 @@ impl Build<'_> {
         self.network = Some(version);
     }
 
-    pub(super) fn require_transport(&mut self, protocol: u8, what: &'static str) -> bool {
+    pub(super) fn add_transport_dependency(&mut self, protocol: u8, what: &'static str) -> bool {
         match self.transport {
             Transport::One(known) if known == protocol => true,
             Transport::One(known) => {
@@ -149,12 +151,13 @@ impl Build<'_> {
         match (selector.source, value) {
             (Source::Meta(MetaKey::L4PROTO), &[protocol])
             | (Source::Payload(PayloadBase::NETWORK, 9), &[protocol])
-                if selector.needs != Requires::Nothing && selector.needs != needs(Version::V6) =>
+                if selector.dependency != Dependency::Nothing
+                    && selector.dependency != dependency(Version::V6) =>
             {
                 self.learn_transport(selector.name, protocol);
             }
             (Source::Payload(PayloadBase::NETWORK, 6), &[protocol])
-                if selector.needs == needs(Version::V6) =>
+                if selector.dependency == dependency(Version::V6) =>
             {
                 self.learn_transport(selector.name, protocol);
             }
@@ -204,8 +207,8 @@ impl Build<'_> {
 }
 
 /// Returns the requirement of a header of this version.
-const fn needs(version: Version) -> Requires {
-    Requires::Network(version)
+const fn dependency(version: Version) -> Dependency {
+    Dependency::Network(version)
 }
 
 const fn ether_type(version: Version) -> EtherType {

@@ -1,6 +1,6 @@
 //! Packet state in one branch of a trace, as rules see it.
 //!
-//! Expressions *query* it ([`Flow::is`], [`Flow::ask`], [`Flow::once`], [`Flow::always`]). If the answer is unknown,
+//! Expressions *query* it ([`PathState::is`], [`PathState::test_value`], [`PathState::once`], [`PathState::always`]). If the answer is unknown,
 //! the query returns [`Undetermined::Split`], which the expression propagates (`?`). The branch then splits, and **the same
 //! expression is evaluated again** in each part, where the query has an answer. So an expression must make all its
 //! queries before it changes anything.
@@ -11,8 +11,8 @@ use super::ct::Tracking;
 use super::domain::{Constraint, Domain, ones};
 use super::field::Field;
 use super::packet::{Direction, Hook, Node};
+use super::persistent_list::PersistentList;
 use super::steps::Action;
-use super::trail::Trail;
 use super::unknown::{Origin, Unknowns};
 use super::value::{Bit, Test, Value};
 use chainwright::xt::Family;
@@ -37,7 +37,7 @@ impl Undetermined {
 #[derive(Debug, Clone)]
 pub(super) struct Alternative {
     /// Assumption of this alternative.
-    pub(super) narrow: Assumption,
+    pub(super) assumption: Assumption,
     /// Probability, if it is random with known odds.
     pub(super) probability: Option<f64>,
 }
@@ -56,27 +56,27 @@ pub(super) enum Assumption {
 /// Assumption that a branch made.
 #[derive(Debug, Clone)]
 struct Assumed {
-    narrow: Assumption,
+    assumption: Assumption,
     /// Whether it is random with a known probability.
     chance: bool,
 }
 
 /// Packet state in a branch.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
+pub(super) struct PathState {
     pub(super) family: Family,
     /// Current hook.
     pub(super) hook: Hook,
     /// Data about the machine, and the direction of the packet.
-    pub(super) place: Arc<TraceContext>,
+    pub(super) context: Arc<TraceContext>,
     fields: Vec<(Field, Value)>,
     unknowns: Unknowns,
     always: Vec<(Arc<str>, bool)>,
     /// Answers to questions about this moment, for the current expression.
     once: Vec<bool>,
-    asked: usize,
+    answer_index: usize,
     pub(super) probability: f64,
-    assumed: Trail<Assumed>,
+    assumed: PersistentList<Assumed>,
     /// Actions of the current rule.
     pub(super) current_actions: Vec<Action>,
     /// Reservations about the whole branch.
@@ -121,19 +121,19 @@ pub(super) enum Effect {
     Return,
 }
 
-impl Flow {
-    pub(super) fn new(family: Family, hook: Hook, place: Arc<TraceContext>) -> Self {
+impl PathState {
+    pub(super) fn new(family: Family, hook: Hook, context: Arc<TraceContext>) -> Self {
         Self {
             family,
             hook,
-            place,
+            context,
             fields: Vec::with_capacity(24),
             unknowns: Unknowns::new(),
             always: Vec::new(),
             once: Vec::new(),
-            asked: 0,
+            answer_index: 0,
             probability: 1.0,
-            assumed: Trail::new(),
+            assumed: PersistentList::new(),
             current_actions: Vec::new(),
             notes: Vec::new(),
             tracking: Tracking::default(),
@@ -177,7 +177,7 @@ impl Flow {
     /// Sets a field.
     pub(super) fn set(&mut self, field: Field, value: Value) {
         match self.fields.iter_mut().find(|(known, _)| *known == field) {
-            Some((_, held)) => *held = value,
+            Some((_, stored)) => *stored = value,
             None => self.fields.push((field, value)),
         }
     }
@@ -216,7 +216,7 @@ impl Flow {
     }
 
     /// Creates an unknown number that is not a field. `uniform` means that all its values are equally probable.
-    pub(super) fn fresh(
+    pub(super) fn new_unknown(
         &mut self,
         what: impl Into<Arc<str>>,
         bits: u32,
@@ -239,7 +239,7 @@ impl Flow {
     }
 
     /// Replaces a value by its number if it is known by now.
-    pub(super) fn settled(&self, value: &Value) -> Value {
+    pub(super) fn resolved(&self, value: &Value) -> Value {
         match (value, self.known(value)) {
             (Value::Undetermined(_), Some(number)) => Value::known(number, value.bits()),
             _ => value.clone(),
@@ -252,14 +252,18 @@ impl Flow {
     /// The branch splits.
     pub(super) fn is(&mut self, field: Field, test: Test<'_>) -> Result<bool, Undetermined> {
         let value = self.get(field);
-        self.ask(&value, test)
+        self.test_value(&value, test)
     }
 
     /// Tests a value.
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn ask(&mut self, value: &Value, test: Test<'_>) -> Result<bool, Undetermined> {
+    pub(super) fn test_value(
+        &mut self,
+        value: &Value,
+        test: Test<'_>,
+    ) -> Result<bool, Undetermined> {
         if let Some(number) = self.known(value) {
             return Ok(test.holds(number));
         }
@@ -269,28 +273,28 @@ impl Flow {
                 if number & !ones(length) != 0 {
                     return Ok(false);
                 }
-                self.ask_bits(value, ones(length), number)
+                self.test_bits(value, ones(length), number)
             }
-            Test::Masked { mask, value: bits } => self.ask_bits(value, mask, bits),
-            Test::Within(low, high) => self.ask_ranges(value, &[(low, high)]),
-            Test::Among(ranges) => self.ask_ranges(value, ranges),
+            Test::Masked { mask, value: bits } => self.test_bits(value, mask, bits),
+            Test::Within(low, high) => self.test_ranges(value, &[(low, high)]),
+            Test::Among(ranges) => self.test_ranges(value, ranges),
         }
     }
 
-    fn ask_bits(&mut self, value: &Value, mask: u128, bits: u128) -> Result<bool, Undetermined> {
+    fn test_bits(&mut self, value: &Value, mask: u128, bits: u128) -> Result<bool, Undetermined> {
         let length = value.bits();
         let wanted = (0..length)
             .rev()
             .filter(|at| mask >> at & 1 != 0)
             .map(|at| (value.bit(at), bits >> at & 1 != 0));
-        self.ask_each(wanted)
+        self.test_each(wanted)
     }
 
     /// Tests several bits together.
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn ask_each(
+    pub(super) fn test_each(
         &mut self,
         bits: impl Iterator<Item = (Bit, bool)>,
     ) -> Result<bool, Undetermined> {
@@ -339,10 +343,17 @@ impl Flow {
     fn split(&self, unknown: u32, constraint: Constraint) -> Undetermined {
         let domain = self.unknowns.domain(unknown);
         let opposite = constraint.not(domain.bits());
-        Undetermined::Split(self.unknowns.ways(unknown, vec![constraint, opposite]))
+        Undetermined::Split(
+            self.unknowns
+                .alternatives(unknown, vec![constraint, opposite]),
+        )
     }
 
-    fn ask_ranges(&mut self, value: &Value, ranges: &[(u128, u128)]) -> Result<bool, Undetermined> {
+    fn test_ranges(
+        &mut self,
+        value: &Value,
+        ranges: &[(u128, u128)],
+    ) -> Result<bool, Undetermined> {
         if let Some(run) = self.unknowns.run(value) {
             let wanted = Constraint::within(run.of_ranges(ranges));
             let domain = self.unknowns.domain(run.unknown);
@@ -359,7 +370,7 @@ impl Flow {
                 while size > 0 && from.checked_add(ones(size)).is_none_or(|last| last > end) {
                     size -= 1;
                 }
-                if self.ask_bits(value, ones(value.bits()) & !ones(size), from)? {
+                if self.test_bits(value, ones(value.bits()) & !ones(size), from)? {
                     return Ok(true);
                 }
                 match from
@@ -379,7 +390,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn ask_which(
+    pub(super) fn select_group(
         &mut self,
         value: &Value,
         groups: &[Vec<(u128, u128)>],
@@ -390,7 +401,7 @@ impl Flow {
         }
         let Some(run) = self.unknowns.run(value) else {
             for (number, group) in groups.iter().enumerate() {
-                if self.ask_ranges(value, group)? {
+                if self.test_ranges(value, group)? {
                     return Ok(Some(number));
                 }
             }
@@ -417,7 +428,7 @@ impl Flow {
         }
         possible.push(Constraint::within(all).not(domain.bits()));
         Err(Undetermined::Split(
-            self.unknowns.ways(run.unknown, possible),
+            self.unknowns.alternatives(run.unknown, possible),
         ))
     }
 
@@ -427,7 +438,7 @@ impl Flow {
     /// The branch splits.
     pub(super) fn once(
         &mut self,
-        words: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
         probability: Option<f64>,
     ) -> Result<bool, Undetermined> {
         match probability {
@@ -435,19 +446,19 @@ impl Flow {
             Some(none) if none <= 0.0 => return Ok(false),
             _ => {}
         }
-        let number = self.asked;
-        self.asked += 1;
+        let number = self.answer_index;
+        self.answer_index += 1;
         if let Some(answer) = self.once.get(number) {
             return Ok(*answer);
         }
-        let words = words.into();
+        let description = description.into();
         Err(Undetermined::Split(vec![
             Alternative {
-                narrow: Assumption::Once(words.clone(), true),
+                assumption: Assumption::Once(description.clone(), true),
                 probability,
             },
             Alternative {
-                narrow: Assumption::Once(words, false),
+                assumption: Assumption::Once(description, false),
                 probability: probability.map(|probability| 1.0 - probability),
             },
         ]))
@@ -457,30 +468,40 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn always(&mut self, words: impl Into<Arc<str>>) -> Result<bool, Undetermined> {
-        let words = words.into();
-        if let Some((_, answer)) = self.always.iter().find(|(known, _)| *known == words) {
+    pub(super) fn always(
+        &mut self,
+        description: impl Into<Arc<str>>,
+    ) -> Result<bool, Undetermined> {
+        let description = description.into();
+        if let Some((_, answer)) = self.always.iter().find(|(known, _)| *known == description) {
             return Ok(*answer);
         }
-        let way = |answer| Alternative {
-            narrow: Assumption::Always(words.clone(), answer),
+        let alternative = |answer| Alternative {
+            assumption: Assumption::Always(description.clone(), answer),
             probability: None,
         };
-        Err(Undetermined::Split(vec![way(true), way(false)]))
+        Err(Undetermined::Split(vec![
+            alternative(true),
+            alternative(false),
+        ]))
     }
 
     /// Sets the answer to a question, because a rule determined it.
-    pub(super) fn remember(&mut self, words: impl Into<Arc<str>>, answer: bool) {
-        let words = words.into();
-        match self.always.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, held)) => *held = answer,
-            None => self.always.push((words, answer)),
+    pub(super) fn remember(&mut self, description: impl Into<Arc<str>>, answer: bool) {
+        let description = description.into();
+        match self
+            .always
+            .iter_mut()
+            .find(|(known, _)| *known == description)
+        {
+            Some((_, stored)) => *stored = answer,
+            None => self.always.push((description, answer)),
         }
     }
 
     /// Begins the evaluation of an expression, for the first time or again.
     pub(super) fn begin(&mut self) {
-        self.asked = 0;
+        self.answer_index = 0;
     }
 
     /// Ends the evaluation of an expression.
@@ -489,22 +510,24 @@ impl Flow {
     }
 
     /// Applies the assumption of an alternative; `false` if it contradicts earlier ones.
-    pub(super) fn take(&mut self, way: &Alternative) -> bool {
-        match &way.narrow {
+    pub(super) fn take(&mut self, alternative: &Alternative) -> bool {
+        match &alternative.assumption {
             Assumption::Unknown(unknown, constraint) => {
                 if !self.unknowns.take(*unknown, constraint) {
                     return false;
                 }
             }
-            Assumption::Always(words, answer) => self.always.push((words.clone(), *answer)),
+            Assumption::Always(description, answer) => {
+                self.always.push((description.clone(), *answer))
+            }
             Assumption::Once(_, answer) => self.once.push(*answer),
         }
-        if let Some(probability) = way.probability {
+        if let Some(probability) = alternative.probability {
             self.probability *= probability;
         }
         self.assumed.push(Assumed {
-            narrow: way.narrow.clone(),
-            chance: way.probability.is_some(),
+            assumption: alternative.assumption.clone(),
+            chance: alternative.probability.is_some(),
         });
         true
     }
@@ -514,7 +537,7 @@ impl Flow {
         let (mut assumed, mut chances) = (Vec::new(), Vec::new());
         let mut seen = Vec::new();
         for one in self.assumed.backwards() {
-            let words = match &one.narrow {
+            let description = match &one.assumption {
                 Assumption::Unknown(unknown, _) => {
                     if seen.contains(unknown) {
                         continue; // the final domain describes it completely
@@ -522,16 +545,16 @@ impl Flow {
                     seen.push(*unknown);
                     self.unknowns.described(*unknown)
                 }
-                Assumption::Always(words, true) | Assumption::Once(words, true) => {
-                    words.to_string()
+                Assumption::Always(description, true) | Assumption::Once(description, true) => {
+                    description.to_string()
                 }
-                Assumption::Always(words, false) | Assumption::Once(words, false) => {
-                    format!("not: {words}")
+                Assumption::Always(description, false) | Assumption::Once(description, false) => {
+                    format!("not: {description}")
                 }
             };
             match one.chance {
-                true => chances.push(words),
-                false => assumed.push(words),
+                true => chances.push(description),
+                false => assumed.push(description),
             }
         }
         assumed.reverse();
@@ -540,11 +563,11 @@ impl Flow {
     }
 
     /// Formats a value of this field.
-    pub(super) fn words(&self, field: Field, value: &Value) -> String {
+    pub(super) fn description(&self, field: Field, value: &Value) -> String {
         match self.known(value) {
             Some(number) => field.value(number, value.bits()),
             None => match self.unknowns.what(value.bit(0)) {
-                Some(Origin::Made(words)) => words.to_string(),
+                Some(Origin::Made(description)) => description.to_string(),
                 Some(Origin::Field(of)) if *of == field => "unchanged".to_owned(),
                 Some(Origin::Field(of)) => format!("the old value of {of}"),
                 None => "partly unknown".to_owned(),
@@ -554,36 +577,36 @@ impl Flow {
 
     /// Describes the origin of an unknown value.
     pub(super) fn origin(&self, value: &Value) -> String {
-        let mut words = Vec::new();
+        let mut description = Vec::new();
         for bit in value.to_bits() {
             let one = match self.unknowns.what(bit) {
                 Some(Origin::Made(made)) => made.to_string(),
                 Some(Origin::Field(field)) => field.to_string(),
                 None => continue,
             };
-            if !words.contains(&one) {
-                words.push(one);
+            if !description.contains(&one) {
+                description.push(one);
             }
         }
-        words.join(" and ")
+        description.join(" and ")
     }
 
     /// Sets a field, and records the action.
     pub(super) fn give(&mut self, field: Field, value: &Value) {
-        let value = self.settled(value);
-        let words = self.words(field, &value);
+        let value = self.resolved(value);
+        let description = self.description(field, &value);
         self.record_action(Action::Set {
             field,
-            value: words,
+            value: description,
         });
         self.set(field, value);
     }
 
     /// Records a reservation about the branch.
-    pub(super) fn note(&mut self, words: impl Into<Arc<str>>) {
-        let words = words.into();
-        if !self.notes.contains(&words) {
-            self.notes.push(words);
+    pub(super) fn note(&mut self, description: impl Into<Arc<str>>) {
+        let description = description.into();
+        if !self.notes.contains(&description) {
+            self.notes.push(description);
         }
     }
 

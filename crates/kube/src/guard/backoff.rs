@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// How the guard reacts to other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PaceOptions {
+pub struct BackoffOptions {
     /// A burst ends when nothing has touched guarded chains for this time: then the guard checks again. `systemctl
     /// restart iptables` makes some twenty commits, tens of milliseconds apart.
     pub quiet: Duration,
@@ -24,7 +24,7 @@ pub struct PaceOptions {
     pub longest_retry: Duration,
 }
 
-impl Default for PaceOptions {
+impl Default for BackoffOptions {
     /// A burst ends after 100 milliseconds, with a check after a second at the latest; 30 repairs a minute, or a
     /// minute's rest; retries after 50 milliseconds to 5 seconds.
     fn default() -> Self {
@@ -60,75 +60,76 @@ pub enum Outcome {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use chainwright_kube::guard::{Outcome, Pace, PaceOptions};
+/// use chainwright_kube::guard::{Outcome, Backoff, BackoffOptions};
 ///
 /// let start = Instant::now();
-/// let mut pace = Pace::new(PaceOptions::default(), start);
-/// assert!(pace.is_due(start));
-/// pace.looked(start, Outcome::Complete);
-/// assert_eq!(pace.deadline(), None);
-/// pace.changed(start + Duration::from_secs(7));
-/// assert!(pace.is_due(start + Duration::from_secs(7)));
+/// let mut backoff = Backoff::new(BackoffOptions::default(), start);
+/// assert!(backoff.is_due(start));
+/// backoff.record_check(start, Outcome::Complete);
+/// assert_eq!(backoff.deadline(), None);
+/// backoff.changed(start + Duration::from_secs(7));
+/// assert!(backoff.is_due(start + Duration::from_secs(7)));
 /// ```
 #[derive(Debug)]
-pub struct Pace {
-    options: PaceOptions,
+pub struct Backoff {
+    options: BackoffOptions,
     /// When the next check is due.
-    look: Option<Instant>,
+    next_check: Option<Instant>,
     /// Time of the last change, or repair, of a running burst.
     burst: Option<Instant>,
     /// Time of the first change in the burst that was not checked.
-    held: Option<Instant>,
+    first_unchecked: Option<Instant>,
     /// Times of the repairs that still count.
     repairs: VecDeque<Instant>,
     /// Until when the guard backs off.
-    away: Option<Instant>,
+    backed_off_until: Option<Instant>,
     failures: u32,
 }
 
-impl Pace {
+impl Backoff {
     /// Creates a pace whose first check is due at once.
     #[must_use]
-    pub const fn new(options: PaceOptions, now: Instant) -> Self {
+    pub const fn new(options: BackoffOptions, now: Instant) -> Self {
         Self {
             options,
-            look: Some(now),
+            next_check: Some(now),
             burst: None,
-            held: None,
+            first_unchecked: None,
             repairs: VecDeque::new(),
-            away: None,
+            backed_off_until: None,
             failures: 0,
         }
     }
 
     /// Records that another program touched guarded chains, or may have.
     pub fn changed(&mut self, now: Instant) {
-        if self.away.is_some() {
+        if self.backed_off_until.is_some() {
             return; // a check follows when that ends
         }
         let quiet = self.options.quiet;
         match self.burst {
-            Some(last) if self.held.is_some() || now.duration_since(last) < quiet => {
+            Some(last) if self.first_unchecked.is_some() || now.duration_since(last) < quiet => {
                 self.burst = Some(now);
-                let held = *self.held.get_or_insert(now);
-                self.look = Some((now + quiet).min(held + self.options.longest_burst));
+                let first_unchecked = *self.first_unchecked.get_or_insert(now);
+                self.next_check =
+                    Some((now + quiet).min(first_unchecked + self.options.longest_burst));
             }
             // After a failure, another program's changes do not make the retry earlier.
             _ if self.failures > 0 => {}
-            _ => self.look = Some(now),
+            _ => self.next_check = Some(now),
         }
     }
 
     /// When the next check is due; `None` if not before the next change.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
-        self.look
+        self.next_check
     }
 
     /// Whether a check is due now.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
-        self.look.is_some_and(|look| look <= now)
+        self.next_check.is_some_and(|next_check| next_check <= now)
     }
 
     /// Whether missing items may be restored now. If not, the guard must back off: [`Outcome::BackedOff`].
@@ -145,12 +146,12 @@ impl Pace {
     /// Whether a check now would be one at the end of a burst.
     #[must_use]
     pub const fn is_trailing(&self) -> bool {
-        self.held.is_some()
+        self.first_unchecked.is_some()
     }
 
     /// Records a check and its result.
-    pub fn looked(&mut self, now: Instant, outcome: Outcome) {
-        (self.look, self.held, self.away) = (None, None, None);
+    pub fn record_check(&mut self, now: Instant, outcome: Outcome) {
+        (self.next_check, self.first_unchecked, self.backed_off_until) = (None, None, None);
         match outcome {
             Outcome::Complete => {
                 self.failures = 0;
@@ -164,13 +165,13 @@ impl Pace {
             Outcome::Failed => {
                 self.burst = None;
                 self.failures = self.failures.saturating_add(1);
-                self.look = Some(now + self.pause());
+                self.next_check = Some(now + self.pause());
             }
             Outcome::BackedOff => {
                 self.burst = None;
                 self.repairs.clear();
                 let end = now + self.options.rest;
-                (self.away, self.look) = (Some(end), Some(end));
+                (self.backed_off_until, self.next_check) = (Some(end), Some(end));
             }
         }
     }
@@ -185,7 +186,7 @@ impl Pace {
 
     /// The options it was created with.
     #[must_use]
-    pub const fn options(&self) -> &PaceOptions {
+    pub const fn options(&self) -> &BackoffOptions {
         &self.options
     }
 }
@@ -194,7 +195,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const OPTIONS: PaceOptions = PaceOptions {
+    const OPTIONS: BackoffOptions = BackoffOptions {
         quiet: ms(100),
         longest_burst: ms(1000),
         repairs: 4,
@@ -211,8 +212,8 @@ mod tests {
     /// A simulated node with one guarded item.
     struct Node {
         start: Instant,
-        pace: Pace,
-        is_there: bool,
+        backoff: Backoff,
+        is_complete: bool,
         /// The checks made, with their times.
         done: Vec<(u64, Outcome)>,
     }
@@ -222,8 +223,8 @@ mod tests {
             let start = Instant::now();
             let mut node = Self {
                 start,
-                pace: Pace::new(OPTIONS, start),
-                is_there: false,
+                backoff: Backoff::new(OPTIONS, start),
+                is_complete: false,
                 done: Vec::new(),
             };
             node.run(0);
@@ -236,17 +237,17 @@ mod tests {
 
         /// Makes all checks that are due by then.
         fn run(&mut self, until: u64) {
-            while let Some(due) = self.pace.deadline()
+            while let Some(due) = self.backoff.deadline()
                 && due <= self.at(until)
             {
-                assert!(self.pace.is_due(due));
-                let outcome = match (self.is_there, self.pace.may_repair(due)) {
+                assert!(self.backoff.is_due(due));
+                let outcome = match (self.is_complete, self.backoff.may_repair(due)) {
                     (true, _) => Outcome::Complete,
                     (false, true) => Outcome::Repaired,
                     (false, false) => Outcome::BackedOff,
                 };
-                self.is_there |= outcome == Outcome::Repaired;
-                self.pace.looked(due, outcome);
+                self.is_complete |= outcome == Outcome::Repaired;
+                self.backoff.record_check(due, outcome);
                 let time = due.duration_since(self.start).as_millis();
                 self.done.push((u64::try_from(time).unwrap(), outcome));
             }
@@ -255,14 +256,14 @@ mod tests {
         /// Another program changes something, and removes the item.
         fn flush(&mut self, time: u64) {
             self.run(time);
-            self.is_there = false;
-            self.pace.changed(self.at(time));
+            self.is_complete = false;
+            self.backoff.changed(self.at(time));
             self.run(time);
         }
     }
 
     #[test]
-    fn one_flush_is_repaired_at_once() {
+    fn a_single_flush_is_repaired_immediately() {
         let mut node = Node::new();
         node.flush(5000);
         node.run(90_000);
@@ -270,7 +271,7 @@ mod tests {
             node.done,
             [(0, Outcome::Repaired), (5000, Outcome::Repaired)]
         );
-        assert_eq!(node.pace.deadline(), None);
+        assert_eq!(node.backoff.deadline(), None);
     }
 
     #[test]
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_without_end_is_not_waited_for() {
+    fn endless_bursts_are_checked_after_a_limit() {
         let mut node = Node::new();
         for commit in 0..250 {
             node.flush(5000 + 10 * commit);
@@ -299,10 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_harmless_makes_no_burst() {
+    fn harmless_changes_start_no_burst() {
         let mut node = Node::new();
         node.run(1000);
-        node.pace.changed(node.at(5000));
+        node.backoff.changed(node.at(5000));
         node.run(5000);
         node.flush(5001);
         assert_eq!(
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_way_to_who_does_not_stop_and_comes_back() {
+    fn backs_off_and_recovers() {
         let mut node = Node::new();
         for time in 1..=5 {
             node.flush(time * 5000);
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_that_are_long_past_do_not_count() {
+    fn old_repairs_do_not_count() {
         let mut node = Node::new();
         for time in 1..=20 {
             node.flush(time * 20_000);
@@ -345,23 +346,23 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_again_ever_more_slowly() {
+    fn retry_interval_grows_with_failures() {
         let start = Instant::now();
-        let mut pace = Pace::new(OPTIONS, start);
+        let mut backoff = Backoff::new(OPTIONS, start);
         let mut now = start;
         let mut pauses = Vec::new();
         for _ in 0..5 {
-            pace.looked(now, Outcome::Failed);
+            backoff.record_check(now, Outcome::Failed);
             // Changes by others do not make the retry earlier.
-            pace.changed(now);
-            let next = pace.deadline().unwrap();
+            backoff.changed(now);
+            let next = backoff.deadline().unwrap();
             pauses.push(next.duration_since(now));
             now = next;
         }
         assert_eq!(pauses, [50, 100, 200, 300, 300].map(ms));
-        pace.looked(now, Outcome::Complete);
-        assert_eq!(pace.deadline(), None);
-        pace.looked(now, Outcome::Failed);
-        assert_eq!(pace.deadline(), Some(now + ms(50)));
+        backoff.record_check(now, Outcome::Complete);
+        assert_eq!(backoff.deadline(), None);
+        backoff.record_check(now, Outcome::Failed);
+        assert_eq!(backoff.deadline(), Some(now + ms(50)));
     }
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use crate::BoxError;
 use crate::Cluster;
-use crate::floor::{Floor, Request};
+use crate::baseline::{Baseline, Request};
 use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{self, Backend, Iptables};
@@ -15,8 +15,8 @@ use chainwright_testing::Sandbox;
 
 /// What a layout commits in a cold start.
 #[derive(Debug)]
-pub(super) enum Prepared {
-    Datagrams(Floor, Vec<Vec<u8>>),
+pub(super) enum CommitBaseline {
+    Datagrams(Baseline, Vec<Vec<u8>>),
     /// Legacy tables, which replace the same tables in their own namespace.
     Tables {
         connection: legacy::Connection,
@@ -26,12 +26,12 @@ pub(super) enum Prepared {
     },
 }
 
-impl Prepared {
+impl CommitBaseline {
     /// Reads the calling thread's network namespace; legacy tables are created again in another one.
     pub(super) fn of(cluster: Cluster, layout: Layout) -> Result<Self, BoxError> {
         if layout != Layout::Iptables(Backend::Legacy) {
             let parts = Cluster::as_datagrams(layout)?;
-            return Ok(Self::Datagrams(Floor::open()?, parts));
+            return Ok(Self::Datagrams(Baseline::open()?, parts));
         }
         let namespace = Sandbox::new()?;
         let (connection, tables) = namespace.run(|| -> Result<_, BoxError> {
@@ -70,8 +70,8 @@ impl Prepared {
 
     pub(super) fn commit(&mut self) -> Result<(), BoxError> {
         match self {
-            Self::Datagrams(floor, parts) => {
-                Ok(parts.iter().try_for_each(|part| floor.commit(part))?)
+            Self::Datagrams(baseline, parts) => {
+                Ok(parts.iter().try_for_each(|part| baseline.commit(part))?)
             }
             Self::Tables {
                 connection,
@@ -93,12 +93,12 @@ fn legacy_tables() -> Result<Vec<String>, BoxError> {
 
 /// The calling thread's network namespace, to be emptied of rules.
 #[derive(Debug)]
-pub(super) enum Emptied {
+pub(super) enum RulesetCleaner {
     Nft(Connection, Transaction),
     Legacy(Iptables, String),
 }
 
-impl Emptied {
+impl RulesetCleaner {
     pub(super) fn new(layout: Layout) -> Result<Self, BoxError> {
         if layout != Layout::Iptables(Backend::Legacy) {
             let mut empty = Transaction::new();
@@ -125,21 +125,21 @@ impl Emptied {
 
 /// What a start must read.
 #[derive(Debug)]
-pub(super) enum Listed {
+pub(super) enum ListingBaseline {
     /// The elements of the flat layout.
-    Elements(Floor, Vec<Request>),
+    Elements(Baseline, Vec<Request>),
     /// The other layouts in nf_tables.
     Ruleset(Connection),
     Tables(legacy::Connection, Vec<String>, legacy::Table),
 }
 
-impl Listed {
+impl ListingBaseline {
     pub(super) fn new(layout: Layout) -> Result<Self, BoxError> {
         Ok(match layout {
             Layout::Flat => {
                 let (family, table) = Cluster::table();
                 let sets = Cluster::SETS.map(|set| Request::elements(family, table, set));
-                Self::Elements(Floor::open()?, sets.into())
+                Self::Elements(Baseline::open()?, sets.into())
             }
             Layout::Nftables | Layout::Iptables(Backend::Nft) => Self::Ruleset(Connection::open()?),
             Layout::Iptables(Backend::Legacy) => Self::Tables(
@@ -161,15 +161,15 @@ impl Listed {
 
     pub(super) fn list(&mut self) -> Result<(), BoxError> {
         match self {
-            Self::Elements(floor, sets) => {
-                black_box(floor.dump_each(&*sets)?);
+            Self::Elements(baseline, sets) => {
+                black_box(baseline.dump_each(&*sets)?);
             }
             Self::Ruleset(connection) => {
                 black_box(connection.snapshot(Scope::all())?);
             }
             Self::Tables(connection, names, buffer) => {
                 for name in names {
-                    black_box(connection.floor(&*name, buffer)?);
+                    black_box(connection.baseline(&*name, buffer)?);
                 }
             }
         }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use super::Culprit;
+use super::Attribution;
 use crate::declared::Item;
 
 /// A notice of a guard.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Notice {
+pub struct Notification {
     /// When it happened.
     pub at: SystemTime,
     /// What happened.
@@ -39,7 +39,7 @@ pub enum Event {
         /// What is missing.
         missing: Vec<Item>,
         /// The processes that removed it last.
-        by: Vec<Culprit>,
+        by: Vec<Attribution>,
         /// How long the guard backs off.
         rest: Duration,
     },
@@ -58,7 +58,7 @@ pub struct Repair {
     pub items: Vec<Item>,
     /// The processes that changed guarded chains since everything was last present, in order; if there are many, the
     /// first ones and the last one. Empty for legacy tables unless the audit log reported them.
-    pub by: Vec<Culprit>,
+    pub by: Vec<Attribution>,
     /// Since when it was missing: when the first of these changes was received, or for legacy tables when it was
     /// noticed.
     pub since: SystemTime,

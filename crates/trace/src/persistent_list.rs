@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 /// List that grows at its end. Copies share their common elements.
-pub(super) struct Trail<T>(Option<Arc<Link<T>>>);
+pub(super) struct PersistentList<T>(Option<Arc<Link<T>>>);
 
 struct Link<T> {
     one: T,
-    before: Trail<T>,
+    before: PersistentList<T>,
 }
 
-impl<T> Trail<T> {
+impl<T> PersistentList<T> {
     pub(super) const fn new() -> Self {
         Self(None)
     }
@@ -32,20 +32,20 @@ impl<T> Trail<T> {
     }
 }
 
-impl<T> Clone for Trail<T> {
+impl<T> Clone for PersistentList<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Trail<T> {
+impl<T: fmt::Debug> fmt::Debug for PersistentList<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.backwards()).finish()
     }
 }
 
 /// Drops iteratively: recursive drops of a long list would overflow the stack.
-impl<T> Drop for Trail<T> {
+impl<T> Drop for PersistentList<T> {
     fn drop(&mut self) {
         let mut rest = self.0.take();
         while let Some(mut link) = rest.and_then(Arc::into_inner) {
@@ -59,8 +59,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_share_what_was_there() {
-        let mut one = Trail::new();
+    fn clones_share_existing_elements() {
+        let mut one = PersistentList::new();
         one.push(1);
         let mut other = one.clone();
         one.push(2);
@@ -72,8 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_one_needs_no_deep_stack() {
-        let mut long = Trail::new();
+    fn dropping_a_long_list_does_not_recurse() {
+        let mut long = PersistentList::new();
         for number in 0..1_000_000 {
             long.push(number);
         }
