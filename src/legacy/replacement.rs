@@ -9,7 +9,7 @@ use chainwright_sys::x_tables::xt_counters;
 use super::{Counters, Family, Info, Malformed, Table, TableName};
 use crate::memory::Memory;
 
-/// A new table that replaces one that was read ([`TableEditor::finish`](super::Draft::finish)): its entries in
+/// A new table that replaces one that was read ([`TableEditor::finish`](super::TableEditor::finish)): its entries in
 /// the kernel's format, and the source of each entry's counters.
 ///
 /// [`Connection::replace`](super::Connection::replace) accepts it once, because its counters refer to

@@ -50,7 +50,7 @@ use crate::netlink::Message;
 /// ```
 ///
 /// The groups are applied in the order in which they were added. A group can use objects created by earlier ones; if an
-/// earlier one is skipped, so is this one, with [`caused_by`](SetAside::caused_by) naming it. The ids of sets, chains
+/// earlier one is skipped, so is this one, with [`caused_by`](SkippedGroup::caused_by) naming it. The ids of sets, chains
 /// and rules within a transaction are local to each group, so groups can be written independently.
 #[derive(Debug, Clone)]
 pub struct TransactionGroups<K> {

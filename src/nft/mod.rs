@@ -49,12 +49,10 @@ mod chain;
 mod commit;
 mod committed;
 mod compat;
-#[doc(hidden)]
-pub mod connection;
+mod connection;
 mod count;
 mod data_type;
-#[doc(hidden)]
-pub mod declare;
+mod declare;
 mod device;
 mod element;
 mod explain;
@@ -110,6 +108,8 @@ pub use connection::Connection;
 #[doc(hidden)]
 pub use connection::message_type;
 pub use data_type::DataType;
+#[doc(hidden)]
+pub use declare::Field;
 pub use device::{Device, DeviceIter, Devices};
 pub use element::{
     Element, ElementFlags, ElementIter, ElementList, ElementRef, Elements, ElementsRef, SetId,

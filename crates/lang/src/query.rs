@@ -80,7 +80,7 @@ impl QueryCache {
         }
     }
 
-    /// Reads whole tables, so that the [bytecode](Answer::bytecode) of answers can be printed.
+    /// Reads whole tables, so that the [bytecode](QueryResult::bytecode) of answers can be printed.
     #[must_use]
     pub fn with_bytecode(self) -> Self {
         Self {

@@ -32,7 +32,7 @@ pub struct Done {
     pub operations: usize,
     /// What was added, in the mode `Echo`.
     pub echo: Option<Echo>,
-    /// Tables read to check that queried objects exist. Pass them to [`answer_cached`](super::Question::answer_cached).
+    /// Tables read to check that queried objects exist. Pass them to [`answer_cached`](super::Query::answer_cached).
     pub known: QueryCache,
     /// Handles of the objects that commands added, with the commands' locations; only in the mode `Echo`.
     #[cfg(feature = "json")]
@@ -105,7 +105,7 @@ impl std::fmt::Display for Lines<'_> {
 impl Script {
     /// Applies the script's changes in one transaction: all or nothing.
     ///
-    /// [Queries](Self::questions) are not run. But if one of them refers to an object that will not exist, nothing is
+    /// [Queries](Self::queries) are not run. But if one of them refers to an object that will not exist, nothing is
     /// changed. The options apply to the formatter of the echo.
     ///
     /// ```

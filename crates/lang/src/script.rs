@@ -375,7 +375,7 @@ impl Script {
     /// does not, like nft from 1.0.7 on. `docs/limits.md` lists the other differences.
     ///
     /// # Errors
-    /// The first part that cannot be in a transaction. This includes [queries](Self::questions), which [`run`](Self::run)
+    /// The first part that cannot be in a transaction. This includes [queries](Self::queries), which [`run`](Self::run)
     /// leaves out.
     pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
         match self.compiled(now, None, self.commands.iter().collect())? {

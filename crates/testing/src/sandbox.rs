@@ -43,7 +43,7 @@ impl Sandbox {
     /// by then calls [`become_namespace_root`] at the start of `main`.
     ///
     /// # Errors
-    /// The errors of [`become_namespace_root`]; [`Error::Create`]; [`Error::Thread`];
+    /// The errors of [`become_namespace_root`]; [`Error::Create`]; [`netns::Error::Thread`];
     /// [`Error::Network`] if the loopback interface could not be brought up.
     pub fn new() -> Result<Self, Error> {
         become_namespace_root()?;

@@ -4,7 +4,7 @@ use bstr::BString;
 
 use crate::legacy::{Family, Hook, Malformed};
 
-/// Error from changing or finishing a [`TableEditor`](super::Draft). The editor is unchanged.
+/// Error from changing or finishing a [`TableEditor`](super::TableEditor). The editor is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {

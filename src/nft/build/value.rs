@@ -96,7 +96,7 @@ pub trait Value: Copy + Encode {
 /// | [`not`]`(22)` | `!= 22` |
 /// | [`less_than`]`(22)`, [`at_least`]`(22)`, … | `< 22`, `>= 22`, … |
 /// | [`in_set`]`("ports")`, `not(in_set("ports"))` | `@ports`, `!= @ports` |
-/// | [`&AnonymousSet`](super::Anonymous) | `{ 22, 80 }` |
+/// | [`&AnonymousSet`](super::AnonymousSet) | `{ 22, 80 }` |
 /// | `CtState::NEW \| CtState::RELATED` | `new,related`: any one of them |
 /// | `not(CtState::NEW)` | `! new`: none of them |
 /// | [`exactly`]`(TcpFlags::SYN)` | `== syn`: this one and no other |

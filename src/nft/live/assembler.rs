@@ -151,8 +151,8 @@ enum Stage {
 /// `CommitAssembler` with a socket.
 ///
 /// The caller repeats these steps:
-/// 1. When [`needs_generation`](Self::asks) returns true, send a request for the generation (`NFT_MSG_GETGEN`) on the same socket,
-///    and call [`generation_requested`](Self::asked).
+/// 1. When [`needs_generation`](Self::needs_generation) returns true, send a request for the generation (`NFT_MSG_GETGEN`) on the same socket,
+///    and call [`generation_requested`](Self::generation_requested).
 /// 2. Call [`next`](Self::next) until it returns `None`.
 /// 3. Receive, and pass on the result: a [`datagram`](Self::datagram), a [loss](Self::record_loss), or an [empty
 ///    queue](Self::drained).

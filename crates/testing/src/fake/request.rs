@@ -20,7 +20,7 @@ use super::wire::{
     put, refuse,
 };
 use chainwright::netlink::{Attributes, Message, Messages};
-use chainwright::nft::connection::message_type;
+use chainwright::nft::message_type;
 
 /// Maximum size in bytes of a dump's datagram with more than one message.
 const MAX_DATAGRAM_LENGTH: usize = 32 * 1024;

@@ -15,7 +15,7 @@ use super::wire::{Header, put};
 use super::{batch, request};
 use chainwright::netlink::Peer;
 use chainwright::netlink::Received;
-use chainwright::nft::connection::message_type;
+use chainwright::nft::message_type;
 
 /// Approximate size of the datagrams with the events of a transaction.
 const DATAGRAM: usize = 3_700;

@@ -12,7 +12,7 @@ use super::errors::{EBUSY, EINVAL, ENODATA, EOPNOTSUPP, EOVERFLOW, EPROTO, ERANG
 use super::{Reference, RulesetView, SetInfo};
 use chainwright::Errno;
 use chainwright::netlink::Attributes;
-use chainwright::nft::declare::Field;
+use chainwright::nft::Field;
 use chainwright::nft::expr::{Data, Register, Verdict};
 use chainwright::nft::{Bytes, Family, SetFlags};
 

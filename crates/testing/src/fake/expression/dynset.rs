@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 use chainwright::Errno;
 use chainwright::netlink::{Attributes, MessageWriter};
 use chainwright::nft::Family;
-use chainwright::nft::declare::Field;
+use chainwright::nft::Field;
 use chainwright::nft::expr::{Dynset, DynsetFlags, DynsetRef, Expressions, NestedExpression};
 use chainwright::nft::{Milliseconds, Name, SetFlags};
 use chainwright_sys::nf_tables::{

@@ -7,7 +7,7 @@ use super::errors::{EINVAL, ENOENT, EOPNOTSUPP, ERANGE};
 use super::{Context, KernelExpression, exists, name_and_attributes};
 use chainwright::Errno;
 use chainwright::netlink::{Attributes, MessageWriter};
-use chainwright::nft::declare::Field;
+use chainwright::nft::Field;
 use chainwright::nft::expr::{
     Expression, ExpressionView, Inner, InnerFlags, InnerRef, Meta, MetaKey, MetaRef,
     NestedExpression, Payload, PayloadBase, PayloadRef,

@@ -33,7 +33,7 @@ use chainwright_sys::nf_tables::{
 use chainwright::Errno;
 use chainwright::netlink::{Attributes, Malformed, MessageWriter};
 use chainwright::nft::Family;
-use chainwright::nft::declare::Field;
+use chainwright::nft::Field;
 use chainwright::nft::expr::{
     Data, Dup, Expression, ExpressionRef, ExpressionView, Fib, Fwd, Masq, Redir, Reject, Tunnel,
 };

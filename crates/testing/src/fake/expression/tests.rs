@@ -16,7 +16,7 @@ use super::{ChainInfo, RulesetView, SetInfo, evaluate_list};
 use crate::Sandbox;
 use chainwright::Errno;
 use chainwright::netlink::{Attributes, MessageWriter};
-use chainwright::nft::declare::Field;
+use chainwright::nft::Field;
 use chainwright::nft::expr::{
     Connlimit, Counter, Decoded, Dynset, ExpressionRef, Expressions, Immediate, Last, Limit, Meta,
     MetaKey, Notrack, ObjectType, Payload, PayloadBase, Quota, Register,
