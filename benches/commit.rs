@@ -39,7 +39,7 @@ fn whole(chains: usize) -> Result {
         7,
         &mut || Ok(cleaner.commit(&empty)?),
         &mut [
-            ("floor: the prepared bytes", &mut || {
+            ("baseline: the prepared bytes", &mut || {
                 Ok(baseline.commit(&prepared)?)
             }),
             ("built from objects, then commit()", &mut || {
@@ -79,7 +79,7 @@ fn add_one_service(chains: usize) -> Result {
             Ok(())
         },
         &mut [
-            ("floor: the prepared bytes", &mut || {
+            ("baseline: the prepared bytes", &mut || {
                 Ok(baseline.commit(&prepared)?)
             }),
             ("built from objects, then commit()", &mut || {

@@ -44,7 +44,7 @@ fn main() -> Result {
     in_sandbox(|| delete(10_000))
 }
 
-/// A namespace with entries, and the connection and floor that list them.
+/// A namespace with entries, and the connection and baseline that list them.
 struct Table {
     entries: usize,
     conntrack: Connection,
@@ -95,7 +95,7 @@ fn list(entries: usize) -> Result {
         (2_000_000 / entries).clamp(9, 51),
         &mut || Ok(()),
         &mut [
-            ("floor: replies thrown away", &mut || {
+            ("baseline: replies thrown away", &mut || {
                 for table in &mut *tables.borrow_mut() {
                     black_box(table.baseline.dump(&request)?);
                 }
@@ -130,7 +130,7 @@ fn delete(entries: usize) -> Result {
         9,
         &mut || fill(&mut filler, entries),
         &mut [
-            ("floor: one prepared request each", &mut || {
+            ("baseline: one prepared request each", &mut || {
                 for request in &deletions {
                     black_box(baseline.ask(request)?);
                 }

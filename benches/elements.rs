@@ -35,7 +35,7 @@ fn add(elements: usize) -> Result {
         (5_000_000 / elements).clamp(9, 51),
         &mut || Ok(cleaner.commit(&empty)?),
         &mut [
-            ("floor: the prepared bytes", &mut || {
+            ("baseline: the prepared bytes", &mut || {
                 Ok(baseline.commit(&prepared)?)
             }),
             ("built from objects, then commit()", &mut || {
@@ -63,7 +63,7 @@ fn list(elements: usize) -> Result {
         // For every datagram the kernel skips the elements that it has already sent.
         (100_000_000_000 / elements.pow(2)).clamp(3, 51),
         &mut [
-            ("floor: replies thrown away", &mut || {
+            ("baseline: replies thrown away", &mut || {
                 black_box(baseline.dump(&request)?);
                 Ok(())
             }),

@@ -90,7 +90,7 @@ COMMIT
 /// Flushes kubelet's table, as `iptables -F` does, beside this many chains of a kube-proxy.
 ///
 /// Before the kernel accepts a rule with a match or target of x_tables, it frees what was deleted before, which waits
-/// for an RCU grace period. So the floor of a repair is a commit of the same rules' bytes right after the flush. The
+/// for an RCU grace period. So the baseline of a repair is a commit of the same rules' bytes right after the flush. The
 /// goals apply to a set without such rules.
 fn repair(chains: usize) -> Result {
     let mut nft = loaded(chains)?;

@@ -50,7 +50,7 @@ fn listing(chains: usize) -> Result {
     let measured = alternate::<BoxError>(
         31,
         &mut [
-            ("floor: GET_INFO and GET_ENTRIES", &mut || {
+            ("baseline: GET_INFO and GET_ENTRIES", &mut || {
                 black_box(legacy.baseline("nat", &mut baseline_buffer)?);
                 Ok(())
             }),

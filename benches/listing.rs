@@ -39,7 +39,7 @@ fn listing(count: usize) -> Result {
     let measured = alternate::<BoxError>(
         rounds,
         &mut [
-            ("floor: replies thrown away", &mut || {
+            ("baseline: replies thrown away", &mut || {
                 black_box(baseline.dump(&dump)?);
                 Ok(())
             }),
@@ -58,7 +58,7 @@ fn listing(count: usize) -> Result {
     let measured = alternate::<BoxError>(
         51,
         &mut [
-            ("floor: 1,000 × ask for the generation", &mut || {
+            ("baseline: 1,000 × ask for the generation", &mut || {
                 for _ in 0..1000 {
                     black_box(baseline.ask(&generation)?);
                 }
@@ -83,7 +83,7 @@ fn listing(count: usize) -> Result {
     let measured = alternate::<BoxError>(
         51,
         &mut [
-            ("floor: 1,000 × bare request and reply", &mut || {
+            ("baseline: 1,000 × bare request and reply", &mut || {
                 for _ in 0..1000 {
                     black_box(baseline.ask(&one)?);
                 }

@@ -164,7 +164,7 @@ fn map(elements: usize) -> Result {
             Ok(())
         },
         &mut [
-            ("floor: as many bytes compared", &mut || {
+            ("baseline: as many bytes compared", &mut || {
                 assert!(black_box(&one) == black_box(&other));
                 Ok(())
             }),

@@ -6,10 +6,10 @@
 //! existing services for changes and for packets, and the measurements to run. `chainwright-bench services` measures
 //! all layouts.
 //!
-//! The floor of a cold start is what the proxy left in the kernel, read back by [`Cluster::as_datagrams`]: the same
+//! The baseline of a cold start is what the proxy left in the kernel, read back by [`Cluster::as_datagrams`]: the same
 //! objects and elements, except for the order of a set's elements, of chains and of sets, and for attributes that the
-//! kernel lists and the proxy need not send; the title contains both lengths. The floor of a change is the same element
-//! operations, in bytes, in its own namespace with the same services. The floor's table has no owner; an owner costs
+//! kernel lists and the proxy need not send; the title contains both lengths. The baseline of a change is the same element
+//! operations, in bytes, in its own namespace with the same services. The baseline's table has no owner; an owner costs
 //! the kernel nothing.
 
 mod common;
@@ -24,7 +24,7 @@ use chainwright_kube::service::Layout;
 use chainwright_testing::become_namespace_root;
 use common::{Result, counts, in_sandbox, report, verdict};
 
-/// The goals: a cold start as a multiple of its floor, and in CPU time.
+/// The goals: a cold start as a multiple of its baseline, and in CPU time.
 const COLD: f64 = 1.2;
 /// One change: median CPU time, and its largest growth from the fewest services to the most.
 const CHANGE: Duration = Duration::from_micros(100);

@@ -1,4 +1,4 @@
-//! Reading the whole ruleset, compared with the cheaper of two floors: the chains and then the rules
+//! Reading the whole ruleset, compared with the cheaper of two baselines: the chains and then the rules
 //! of each chain, or one dump of all rules, each with the replies discarded. Also the memory that a
 //! snapshot takes.
 //!
@@ -18,11 +18,11 @@ use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
 /// Largest number of chains with which the one dump is measured.
 const ONE_DUMP: usize = 20_000;
-/// Number of rounds that determine the cheaper floor.
+/// Number of rounds that determine the cheaper baseline.
 const TRIAL: usize = 3;
 /// Smallest number of chains with goals.
 const LARGE: usize = 50_000;
-/// The goals: CPU time as a multiple of the cheaper floor, memory as a multiple of the messages.
+/// The goals: CPU time as a multiple of the cheaper baseline, memory as a multiple of the messages.
 const CPU: f64 = 1.10;
 const MEMORY: f64 = 1.30;
 
@@ -65,9 +65,9 @@ fn whole(chains: usize) -> Result {
         Ok(())
     };
     let mut baseline: Contender<'_, BoxError> =
-        ("floor: chains, then a dump a chain", &mut by_chain);
+        ("baseline: chains, then a dump a chain", &mut by_chain);
     if chains <= ONE_DUMP {
-        let one: Contender<'_, BoxError> = ("floor: one dump of all rules", &mut one_dump);
+        let one: Contender<'_, BoxError> = ("baseline: one dump of all rules", &mut one_dump);
         let mut both = [baseline, one];
         let trial = alternate(TRIAL, &mut both)?;
         println!(

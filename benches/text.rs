@@ -23,7 +23,7 @@ use chainwright_lang::{Listing, Options, Script};
 use chainwright_testing::become_namespace_root;
 use common::{BoxError, Result, counts, in_sandbox, report, verdict};
 
-/// The goals: reading a ruleset's text, writing it, and reading a map's text, as multiples of their floors; and the
+/// The goals: reading a ruleset's text, writing it, and reading a map's text, as multiples of their baselines; and the
 /// memory that a script takes, as a multiple of its text.
 const APPLY: f64 = 1.2;
 const LIST: f64 = 1.5;
@@ -122,7 +122,7 @@ fn list(snapshot: &Snapshot, nft: bool) -> Result {
     };
     let mut of_nft = || run(Command::new("nft").args(["list", "ruleset"]));
     let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-        ("floor: replies thrown away", &mut baseline),
+        ("baseline: replies thrown away", &mut baseline),
         ("a snapshot", &mut snapshot_alone),
         ("a snapshot, and its text", &mut text),
     ];
@@ -160,7 +160,7 @@ fn apply(title: &str, text: &str, nft: bool, goal: f64) -> Result {
     };
     let mut of_nft = || run(Command::new("nft").arg("-f").arg(&path));
     let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-        ("floor: the prepared bytes", &mut baseline),
+        ("baseline: the prepared bytes", &mut baseline),
         ("the text, read only", &mut parsed),
         ("from the text, then commit()", &mut ours),
     ];

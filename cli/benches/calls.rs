@@ -175,7 +175,7 @@ fn in_nf_tables(services: Services) -> Result {
         let mut by_link = || start(&ours, &words, &lock);
         let mut by_tool = || start(real.as_deref().unwrap_or(&ours), &words, &lock);
         let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-            ("floor: a process with the bare requests", &mut baseline),
+            ("baseline: a process with the bare requests", &mut baseline),
             ("chainwright, by a link", &mut by_link),
         ];
         if real.is_some() {
@@ -199,7 +199,7 @@ fn in_nf_tables(services: Services) -> Result {
             ROUNDS,
             &mut prepare,
             &mut [
-                ("floor: a socket and the bare requests", &mut baseline),
+                ("baseline: a socket and the bare requests", &mut baseline),
                 ("chainwright", &mut here),
             ],
         )?;

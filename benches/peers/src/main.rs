@@ -1,4 +1,4 @@
-//! Compares listing chains with other Rust libraries, all with the same lower bound, in a private network
+//! Compares listing chains with other Rust libraries, all with the same baseline, in a private network
 //! namespace.
 //!
 //! `cargo run --release -p chainwright-peers [-- CHAINS …]`
@@ -60,7 +60,7 @@ fn compare(chains: usize) -> Result<(), BoxError> {
     let measured = alternate::<BoxError>(
         (200_000 / chains).clamp(3, 51),
         &mut [
-            ("floor: replies thrown away", &mut || {
+            ("baseline: replies thrown away", &mut || {
                 black_box(baseline.dump(&request)?);
                 Ok(())
             }),
@@ -103,7 +103,7 @@ fn compare(chains: usize) -> Result<(), BoxError> {
     );
     for one in measured {
         println!(
-            "  {:<30} {:>10.1?} CPU {:>7.2} × floor",
+            "  {:<30} {:>10.1?} CPU {:>7.2} × baseline",
             one.name, one.cpu, one.ratio
         );
     }

@@ -1,4 +1,4 @@
-//! Floors: the kernel's time alone for a request. They send the same bytes, receive the replies into
+//! Baselines: the kernel's time alone for a request. They send the same bytes, receive the replies into
 //! the same buffer, and discard them.
 
 use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR};
@@ -183,7 +183,7 @@ impl Baseline {
 const DONE: usize = 20;
 
 /// Whether a dump ends in this datagram. Most end in a separate one; a dump of elements ends after a
-/// message without elements. The messages are not parsed, because a floor does no unnecessary work.
+/// message without elements. The messages are not parsed, because a baseline does no unnecessary work.
 fn ends_dump(datagram: &[u8]) -> bool {
     let kind = |at: usize| match datagram.get(at + 4..at + 6) {
         Some(&[a, b]) => u16::from_ne_bytes([a, b]),

@@ -14,7 +14,7 @@ use chainwright_kube::service::{
 
 /// Services of a cluster, each with one port and this many endpoints on other nodes.
 ///
-/// The data for a floor has the [flat](Layout::Flat) layout in IPv4, and is encoded separately: it shares no code
+/// The data for a baseline has the [flat](Layout::Flat) layout in IPv4, and is encoded separately: it shares no code
 /// with what is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Cluster {
@@ -31,7 +31,7 @@ const NAMESPACE: &str = "ns";
 const PORT_NAME: &str = "http";
 const PORT: u16 = 80;
 const TARGET_PORT: u16 = 8080;
-/// Number of bytes of operations in one datagram of a large floor: about as many as the layout sends at once.
+/// Number of bytes of operations in one datagram of a large baseline: about as many as the layout sends at once.
 const PART: usize = 600_000;
 
 /// One element of one set: its key, and its value if the set is a map.

@@ -12,7 +12,7 @@ use chainwright::netlink::{MessageError, Messages, RECEIVE_BUFFER, Socket};
 use chainwright::nft::live::{Item, Monitor, MonitorOptions};
 use chainwright::nft::{Connection, Family, Transaction, message_type};
 
-/// Two listeners for changes: a bare socket, which is the floor, and the monitor, with buffers of the same size.
+/// Two listeners for changes: a bare socket, which is the baseline, and the monitor, with buffers of the same size.
 #[derive(Debug)]
 pub struct Listeners {
     socket: Socket,
@@ -119,7 +119,7 @@ pub fn flush(ruleset: KubeProxy, rounds: usize) -> Result<Vec<Measured>, BoxErro
             Ok(())
         },
         &mut [
-            ("floor: a bare socket", &mut || {
+            ("baseline: a bare socket", &mut || {
                 measure(bare, receive_change)
             }),
             ("Monitor::receive()", &mut || measure(receive_change, bare)),

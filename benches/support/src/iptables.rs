@@ -12,14 +12,14 @@ use chainwright::iptables::{Family, Iptables, Rule};
 use chainwright::legacy::{self, LockPolicy, TableEditor};
 use chainwright::nft;
 
-/// Contenders measured together, and the largest permitted multiple of the floor.
+/// Contenders measured together, and the largest permitted multiple of the baseline.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The operation.
     pub measured: &'static str,
-    /// The floor, which comes first, and the contenders compared with it.
+    /// The baseline, which comes first, and the contenders compared with it.
     pub contenders: Vec<Measured>,
-    /// The largest permitted multiple of the floor.
+    /// The largest permitted multiple of the baseline.
     pub goal: f64,
 }
 
@@ -64,7 +64,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
         let contenders = alternate::<BoxError>(
             rounds,
             &mut [
-                ("floor: the prepared bytes", &mut || {
+                ("baseline: the prepared bytes", &mut || {
                     Ok(baseline.commit(&prepared)?)
                 }),
                 ("chainwright, from the text", &mut || {
@@ -90,7 +90,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
     let contenders = alternate::<BoxError>(
         ONE_RULE.max(rounds),
         &mut [
-            ("floor: one rule, prepared", &mut || {
+            ("baseline: one rule, prepared", &mut || {
                 Ok(baseline.commit(&prepared)?)
             }),
             ("chainwright, restore --noflush", &mut || {
@@ -130,7 +130,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     let contenders = alternate::<BoxError>(
         rounds,
         &mut [
-            ("floor: the bare SET_REPLACE", &mut || {
+            ("baseline: the bare SET_REPLACE", &mut || {
                 Ok(connection.replace_baseline(&mut same)?)
             }),
             ("chainwright, from the text", &mut || {
@@ -149,7 +149,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     let mut back = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
     let added = Cell::new(false);
-    // Removes the rule again, so that the floor finds the table that it replaces.
+    // Removes the rule again, so that the baseline finds the table that it replaces.
     let mut prepare = || {
         if added.replace(false) {
             back.update(Family::Ipv4, Services::TABLE, |table| {
@@ -163,7 +163,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         rounds,
         &mut prepare,
         &mut [
-            ("floor: read, and the bare SET_REPLACE", &mut || {
+            ("baseline: read, and the bare SET_REPLACE", &mut || {
                 black_box(connection.baseline(Services::TABLE, &mut buffer)?);
                 Ok(connection.replace_baseline(&mut same)?)
             }),
@@ -213,10 +213,12 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, BoxErro
         Ok(())
     };
     let mut baseline: Contender<'_, BoxError> =
-        ("floor: chains, then a dump a chain", &mut by_chain);
+        ("baseline: chains, then a dump a chain", &mut by_chain);
     if services.chains() <= ONE_DUMP {
-        let one: Contender<'_, BoxError> =
-            ("floor: chains, then one dump of all rules", &mut one_dump);
+        let one: Contender<'_, BoxError> = (
+            "baseline: chains, then one dump of all rules",
+            &mut one_dump,
+        );
         let mut both = [baseline, one];
         let trial = alternate(3, &mut both)?;
         let [by_chain, one] = both;
@@ -248,7 +250,7 @@ pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, BoxE
     let contenders = alternate::<BoxError>(
         rounds,
         &mut [
-            ("floor: GET_INFO and GET_ENTRIES", &mut || {
+            ("baseline: GET_INFO and GET_ENTRIES", &mut || {
                 black_box(connection.baseline(Services::TABLE, &mut buffer)?);
                 Ok(())
             }),

@@ -1,7 +1,7 @@
-//! Tools for measurements: rulesets of any size, lower bounds ("floors"), and alternating rounds.
+//! Tools for measurements: rulesets of any size, baselines, and alternating rounds.
 //!
 //! A time alone means little: machines are shared, and the same work may take twice as long an hour
-//! later. So everything is compared with a floor in the same run: the same request to the kernel with
+//! later. So everything is compared with a baseline in the same run: the same request to the kernel with
 //! the replies received and discarded ([`baseline`]), or the same bytes prepared beforehand. Rounds of
 //! the two alternate ([`alternate`]). The result is the median of the rounds' ratios of the thread's
 //! CPU time, which includes the kernel's work.

@@ -19,7 +19,7 @@ const RULE: usize = 2;
 /// The measurement of one changed rule.
 #[derive(Debug, Clone)]
 pub struct OneRule {
-    /// The floor, and the mirror.
+    /// The baseline, and the mirror.
     pub contenders: Vec<Measured>,
     /// Median wall-clock time of the mirror's plan.
     pub plan: Duration,
@@ -83,7 +83,7 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
             Ok(())
         },
         &mut [
-            ("floor: the prepared bytes", &mut || {
+            ("baseline: the prepared bytes", &mut || {
                 Ok(baseline.commit(&prepared.borrow())?)
             }),
             ("update(), plan(), commit()", &mut || {
@@ -122,7 +122,7 @@ pub fn lookups(
     alternate(
         rounds,
         &mut [
-            ("floor: a HashMap of the names", &mut || {
+            ("baseline: a HashMap of the names", &mut || {
                 for name in some() {
                     black_box(numbers.get(black_box(&name[..])));
                 }

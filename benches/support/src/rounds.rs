@@ -24,7 +24,7 @@ pub struct Measured {
     /// Wall-clock time that 99 of 100 rounds did not exceed.
     pub wall_p99: Duration,
     /// The median over the rounds of this contender's CPU time as a multiple of the first
-    /// contender's in the same round. The first contender is the floor; its ratio is 1.
+    /// contender's in the same round. The first contender is the baseline; its ratio is 1.
     pub ratio: f64,
 }
 
@@ -76,7 +76,7 @@ impl Samples {
         Ok(done)
     }
 
-    /// Results with ratios to a floor, round by round.
+    /// Results with ratios to a baseline, round by round.
     pub(super) fn relative_to(&self, name: &str, baseline: &Self) -> Measured {
         self.measured(name, &self.cpu, &baseline.cpu)
     }
@@ -163,7 +163,7 @@ pub fn alternate_prepared<E>(
         .collect())
 }
 
-/// Runs something once, as a multiple of a floor that was measured before: for operations that take too long for
+/// Runs something once, as a multiple of a baseline that was measured before: for operations that take too long for
 /// rounds.
 ///
 /// # Errors

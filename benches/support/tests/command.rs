@@ -100,7 +100,7 @@ fn small_measurements() {
     let sizes: Vec<_> = records.iter().map(|record| &record["rules"]).collect();
     assert_eq!(sizes, [25, 50]);
     let both = [
-        "\"floor: the prepared bytes\"",
+        "\"baseline: the prepared bytes\"",
         "\"chainwright, from objects\"",
     ];
     assert_eq!(names(&records[1]), both);
@@ -179,7 +179,7 @@ fn services_in_all_layouts(records: &[Value]) {
     ] {
         let record = of(one, 7)[0];
         assert_eq!(names(record)[1..], LAYOUTS, "{record}");
-        assert!(names(record)[0].starts_with("floor: "), "{record}");
+        assert!(names(record)[0].starts_with("baseline: "), "{record}");
         assert_eq!(names(of(one, 12)[0]).len(), 2, "{record}");
     }
     let packets = of("the first packet of a connection", 7)[0];

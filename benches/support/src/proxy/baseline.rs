@@ -147,15 +147,15 @@ impl ListingBaseline {
                 legacy_tables()?,
                 legacy::Table::empty(legacy::Family::Ipv4),
             ),
-            other => unreachable!("no floor for {other:?}"),
+            other => unreachable!("no baseline for {other:?}"),
         })
     }
 
     pub(super) const fn name(&self) -> &'static str {
         match self {
-            Self::Elements(..) => "floor: the elements, thrown away",
-            Self::Ruleset(_) => "floor: a snapshot of the ruleset",
-            Self::Tables(..) => "floor: GET_INFO and GET_ENTRIES",
+            Self::Elements(..) => "baseline: the elements, thrown away",
+            Self::Ruleset(_) => "baseline: a snapshot of the ruleset",
+            Self::Tables(..) => "baseline: GET_INFO and GET_ENTRIES",
         }
     }
 

@@ -22,8 +22,8 @@ use chainwright::iptables::Backend;
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
 use chainwright_testing::Sandbox;
 
-const PREPARED: &str = "floor: the prepared bytes";
-const PREPARED_FLAT: &str = "floor: flat's prepared bytes";
+const PREPARED: &str = "baseline: the prepared bytes";
+const PREPARED_FLAT: &str = "baseline: flat's prepared bytes";
 
 /// The layout's name.
 #[must_use]
@@ -48,7 +48,7 @@ pub struct Cold {
     pub parts: usize,
 }
 
-/// Writes all services to an empty namespace, from objects to the commit. The floor is the resulting content of the
+/// Writes all services to an empty namespace, from objects to the commit. The baseline is the resulting content of the
 /// kernel, read back and sent again. The calling thread's namespace contains everything afterwards.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
             }),
         ],
     )?;
-    // The last turn may have been the floor's, whose legacy tables are elsewhere.
+    // The last turn may have been the baseline's, whose legacy tables are elsewhere.
     kept.take();
     cleaner.empty()?;
     Cluster::load(&mut services, layout, false)?;
@@ -86,7 +86,7 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
     })
 }
 
-/// Starts a proxy where another one was: it reads the existing tables, and all of them are correct. The floor is a
+/// Starts a proxy where another one was: it reads the existing tables, and all of them are correct. The baseline is a
 /// listing of what grows with services, discarded.
 ///
 /// # Errors
@@ -144,7 +144,7 @@ impl ProxyInstance {
     }
 }
 
-/// The floor's namespace and those of the layouts, all with the same services. The floor uses the flat layout.
+/// The baseline's namespace and those of the layouts, all with the same services. The baseline uses the flat layout.
 #[derive(Debug)]
 struct ProxyInstances {
     baseline: Baseline,
@@ -169,7 +169,7 @@ impl ProxyInstances {
         })
     }
 
-    /// Their number, including the floor.
+    /// Their number, including the baseline.
     const fn len(&self) -> usize {
         1 + self.instances.len()
     }
@@ -197,7 +197,7 @@ struct Change<'c> {
     apply: [ChangeFn<'c>; 2],
 }
 
-/// Measures one endpoint more and fewer, and one service more and fewer. The floor is the same element operations of
+/// Measures one endpoint more and fewer, and one service more and fewer. The baseline is the same element operations of
 /// the flat layout in bytes, for all layouts, in a namespace with the same services. Each round changes another
 /// service, so that it is no longer in the caches.
 ///

@@ -32,7 +32,7 @@ pub struct Path {
 /// Sends the first packet of a connection from a client through a node to a pod, each in its own namespace, and
 /// receives it there. The sending thread does all the work, because the cables deliver a packet at once. Each packet
 /// goes to another one of the services. Ratios are of wall-clock time, which is the latency; the first path is the
-/// floor.
+/// baseline.
 ///
 /// # Errors
 /// Those of syncing and of namespaces; [`MeasureError::Packet`] if one does not arrive.

@@ -46,7 +46,7 @@ pub(crate) fn whole(
     empty.flush_ruleset(Family::UNSPEC)?;
     let mut clean = || Ok(cleaner.commit(&empty)?);
     let mut contenders: [Contender<'_, Error>; 2] = [
-        ("floor: the prepared bytes", &mut || {
+        ("baseline: the prepared bytes", &mut || {
             Ok(baseline.commit(&prepared)?)
         }),
         ("chainwright, from objects", &mut || {

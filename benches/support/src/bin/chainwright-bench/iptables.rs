@@ -105,7 +105,7 @@ fn record(
     Record {
         chains: Some(services.chains()),
         rules: Some(services.rules()),
-        notes: vec![format!("goal: {} times the floor", comparison.goal)],
+        notes: vec![format!("goal: {} times the baseline", comparison.goal)],
         contenders: comparison
             .contenders
             .into_iter()

@@ -1,4 +1,4 @@
-//! `chainwright-bench`: benchmarks, compared with lower bounds.
+//! `chainwright-bench`: benchmarks, compared with baselines.
 
 mod chains;
 mod commit;
@@ -22,9 +22,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-/// Measures against lower bounds ("floors"), in a private namespace
+/// Measures against baselines, in a private namespace
 ///
-/// A floor is the kernel's share: the same request with its replies discarded, or the same bytes prepared beforehand.
+/// A baseline is the kernel's share: the same request with its replies discarded, or the same bytes prepared beforehand.
 /// The benchmarks measure the library and, if installed, `nft` and iptables' tools. Rounds alternate. CPU times are
 /// medians, and include the kernel's work and the startup of a tool; a ratio is the median of the rounds' ratios.
 #[derive(Parser)]
@@ -52,7 +52,7 @@ enum Benchmark {
 
     /// Read a whole ruleset like kube-proxy's; by default 10,000 chains with 25,000 rules
     ///
-    /// There are two floors, and the cheaper one is 1: a listing of the chains, then of the rules of each chain; or one
+    /// There are two baselines, and the cheaper one is 1: a listing of the chains, then of the rules of each chain; or one
     /// listing of all rules, for which the kernel's time grows with the square of their number, and which is omitted
     /// above 20,000 chains.
     Rules {
@@ -62,7 +62,7 @@ enum Benchmark {
 
     /// Commit a ruleset like kube-proxy's in one transaction; by default 10,000 chains with 25,000 rules
     ///
-    /// The floor is the same transaction as prepared bytes, sent over a bare socket.
+    /// The baseline is the same transaction as prepared bytes, sent over a bare socket.
     Commit {
         #[command(flatten)]
         sizes: Sizes,
@@ -70,7 +70,7 @@ enum Benchmark {
 
     /// Flush a ruleset like kube-proxy's, and wait for the event; by default 20 and 1,000 chains
     ///
-    /// The floor is a bare socket that waits for the end of the transaction and discards everything.
+    /// The baseline is a bare socket that waits for the end of the transaction and discards everything.
     Events {
         #[command(flatten)]
         sizes: Sizes,
@@ -79,7 +79,7 @@ enum Benchmark {
     /// Let a mirror of a ruleset like kube-proxy's restore one changed rule, and look up its chains; by default 10,000
     /// chains with 25,000 rules
     ///
-    /// The floor of a change, which the mirror receives, plans against and commits, is the same transaction as prepared
+    /// The baseline of a change, which the mirror receives, plans against and commits, is the same transaction as prepared
     /// bytes; that of look-ups is a table of only the names. The mirror's memory is compared with the size of the
     /// ruleset's messages.
     Mirror {
@@ -89,20 +89,20 @@ enum Benchmark {
 
     /// Restore the text of kube-proxy's table, and add a rule to it; by default 10,000 services with 80,000 rules
     ///
-    /// In nf_tables the floor is the same transaction as prepared bytes; for a legacy table it is a bare SET_REPLACE,
+    /// In nf_tables the baseline is the same transaction as prepared bytes; for a legacy table it is a bare SET_REPLACE,
     /// preceded by a bare read for an added rule.
     Restore(Iptables),
 
     /// Save kube-proxy's table as text; by default 10,000 services with 80,000 rules
     ///
-    /// The floor is the kernel's listing: in nf_tables the cheaper of two ways, as in `rules`.
+    /// The baseline is the kernel's listing: in nf_tables the cheaper of two ways, as in `rules`.
     Save(Iptables),
 
     /// Program the services of a cluster like kube-proxy, in each of the library's layouts; by default 10, 1,000,
     /// 10,000 and 100,000 services
     ///
     /// Measures a cold start, one more and one less endpoint and service, a rolling restart of a deployment of 100
-    /// endpoints, a restart of the agent, memory, and the first packet of a connection through a node. The floor of a
+    /// endpoints, a restart of the agent, memory, and the first packet of a connection through a node. The baseline of a
     /// start is the layout's ruleset as bytes; that of changes, for all layouts, the flat layout's operations as bytes.
     /// `nft` and iptables' tools load the same rules once, if they are installed.
     Services(services::Args),
@@ -533,7 +533,7 @@ fn table(record: &Record) -> Table {
         "in kernel",
         "clock ms",
         "p99 ms",
-        "× floor",
+        "× baseline",
     ]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -17,11 +17,11 @@ const TOOLS: &[Tool<'_>] = &[
 
 /// The one dump is not measured above this number of chains: its cost grows with the square of their number.
 const ONE_DUMP: usize = 20_000;
-/// Number of rounds to find the cheaper floor.
+/// Number of rounds to find the cheaper baseline.
 const TRIAL: usize = 3;
 
-const BY_CHAIN: &str = "floor: chains, then a dump a chain";
-const ONE: &str = "floor: one dump of all rules";
+const BY_CHAIN: &str = "baseline: chains, then a dump a chain";
+const ONE: &str = "baseline: one dump of all rules";
 
 pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };

@@ -14,7 +14,7 @@ pub(crate) type Tool<'a> = (&'static str, &'a [&'a str]);
 /// Maximum number of rounds for tools: each takes seconds.
 const ROUNDS: usize = 3;
 
-/// Compares the installed tools with the floor, in separate rounds, because a tool disturbs the caches for subsequent
+/// Compares the installed tools with the baseline, in separate rounds, because a tool disturbs the caches for subsequent
 /// code. The result includes the tools that are not installed.
 pub(crate) fn compare(
     rounds: usize,
@@ -44,7 +44,7 @@ pub(crate) fn compare(
     Ok((measured, missing))
 }
 
-/// Runs a tool once, because it takes minutes, and relates its time to a floor that was measured before; `None` if it
+/// Runs a tool once, because it takes minutes, and relates its time to a baseline that was measured before; `None` if it
 /// is not installed. The legacy tools lock `lock`, not the host's file.
 pub(crate) fn run_once(
     baseline: &Measured,
