@@ -130,11 +130,8 @@ fn all<'r>(
     };
     let mut contenders: [Contender<'_, BoxError>; 6] = [
         ("the ruleset read", read),
-        ("walk::Rules made ready", &mut made),
-        (
-            "the same, and the very first walk",
-            &mut prepared_and_traced,
-        ),
+        ("trace::Rules made ready", &mut made),
+        ("the same, and the first trace", &mut prepared_and_traced),
         ("graph: findings, and a tree", &mut as_tree),
         ("graph as a picture (SVG)", &mut as_picture),
         ("graph of each chain for Graphviz", &mut each_chain),
@@ -167,7 +164,7 @@ fn nft(chains: usize) -> Result {
     tx.add(&jump)?;
     nft.commit(&tx)?;
     let snapshot = nft.snapshot(Scope::all())?;
-    let title = format!("walk through {chains} chains of nf_tables");
+    let title = format!("trace through {chains} chains of nf_tables");
     let mut read = || {
         black_box(nft.snapshot(Scope::all())?);
         Ok(())
@@ -193,7 +190,7 @@ fn legacy(chains: usize) -> Result {
     iptables.restore(Ip::Ipv4, &text, &RestoreOptions::default())?;
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
     let table = connection.read("nat")?.in_use().ok_or("no table nat")?;
-    let title = format!("walk through {chains} chains of the legacy table");
+    let title = format!("trace through {chains} chains of the legacy table");
     let mut read = || {
         black_box(connection.read("nat")?.in_use());
         Ok(())

@@ -55,7 +55,7 @@
 //! tx.add(&rule().tcp_dport(22).counter().comment("who repairs it").accept()?)?;
 //! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # A map with several fields and verdicts
@@ -87,7 +87,7 @@
 //! tx.add(&dispatch)?;
 //! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # A service with several endpoints
@@ -113,7 +113,7 @@
 //! tx.add(&service)?;
 //! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # A table with an owner
@@ -137,7 +137,7 @@
 //! firewall.commit(&flush)?;
 //! assert!(firewall.table(Family::IP, "proxy")?.is_some());
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # A set that rules fill
@@ -169,7 +169,7 @@
 //! }
 //! # drop(listed);
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # Compare and restore snapshots
@@ -194,7 +194,7 @@
 //! before.restore(&mut nft)?;
 //! assert!(nft.table(Family::INET, "somebodys")?.is_none());
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # Rules in iptables' language
@@ -213,7 +213,7 @@
 //!     Ok(())
 //! })?; // what is not touched stays, byte for byte, with its counters
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # A kubelet's chains
@@ -228,7 +228,7 @@
 //! kubelet.ensure(&mut nft)?; // what is missing, in one transaction
 //! assert!(kubelet.check(&mut nft)?.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! The same in the backend that the node uses, with a guard that repairs the chains afterwards:
@@ -252,7 +252,7 @@
 //! })?;
 //! running.stop();
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```
 //!
 //! # Errors
@@ -268,5 +268,5 @@
 //! let error = Connection::open()?.commit(&tx).unwrap_err();
 //! assert!(error.to_string().contains("add chain ip missing input"), "{error}");
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
-//! # Ok::<(), chainwright::netns::Error>(())
+//! # Ok::<(), chainwright_testing::Error>(())
 //! ```

@@ -230,8 +230,6 @@ const CHOSEN: [ChosenModule; 31] = [
             "listed_with_their_types",
             "namespace",
             "stand_under_their_chains",
-            "small_measurements",
-            "the_demo",
             "wider",
             "without_privileges",
             "wrong_arguments",

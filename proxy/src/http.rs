@@ -46,7 +46,7 @@ pub(crate) async fn serve(listener: TcpListener, answer: Answer) {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Too many open files, for instance.
-                warn!(%error, "connection not accepted");
+                warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }

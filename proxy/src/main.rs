@@ -165,7 +165,7 @@ async fn run(options: &Options) -> Result<(), String> {
         _ = &mut ended => Err("the agent ended unexpectedly".to_owned()),
     };
     // A sync that is under way is carried to its end.
-    info!("stops: what is in the kernel stays");
+    info!("stopping: the rules stay in the kernel");
     let _ = changes.send(Change::Stop);
     match thread.join() {
         Ok(()) => done,

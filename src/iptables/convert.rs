@@ -11,7 +11,7 @@ use crate::{legacy, nft};
 #[non_exhaustive]
 pub enum NoEquivalent {
     /// No family of x_tables, or of its extensions, is the same: `inet`, for instance.
-    #[error("x_tables has nothing that is the family {0}")]
+    #[error("x_tables has no family {0}")]
     Family(nft::Family),
     /// A policy other than `accept` and `drop`.
     #[error("x_tables has no policy {0}")]

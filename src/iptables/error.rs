@@ -63,7 +63,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// There is such a chain already.
-    #[error("chain {chain} exists already in table {table}")]
+    #[error("chain {chain} already exists in table {table}")]
     ChainExists {
         /// The table.
         table: String,
@@ -81,7 +81,7 @@ pub enum Error {
         chain: BString,
     },
     /// A target has that name, so that no rule could jump to the chain.
-    #[error("no chain of table {table} can be called {chain}: a target has that name")]
+    #[error("a chain of table {table} cannot be named {chain}: a target has that name")]
     TargetName {
         /// The table.
         table: String,
@@ -110,7 +110,7 @@ pub enum Error {
         policy: BString,
     },
     /// The chain has rules, or something leads to it.
-    #[error("chain {chain} of table {table} has rules: flush it before it is removed")]
+    #[error("chain {chain} of table {table} has rules: flush it before removing it")]
     NotEmpty {
         /// The table.
         table: String,
@@ -154,7 +154,7 @@ pub enum Error {
         chain: BString,
     },
     /// It was done, and then could not be looked at again.
-    #[error("it is done, but it could not be looked whether it is still so")]
+    #[error("done, but the result could not be verified")]
     NotVerified(#[source] Box<Error>),
     /// Another process restored what was removed.
     #[error("{}", recreated_message(.0))]

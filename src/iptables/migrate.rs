@@ -71,7 +71,7 @@ pub enum MigrationError {
     #[error("cannot read the tables")]
     Read(#[source] Error),
     /// The rules could not be written to the new backend; the old one has all of them.
-    #[error("the rules cannot be written to {to}; the other backend has all of them as before")]
+    #[error("cannot write the rules to {to}; the other backend still has all of them")]
     Write {
         /// The new backend.
         to: Backend,
@@ -105,7 +105,7 @@ pub enum MigrationError {
         chain: BString,
     },
     /// The rules could not be taken out of the old backend, or not of all its legacy tables ([`Error::PartlyApplied`]).
-    #[error("the rules cannot all be taken out of {from}; the other backend has all of them")]
+    #[error("cannot remove all rules from {from}; the other backend has all of them")]
     Remove {
         /// The old backend.
         from: Backend,

@@ -18,7 +18,7 @@ pub enum SetError {
         name: SetName,
     },
     /// The set is there, but holds addresses of another family than the rule's.
-    #[error("the set `{name}` holds addresses of the other family than the rule's")]
+    #[error("the set `{name}` and the rule have different address families")]
     OtherFamily {
         /// The name.
         name: SetName,

@@ -79,7 +79,7 @@ pub enum Error {
     },
 
     /// The kernel's bytes are not a table. This is an error in the kernel or here.
-    #[error("the legacy {family} table {table} cannot be understood: {problem}")]
+    #[error("cannot parse the legacy {family} table {table}: {problem}")]
     Malformed {
         /// The family.
         family: Family,
@@ -129,7 +129,7 @@ pub enum Error {
     },
 
     /// The kernel did not take the new table. Nothing was done.
-    #[error("the kernel refused the new legacy {family} table {table}: {errno}; {}", refusal(*.errno))]
+    #[error("the kernel rejected the new legacy {family} table {table}: {errno}; {}", refusal(*.errno))]
     Refused {
         /// The family.
         family: Family,
@@ -165,7 +165,7 @@ pub enum Error {
     },
 
     /// These bytes cannot be the name of a match or target: it has 1 to 28 bytes, none of them NUL.
-    #[error("{name:?} cannot be the name of a match or target (1 to 28 bytes, no NUL)")]
+    #[error("invalid match or target name {name:?} (1 to 28 bytes, no NUL)")]
     ExtensionName {
         /// The rejected name.
         name: BString,
@@ -187,7 +187,7 @@ pub enum Error {
     },
 
     /// The file of the lock cannot be opened or locked.
-    #[error("the lock file {} cannot be used: {errno}", .path.display())]
+    #[error("cannot use the lock file {}: {errno}", .path.display())]
     LockFile {
         /// The lock file.
         path: PathBuf,
@@ -310,7 +310,7 @@ impl Malformed {
 #[non_exhaustive]
 pub enum Problem {
     /// The answer to `GET_INFO` has another size than the kernel's struct.
-    #[error("a table's information has {expected} bytes, not {found}")]
+    #[error("invalid size of the table's information: expected {expected} bytes, found {found}")]
     InfoSize {
         /// Size of the struct.
         expected: usize,
@@ -318,7 +318,7 @@ pub enum Problem {
         found: usize,
     },
     /// The answer to `GET_INFO` has no valid table name.
-    #[error("a table's information without a valid name")]
+    #[error("the table's information has no valid name")]
     InfoName,
     /// The table has hooks that its family does not have.
     #[error("the table has unknown hooks (mask {valid_hooks:#x})")]
@@ -327,13 +327,13 @@ pub enum Problem {
         valid_hooks: u32,
     },
     /// The table's size is more than one system call can read.
-    #[error("the table is too large to be read ({size} bytes)")]
+    #[error("the table is too large ({size} bytes)")]
     TooLarge {
         /// Size of the entries in bytes.
         size: u32,
     },
     /// The entries have another size than `GET_INFO` said.
-    #[error("the table has {found} bytes of entries, not {expected}")]
+    #[error("expected {expected} bytes of entries, found {found}")]
     Size {
         /// Expected number of bytes.
         expected: u32,
@@ -341,7 +341,7 @@ pub enum Problem {
         found: usize,
     },
     /// There are more or fewer entries than `GET_INFO` said.
-    #[error("the table has {found} entries, not {expected}")]
+    #[error("expected {expected} entries, found {found}")]
     EntryCount {
         /// Expected number of entries.
         expected: u32,
@@ -357,7 +357,7 @@ pub enum Problem {
         left: usize,
     },
     /// The entry's target lies before the end of the entry's head, or too late for a target.
-    #[error("the entry's target is at {target_offset} of {next_offset} bytes")]
+    #[error("invalid target offset {target_offset} in an entry of {next_offset} bytes")]
     TargetOffset {
         /// Bytes from the entry to its target.
         target_offset: u16,
@@ -382,7 +382,7 @@ pub enum Problem {
         value: u16,
     },
     /// A match or target is smaller than its head or larger than its place.
-    #[error("a match or target of {size} bytes in {available}")]
+    #[error("a match or target of {size} bytes does not fit into {available} bytes")]
     ExtensionSize {
         /// The size in its header.
         size: u16,
@@ -400,7 +400,7 @@ pub enum Problem {
         hook: Hook,
     },
     /// A built-in chain's last entry is not the one that `GET_INFO` gives as its policy.
-    #[error("the built-in chain {hook} ends here and not with its policy at {underflow}")]
+    #[error("the built-in chain {hook} ends here instead of with its policy at {underflow}")]
     Underflow {
         /// The hook of the chain.
         hook: Hook,
@@ -417,7 +417,7 @@ pub enum Problem {
     #[error("the table does not end with an ERROR entry")]
     NoEnd,
     /// A rule jumps to an offset at which no chain's first rule is.
-    #[error("a jump to {to}, where no chain starts")]
+    #[error("a jump to {to}, which is not the start of a chain")]
     Jump {
         /// The offset that the rule jumps to.
         to: u32,

@@ -32,7 +32,7 @@ pub enum Loss {
     /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a
     /// dump within the `recvmsg` that takes the one before it. So an answer that is not there when it is
     /// asked for will never come, and nobody waits for it.
-    #[error("nothing is queued, and the answer is not complete")]
+    #[error("incomplete reply: no more data is queued")]
     MissingReply,
 }
 
@@ -116,7 +116,7 @@ pub enum Error {
         text: Option<String>,
     },
     /// The kernel refused the request because it is older than what was asked for.
-    #[error("the kernel refused to {request}: this kernel lacks {what}, there since Linux {}.{}", since.0, since.1)]
+    #[error("the kernel refused to {request}: this kernel lacks {what}, available since Linux {}.{}", since.0, since.1)]
     Lacks {
         /// The request.
         request: &'static str,
@@ -129,7 +129,7 @@ pub enum Error {
     },
     /// The listing was interrupted by a change (`NLM_F_DUMP_INTR`): what was read is not one
     /// generation. Discard it and list again.
-    #[error("the listing was interrupted by a change: what was read is not of one generation")]
+    #[error("the dump was interrupted by a change: the data is not from one generation")]
     Interrupted,
 }
 

@@ -256,13 +256,13 @@ pub struct MessageError {
 #[non_exhaustive]
 pub enum MessageErrorKind {
     /// The payload is too long for the attribute's own length field.
-    #[error("{length} bytes do not fit into an attribute, which holds at most 65,531")]
+    #[error("{length} bytes do not fit into an attribute (at most 65,531)")]
     TooLong {
         /// The payload's length in bytes.
         length: usize,
     },
     /// A name with a NUL in it. The kernel would take it for the part before the NUL.
-    #[error("the name {name:?} has a NUL in it, where it would end for the kernel")]
+    #[error("the name {name:?} contains a NUL byte")]
     Nul {
         /// The name.
         name: BString,
@@ -277,7 +277,7 @@ pub enum MessageErrorKind {
         max_length: usize,
     },
     /// Data that the kernel only keeps, and of which it keeps no more than this (`NFT_USERDATA_MAXLEN`).
-    #[error("the user data is {length} bytes long; the kernel keeps at most {max_length}")]
+    #[error("the user data is {length} bytes long (at most {max_length})")]
     LongData {
         /// The length, in bytes.
         length: usize,

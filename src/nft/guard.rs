@@ -34,8 +34,8 @@ const MAX_SENDS: usize = 1024;
 /// change, as without a guard.
 ///
 /// A dump during which others commit ends in [`Interrupted`](Error::Interrupted). If the kernel itself applied
-/// the dump's filter (rules of a table or chain, elements of a set), the dump is still complete if the guard
-/// [unchanged](Self::is_unchanged) afterwards.
+/// the dump's filter (rules of a table or chain, elements of a set), the dump is still complete if
+/// [`is_unchanged`](Self::is_unchanged) returns true afterwards.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -44,7 +44,7 @@ pub enum OwnerTagError {
         length: usize,
     },
     /// It holds a colon, which ends a tag, or a character that is not printable, or begins or ends with a blank.
-    #[error("a tag cannot have {character:?} at byte {offset}")]
+    #[error("invalid character {character:?} in tag at byte {offset}")]
     Character {
         /// The character.
         character: char,

@@ -481,7 +481,10 @@ mod json {
                 refused::<Data<'static>>(json!({"value": "ää"})),
                 "`ää` is not pairs of hexadecimal digits",
             ),
-            (refused::<Family>(json!("ipv4")), "`ipv4` is no Family"),
+            (
+                refused::<Family>(json!("ipv4")),
+                "`ipv4` is not a valid Family",
+            ),
             (
                 refused::<Policy>(json!(-1)),
                 "data did not match any variant",

@@ -185,7 +185,7 @@ impl<'a> Iterator for UserData<'a> {
 #[non_exhaustive]
 pub enum CommentError {
     /// It is longer than `nft` takes.
-    #[error("a comment of {length} bytes is too long: it may have 128")]
+    #[error("a comment of {length} bytes is too long (at most 128)")]
     TooLong {
         /// The comment's length in bytes.
         length: usize,

@@ -319,7 +319,7 @@ fn chains_of_one_name_are_left_alone() {
     let cleanup = Cleanup::chains(&|name| name == "AA1");
     let cleaned = iptables.clean_up(&[Family::Ipv4], &cleanup, false);
     let error = cleaned.unwrap_err().to_string();
-    for part in ["table filter", "called AA1", "restoring the whole table"] {
+    for part in ["table filter", "named AA1", "restoring the whole table"] {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(tools.run("iptables-legacy -S").matches("-j AA1").count(), 2);

@@ -372,7 +372,7 @@ fn rejects_values_that_do_not_fit_naming_the_option() {
         ),
         (
             changed!(Ipv4, "-m owner --socket-exists", Match::Owner, m => m.suppl_groups = true),
-            "owner: --suppl-groups: it is for --gid-owner",
+            "owner: --suppl-groups: it requires --gid-owner",
         ),
         (
             changed!(Ipv4, "-p icmp -m icmp --icmp-type 3", Match::Icmp, m => m.kind = Some(255)),

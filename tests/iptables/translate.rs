@@ -340,7 +340,7 @@ table ip filter {
 		ip saddr 10.0.0.0/8 counter packets 3 bytes 4 accept
 		iifname \"lo\" counter accept
 		ip saddr 11.0.0.0/8 counter packets 3 bytes 4 accept
-		# -D INPUT 1: it is about rules that are there already
+		# -D INPUT 1: the line refers to existing rules
 	}
 
 	chain FORWARD {

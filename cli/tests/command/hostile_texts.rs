@@ -208,7 +208,7 @@ fn lists_of_addresses_do_not_multiply_without_end() {
         // Each line is one that may be, and all of them are too much.
         let text = filter(&line(200).repeat(50));
         let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
-        assert!(result.unwrap_err().contains("at most 262144 rules"));
+        assert!(result.unwrap_err().contains("at most 262144 more rules"));
         assert!(memory < 512 << 20, "{memory}");
     }
 }

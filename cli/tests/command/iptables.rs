@@ -425,7 +425,7 @@ fn reading_creates_no_tables() {
         let ran = run(&sandbox, arguments).expect(1);
         assert_eq!(ran.out, "", "{arguments}");
         assert!(
-            ran.err.starts_with("chainwright: there "),
+            ran.err.starts_with("chainwright: no "),
             "{arguments}: {}",
             ran.err
         );

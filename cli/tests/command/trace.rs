@@ -243,11 +243,11 @@ fn json_contains_the_evaluation() {
         "",
     );
     let document: Value = serde_json::from_str(&out).unwrap();
-    let traces = document["walks"].as_array().unwrap();
+    let traces = document["traces"].as_array().unwrap();
     assert_eq!(traces.len(), 2);
     for trace in traces {
         assert_eq!(trace["service"], "default/azure-vote-front");
-        let ends = trace["walk"]["ends"].as_array().unwrap();
+        let ends = trace["trace"]["ends"].as_array().unwrap();
         let sum: f64 = ends
             .iter()
             .map(|end| end["probability"].as_f64().unwrap())
@@ -291,9 +291,9 @@ fn reports_invalid_arguments() {
         (
             "graph --service nothing",
             1,
-            "no chain of a service \"nothing\"",
+            "no such chain of a service \"nothing\"",
         ),
-        ("graph --chain nothing", 1, "no chain \"nothing\""),
+        ("graph --chain nothing", 1, "no such chain \"nothing\""),
     ] {
         let (was, out, err) = run(&format!("{arguments} {NFTABLES}"), "");
         assert_eq!(was, code, "{arguments}: {out}{err}");
@@ -596,8 +596,8 @@ fn services_of_the_flat_layout() {
             }
             let json = done("trace 10.96.0.1 --json", "");
             let json: Value = serde_json::from_str(&json).unwrap();
-            assert_eq!(json["walks"].as_array().unwrap().len(), 1);
-            assert!(json["walks"][0].get("service").is_none());
+            assert_eq!(json["traces"].as_array().unwrap().len(), 1);
+            assert!(json["traces"][0].get("service").is_none());
         })
         .unwrap();
 }
@@ -651,7 +651,7 @@ fn json_of_legacy_tables_alone() {
                 let out = done(&format!("trace {packet} --json {narrowed}"), "");
                 let traced: Value = serde_json::from_str(&out).unwrap();
                 assert_eq!(traced["not_traced"], serde_json::json!([]));
-                let ends = traced["walks"][0]["walk"]["ends"].as_array().unwrap();
+                let ends = traced["traces"][0]["trace"]["ends"].as_array().unwrap();
                 assert_eq!(ends.len(), 1, "{out}");
                 let steps = ends[0]["steps"].as_array().unwrap();
                 let chains: Vec<_> = steps.iter().map(|step| &step["chain"]).collect();

@@ -69,7 +69,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
 #[non_exhaustive]
 pub enum Unwritable {
     /// It compares an address of another family than its own.
-    #[error("the rule compares {address}, which is no address of its family")]
+    #[error("the rule compares {address}, which is not an address of its family")]
     Family {
         /// The address.
         address: IpAddr,
@@ -91,7 +91,7 @@ pub enum Unwritable {
     #[error(transparent)]
     Extension(#[from] xt::EncodeError),
     /// It hands packets to queue 0 in the way that only the legacy tables have.
-    #[error("there is no target QUEUE in nf_tables; -j NFQUEUE does the same")]
+    #[error("nf_tables has no target QUEUE; use -j NFQUEUE")]
     Queue,
 }
 

@@ -44,7 +44,7 @@ pub enum EditError {
         name: BString,
     },
     /// The chain has rules, so that it cannot be removed.
-    #[error("chain {name:?} has {rules} rules: flush it before it is removed")]
+    #[error("chain {name:?} has {rules} rules: flush it before removing it")]
     NotEmpty {
         /// Its name.
         name: BString,
@@ -72,7 +72,7 @@ pub enum EditError {
         rules: usize,
     },
     /// The header is one of another family.
-    #[error("a rule of the {header} tables cannot be in a table of the {table} ones")]
+    #[error("a rule of the {header} tables cannot be added to {table} tables")]
     Family {
         /// The header's family.
         header: Family,
@@ -83,13 +83,13 @@ pub enum EditError {
     #[error("ARP tables have no goto")]
     NoGoto,
     /// These bytes cannot be the name of a match or target.
-    #[error("{name:?} cannot be the name of a match or target (1 to 28 bytes, no NUL, not ERROR)")]
+    #[error("invalid match or target name {name:?} (1 to 28 bytes, no NUL, not ERROR)")]
     ExtensionName {
         /// The rejected name.
         name: BString,
     },
     /// A rule with these matches and this target is longer than its struct can tell.
-    #[error("a rule of {size} bytes: it can have {} at most", u16::MAX)]
+    #[error("a rule of {size} bytes is too large (at most {})", u16::MAX)]
     RuleTooLong {
         /// Size in bytes, including the part that exceeds the range.
         size: usize,

@@ -856,7 +856,7 @@ fn count(item: &mut Item, from: CompactCounters) {
 
 impl fmt::Debug for TableEditor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Draft")
+        f.debug_struct("TableEditor")
             .field("table", self.table)
             .field("chains", &self.chain_count())
             .field("changed_chains", &self.edits.len())

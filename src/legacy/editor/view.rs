@@ -96,7 +96,7 @@ impl<'d> EditedChain<'d> {
 
 impl fmt::Debug for EditedChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DraftChain")
+        f.debug_struct("EditedChain")
             .field("name", &self.name())
             .field("builtin", &self.builtin())
             .field("rules", &self.rule_count())
@@ -312,7 +312,7 @@ fn verdict_target<'d>(verdict: i32) -> EditedTarget<'d> {
 
 impl fmt::Debug for EditedRule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DraftRule")
+        f.debug_struct("EditedRule")
             .field("kept", &self.preserved().map(|rule| rule.number()))
             .field("header", &self.header())
             .field("matches", &self.matches().collect::<Vec<_>>())

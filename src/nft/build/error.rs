@@ -12,7 +12,7 @@ use crate::nft::userdata::CommentError;
 #[non_exhaustive]
 pub enum BuildError {
     /// A table of this family has no such packets, or the kernel does not do this there.
-    #[error("`{what}` has no meaning in a table of the family {family}")]
+    #[error("`{what}` is not supported in a table of family {family}")]
     Family {
         /// The match or statement, in nft's syntax.
         what: &'static str,
@@ -20,9 +20,7 @@ pub enum BuildError {
         family: Family,
     },
     /// Earlier in the rule packets were limited to another protocol: no packet would match.
-    #[error(
-        "`{what}` never holds: the rule is for packets of another protocol ({protocol}) already"
-    )]
+    #[error("`{what}` can never match: the rule already matches another protocol ({protocol})")]
     Conflict {
         /// The match or statement, in nft's syntax.
         what: &'static str,
@@ -30,9 +28,7 @@ pub enum BuildError {
         protocol: &'static str,
     },
     /// Ports are to be looked at or changed of packets that need not have any.
-    #[error(
-        "the ports of `{what}` take, before them, a match of a transport protocol that has ports"
-    )]
+    #[error("`{what}` with ports needs an earlier match of a transport protocol that has ports")]
     NoTransport {
         /// The match or statement, in nft's syntax.
         what: &'static str,
@@ -60,13 +56,13 @@ pub enum BuildError {
         what: &'static str,
     },
     /// No flag at all is asked for: that never holds, and `not` always.
-    #[error("`{what}` is compared with no flag at all")]
+    #[error("`{what}` needs at least one flag")]
     NoFlags {
         /// The compared field, in nft's syntax.
         what: &'static str,
     },
     /// A value is not as long as what it is compared with or put into.
-    #[error("a value of {length} bytes does not go with `{what}`, which has {expected}")]
+    #[error("a value of {length} bytes does not match `{what}`, which has {expected}")]
     ValueLength {
         /// The compared or written field, in nft's syntax.
         what: &'static str,
@@ -76,7 +72,7 @@ pub enum BuildError {
         expected: u32,
     },
     /// A concatenation can be looked up in a set, and not be compared with a value.
-    #[error("several fields at once are looked up in a set and not compared with a value")]
+    #[error("a concatenation can only be looked up in a set, not compared with a value")]
     Concatenation,
     /// A key has no fields, or is longer than the registers.
     #[error("invalid key length {length}: a key has 1 to 64 bytes")]
@@ -85,7 +81,7 @@ pub enum BuildError {
         length: u32,
     },
     /// The keys of the set that was given have another length.
-    #[error("a key of {length} bytes is looked up in a set whose keys have {expected}")]
+    #[error("a key of {length} bytes cannot be looked up in a set whose keys have {expected}")]
     SetKey {
         /// The key's length in bytes.
         length: u32,

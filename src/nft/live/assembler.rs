@@ -67,7 +67,7 @@ pub enum Cause {
     #[error(transparent)]
     Dropped(Loss),
     /// A datagram was longer than the buffer that it was received into.
-    #[error("a datagram of {length} bytes was cut to {capacity}")]
+    #[error("a datagram of {length} bytes was truncated to {capacity}")]
     Cut {
         /// The datagram's length in bytes.
         length: usize,
@@ -75,7 +75,7 @@ pub enum Cause {
         capacity: usize,
     },
     /// Nothing told of the generations in between.
-    #[error("the next one that was told is {reported}")]
+    #[error("the next reported generation is {reported}")]
     Skipped {
         /// The generation that was received.
         reported: Generation,

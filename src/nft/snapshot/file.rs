@@ -72,10 +72,10 @@ pub enum FileError {
         /// The cause.
         source: io::Error,
     },
-    /// What stands there is no regular file, and so is not replaced: a device, a directory, a pipe, a
-    /// socket, or a symbolic link.
-    #[error("{} is {what}, and only a regular file is replaced{hint}", path.display(), hint = match what {
-        NotRegular::Link => ": give the path that it points to",
+    /// The path is not a regular file, so it is not replaced: it is a device, a directory, a pipe, a socket or a
+    /// symbolic link.
+    #[error("{} is {what}, but only a regular file can be replaced{hint}", path.display(), hint = match what {
+        NotRegular::Link => ": use the path that it points to",
         _ => "",
     })]
     NotRegular {
@@ -115,13 +115,13 @@ pub enum FileError {
         expected: u64,
     },
     /// The checksum does not fit the content, or something follows it.
-    #[error("{} was altered or damaged: its checksum does not fit its content", path.display())]
+    #[error("{} was modified or damaged: its checksum does not match its content", path.display())]
     Altered {
         /// The file.
         path: PathBuf,
     },
     /// The header contradicts the rest, though the checksum fits.
-    #[error("{} contradicts itself: {reason}", path.display())]
+    #[error("{} is inconsistent: {reason}", path.display())]
     Inconsistent {
         /// The file.
         path: PathBuf,
@@ -129,7 +129,7 @@ pub enum FileError {
         reason: &'static str,
     },
     /// The content is no ruleset, though the checksum fits.
-    #[error("{} holds no ruleset: {source} (message {message})", path.display())]
+    #[error("{} does not contain a valid ruleset: {source} (message {message})", path.display())]
     Content {
         /// The file.
         path: PathBuf,

@@ -15,8 +15,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::xt::pack;
 use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// Maximum length of a path, in bytes.
@@ -101,9 +101,7 @@ fn program(value: &BStr) -> Parsed<Vec<BpfInstruction>> {
     }
     let given = instructions.split_str(",").count();
     if given != count {
-        return Err(format!(
-            "expected {count} instructions, found {given}"
-        ));
+        return Err(format!("expected {count} instructions, found {given}"));
     }
     Ok(program)
 }
@@ -296,14 +294,8 @@ mod tests {
                 "65,6 0 0 1",
                 "the number of instructions: `65` is not a number from 1 to 64",
             ),
-            (
-                "2,6 0 0 1",
-                "expected 2 instructions, found 1",
-            ),
-            (
-                "1,6 0 0 1,6 0 0 1",
-                "expected 1 instructions, found 2",
-            ),
+            ("2,6 0 0 1", "expected 2 instructions, found 1"),
+            ("1,6 0 0 1,6 0 0 1", "expected 1 instructions, found 2"),
             (
                 "1,6 0 0",
                 "instruction 1: `6 0 0` is not of the form `CODE JT JF K`",

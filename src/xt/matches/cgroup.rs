@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
-    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, ListStyle, Negatable, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Maximum length of a path, in bytes.

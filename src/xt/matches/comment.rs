@@ -4,7 +4,9 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// Length of the data; the comment itself is at least one byte shorter.
 const LENGTH: usize = 256;

@@ -70,7 +70,10 @@ const DIRECTIONS: [(&str, (u8, ConnbytesDirection)); 3] = [
 ];
 
 /// Looks up the word and number of a value.
-fn option_parts<T: Copy + PartialEq>(table: &[(&'static str, (u8, T))], meaning: T) -> (&'static str, u8) {
+fn option_parts<T: Copy + PartialEq>(
+    table: &[(&'static str, (u8, T))],
+    meaning: T,
+) -> (&'static str, u8) {
     let found = table.iter().find(|(_, (_, known))| *known == meaning);
     found.map_or(("", 0), |(word, (number, _))| (*word, *number))
 }

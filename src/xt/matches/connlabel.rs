@@ -10,7 +10,8 @@ use chainwright_sys::xt_connlabel::{
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-m connlabel`: checks or sets a label of the connection.

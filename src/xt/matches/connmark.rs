@@ -4,7 +4,9 @@
 //! layout of the match `mark`.
 
 use crate::xt::matches::mark::Mark;
-use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-m connmark`: compares the connection's mark.
 ///

@@ -25,8 +25,8 @@ use crate::xt::Negatable;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, any_start_of, ends_of, number, word_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 bitflags::bitflags! {

@@ -13,8 +13,8 @@ use crate::xt::Negatable;
 use crate::xt::pack;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -265,7 +265,9 @@ mod tests {
     fn refusals() {
         let message = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
         assert!(message("-m dccp --dport 1").contains("the rule needs `-p dccp`"));
-        assert!(message("-p dccp --dccp-types REQ").contains("`REQ` is not one of REQUEST, RESPONSE"));
+        assert!(
+            message("-p dccp --dccp-types REQ").contains("`REQ` is not one of REQUEST, RESPONSE")
+        );
         assert!(message("-p dccp --dccp-types \"\"").contains("`` is not one of"));
         assert!(message("-p dccp --dccp-option 0").contains("a number from 1 to 255"));
     }

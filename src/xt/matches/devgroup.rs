@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Negatable, Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup,
+    Context, Extension, Family, GivenOption, ListStyle, Names, Negatable, OptionError, OptionGroup,
     OptionSpec, Text, read_struct, write_struct,
 };
 

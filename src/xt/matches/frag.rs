@@ -11,8 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::Negatable;
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-m frag`: compares the fragment header of an IPv6 packet.
@@ -49,9 +49,12 @@ impl Extension for Frag {
     ];
     const GROUPS: &'static [OptionGroup] =
         &[OptionGroup::at_most_one_of(&["fragmore", "fraglast"])];
-    const DIFFERENCES: &'static [Difference] = &[
-        Difference::kept("-m frag ! --fragid 0:4294967295", "-m frag", "iptables-save omits the option, so the rule matches every packet after a restore.").ipv6(),
-    ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m frag ! --fragid 0:4294967295",
+        "-m frag",
+        "iptables-save omits the option, so the rule matches every packet after a restore.",
+    )
+    .ipv6()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_frag = read_struct(info)?;

@@ -53,7 +53,9 @@ impl Extension for Helper {
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let helper = GivenOption::find_required(given, "helper")?;
         Ok(Self {
-            name: helper.parse(|value| string(value, 0..=MAX_LENGTH))?.to_owned(),
+            name: helper
+                .parse(|value| string(value, 0..=MAX_LENGTH))?
+                .to_owned(),
             invert: helper.invert,
         })
     }

@@ -8,8 +8,8 @@ use chainwright_sys::ip_tables::{IPT_ICMP_INV, ipt_icmp};
 use crate::xt::pack;
 use crate::xt::value::{Parsed, number, starts};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// A range of ICMP codes; empty if the last code is less than the first.

@@ -6,8 +6,8 @@ use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
 use super::icmp::{IcmpCodes, Name, list, listed_names, parse, print};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-m icmp6`: compares type and code of ICMPv6. The rule is for `-p ipv6-icmp`.
@@ -172,7 +172,9 @@ mod tests {
     fn refusals() {
         let message = |options| Rule::parse(Family::Ipv6, options).unwrap_err().to_string();
         assert!(message("-m icmp6 --icmpv6-type 1").contains("needs `-p ipv6-icmp`"));
-        assert!(message("-p icmpv6 --icmpv6-type neigh").contains("neighbour-solicitation and of"));
-        assert!(message("-p icmpv6 --icmpv6-type any").contains("nor one of destination-unreachable"));
+        assert!(message("-p icmpv6 --icmpv6-type neigh").contains("neighbour-solicitation or"));
+        assert!(
+            message("-p icmpv6 --icmpv6-type any").contains("nor one of destination-unreachable")
+        );
     }
 }

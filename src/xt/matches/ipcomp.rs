@@ -6,8 +6,8 @@ use chainwright_sys::xt_ipcomp::{XT_IPCOMP_INV_SPI, xt_ipcomp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m ipcomp`: compares the compression parameter index of IPComp. The rule is for `-p ipcomp`.

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
-    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, ListStyle, Negatable, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-m iprange`: compares the packet's addresses with ranges.

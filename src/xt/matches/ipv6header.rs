@@ -12,8 +12,8 @@ use chainwright_sys::ip6t_ipv6header::{
 use crate::xt::pack;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Context, Extension, Families, Family, GivenOption, Names, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Families, Family, GivenOption, Names, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -173,7 +173,10 @@ mod tests {
         for (options, message) in [
             ("--soft", "--header is required"),
             ("--header \"\"", "it has no header"),
-            ("--header tcp", "`tcp` is not one of hop-by-hop, ipv6-opts, "),
+            (
+                "--header tcp",
+                "`tcp` is not one of hop-by-hop, ipv6-opts, ",
+            ),
             ("--header 0x3d", "`0x3d` is not one of"),
         ] {
             let rule = format!("-m ipv6header {options}");

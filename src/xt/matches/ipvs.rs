@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{from_octets, host_and_mask, one_of, port};
 use crate::xt::{
-    Negatable, Context, Extension, Family, GivenOption, Mask, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, GivenOption, Mask, Negatable, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Forwarding method of IPVS.
@@ -162,9 +162,10 @@ impl Extension for Ipvs {
                 "ipvs" => none = one.invert,
                 "vproto" => {
                     let protocol = one.parse(|value| {
-                        context.names.protocol(value).ok_or_else(|| {
-                            format!("`{value}` is not a protocol number or name")
-                        })
+                        context
+                            .names
+                            .protocol(value)
+                            .ok_or_else(|| format!("`{value}` is not a protocol number or name"))
                     })?;
                     connection.protocol = Some(Negatable::given(one, protocol));
                 }

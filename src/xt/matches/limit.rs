@@ -7,8 +7,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, rate, read_struct,
-    write_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, rate,
+    read_struct, write_struct,
 };
 
 /// `-m limit`: matches packets up to a rate.

@@ -43,9 +43,12 @@ impl Extension for Mh {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv6;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("mh-type").inverts()];
-    const DIFFERENCES: &'static [Difference] = &[
-        Difference::kept("-p mobility-header -m mh ! --mh-type 0:255", "-p mobility-header -m mh", "iptables-save omits the option, so the rule matches every packet after a restore.").ipv6(),
-    ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p mobility-header -m mh ! --mh-type 0:255",
+        "-p mobility-header -m mh",
+        "iptables-save omits the option, so the rule matches every packet after a restore.",
+    )
+    .ipv6()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_mh = read_struct(info)?;

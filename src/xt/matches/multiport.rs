@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, port};
 use crate::xt::{
-    Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The compared port.

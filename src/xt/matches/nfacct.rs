@@ -12,7 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{line, string};
 use crate::xt::{
-    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Maximum length of a name, in bytes.
@@ -49,7 +50,9 @@ impl Extension for Nfacct {
 
     fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let name = GivenOption::find_required(given, "nfacct-name")?;
-        let name = name.parse(|value| string(value, 1..=MAX_LENGTH))?.to_owned();
+        let name = name
+            .parse(|value| string(value, 1..=MAX_LENGTH))?
+            .to_owned();
         Ok(Self { name })
     }
 

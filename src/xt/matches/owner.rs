@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, ListStyle, Negatable, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The largest id; `u32::MAX` means "no user".

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, string, until_nul};
 use crate::xt::{
-    Negatable, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, Negatable, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Negatable, Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Names, OptionError,
-    OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Names, Negatable,
+    OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The direction of the transformations.

@@ -193,7 +193,9 @@ impl Extension for Rateest {
                 _ => Ok(0),
             };
             if let (Some(first), None, None, false) = (first, other, &second, delta) {
-                return Err(first.error("without --rateest-delta, use the option of the second number"));
+                return Err(
+                    first.error("without --rateest-delta, use the option of the second number")
+                );
             }
             let both = [one(first)?, one(other)?];
             Ok((first.is_some() || other.is_some())

@@ -107,7 +107,7 @@ mod tests {
             ),
             (
                 "--realm no-such-realm",
-                "nor a name of /etc/iproute2/rt_realms",
+                "nor a name in /etc/iproute2/rt_realms",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m realm {options}")).unwrap_err();

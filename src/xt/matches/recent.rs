@@ -12,8 +12,8 @@ use chainwright_sys::xt_recent::{
 
 use crate::xt::value::{address, field, number, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Name, OptionError, OptionGroup,
-    OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Name, OptionError,
+    OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The name of a list of addresses: 1 to 199 bytes, used as a file name in `/proc/net/xt_recent`.

@@ -16,8 +16,8 @@ use crate::xt::Negatable;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-m rt`: compares the routing header of an IPv6 packet.
@@ -62,9 +62,12 @@ impl Extension for Rt {
         OptionSpec::one("rt-0-addrs"),
         OptionSpec::switch("rt-0-not-strict").needs(&["rt-0-addrs"]),
     ];
-    const DIFFERENCES: &'static [Difference] = &[
-        Difference::kept("-m rt ! --rt-segsleft 0:4294967295", "-m rt", "iptables-save omits the option, so the rule matches every packet after a restore.").ipv6(),
-    ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m rt ! --rt-segsleft 0:4294967295",
+        "-m rt",
+        "iptables-save omits the option, so the rule matches every packet after a restore.",
+    )
+    .ipv6()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_rt = read_struct(info)?;
@@ -121,7 +124,8 @@ impl Extension for Rt {
             .segments_left
             .map_or([0, u32::MAX], |segments| segments.value.into());
         info.hdrlen = self.length.map_or(0, |length| length.value);
-        let addresses = pack::at_most("rt-0-addrs", &self.addresses, info.addrs.len(), "addresses")?;
+        let addresses =
+            pack::at_most("rt-0-addrs", &self.addresses, info.addrs.len(), "addresses")?;
         for (place, address) in info.addrs.iter_mut().zip(addresses) {
             *place = address.octets();
             info.addrnr += 1;

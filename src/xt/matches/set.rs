@@ -170,7 +170,9 @@ pub(in crate::xt) const fn write_info(
 }
 
 /// Parses a set's name and its parts.
-pub(in crate::xt) fn parse_set(given: &GivenOption<'_>) -> Result<(SetId, SetDirections), OptionError> {
+pub(in crate::xt) fn parse_set(
+    given: &GivenOption<'_>,
+) -> Result<(SetId, SetDirections), OptionError> {
     let name = given.parse(Name::parse)?;
     Ok((SetId::Name(name), given.parse_second(SetDirections::parse)?))
 }
@@ -203,7 +205,10 @@ impl SetCounter {
         }
     }
 
-    fn parse(given: &[GivenOption<'_>], options: [&'static str; 3]) -> Result<Option<Self>, OptionError> {
+    fn parse(
+        given: &[GivenOption<'_>],
+        options: [&'static str; 3],
+    ) -> Result<Option<Self>, OptionError> {
         let [equal, less, greater] = options;
         let mut of = given.iter().filter(|one| options.contains(&one.option));
         let Some(one) = of.next() else {

@@ -318,9 +318,8 @@ fn segment(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
             let mask = address(mask, Family::Ipv6).ok()?;
             u8::try_from(prefix_length(mask)?).ok()
         });
-    let wrong = || {
-        format!("`{mask}` is neither a prefix length from 0 to 128 nor a contiguous mask")
-    };
+    let wrong =
+        || format!("`{mask}` is neither a prefix length from 0 to 128 nor a contiguous mask");
     Ok((segment, prefix.ok_or_else(wrong)?))
 }
 
@@ -398,7 +397,7 @@ mod tests {
             ("--srh-psid a::1/129", "`129` is neither a prefix length"),
             ("--srh-psid a::1/", "`` is neither a prefix length"),
             // Here iptables 1.8.9 takes /128 without a word.
-            ("--srh-psid a::1/ffff::1", "nor a mask of ones, then zeros"),
+            ("--srh-psid a::1/ffff::1", "nor a contiguous mask"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m srh {options}")).unwrap_err();
             assert!(fault.to_string().contains(message), "{fault}");

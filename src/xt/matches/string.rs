@@ -72,9 +72,7 @@ fn hexadecimal(value: &BStr) -> Parsed<BString> {
                 };
                 digits(block, &mut pattern)?;
                 if matches!(remaining.first(), Some(b'|' | b'\\')) {
-                    return Err(
-                        "a closing `|` cannot be followed by `|` or `\\`".to_owned()
-                    );
+                    return Err("a closing `|` cannot be followed by `|` or `\\`".to_owned());
                 }
                 rest = remaining;
             }

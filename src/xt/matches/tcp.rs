@@ -12,8 +12,8 @@ use super::ports::{self, PortRange};
 use crate::xt::Negatable;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
-    Text, add_struct, read_struct,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup,
+    OptionSpec, Text, add_struct, read_struct,
 };
 
 bitflags::bitflags! {
@@ -324,7 +324,10 @@ mod tests {
                 "-p tcp --syn --tcp-flags ALL SYN",
                 "--tcp-flags cannot be used with --syn",
             ),
-            ("-p tcp --tcp-flags ALL ECE", "`ECE` is not one of FIN, SYN,"),
+            (
+                "-p tcp --tcp-flags ALL ECE",
+                "`ECE` is not one of FIN, SYN,",
+            ),
             ("-p tcp --tcp-option 0", "`0` is not a number from 1 to 255"),
         ] {
             let message = parse(options).unwrap_err();

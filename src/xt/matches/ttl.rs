@@ -47,7 +47,10 @@ impl Hops {
     }
 
     /// Parses the option: its name ends in `-eq`, `-lt` or `-gt`.
-    pub(super) fn parse(groups: &[OptionGroup], given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+    pub(super) fn parse(
+        groups: &[OptionGroup],
+        given: &[GivenOption<'_>],
+    ) -> Result<Self, OptionError> {
         let how = groups[0].find(given)?;
         let hops = how.parse(number)?;
         Ok(match (how.option.rsplit('-').next(), how.invert) {

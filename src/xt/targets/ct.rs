@@ -19,8 +19,8 @@ use zerocopy::FromZeros;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -332,7 +332,11 @@ impl Extension for Ct {
 }
 
 /// Parses a name that is specific to one protocol.
-fn named(context: &Context<'_>, given: &GivenOption<'_>, most: usize) -> Result<BString, OptionError> {
+fn named(
+    context: &Context<'_>,
+    given: &GivenOption<'_>,
+    most: usize,
+) -> Result<BString, OptionError> {
     let read = given.parse(|value| {
         let name = string(value, 0..=most)?;
         if !is_word(name) {
@@ -344,7 +348,9 @@ fn named(context: &Context<'_>, given: &GivenOption<'_>, most: usize) -> Result<
     })?;
     let one_protocol = context.protocol.is_some_and(|(_, invert)| !invert);
     if !read.is_empty() && !one_protocol {
-        return Err(given.error("it only applies to one protocol: the rule needs -p, without a `!`"));
+        return Err(
+            given.error("it only applies to one protocol: the rule needs -p, without a `!`")
+        );
     }
     Ok(read)
 }

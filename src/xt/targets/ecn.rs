@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`

@@ -11,7 +11,8 @@ use super::words::quoted;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Prefix of every trigger's name.

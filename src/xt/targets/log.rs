@@ -229,11 +229,7 @@ mod tests {
     fn reports_errors() {
         for (option, value, reason) in [
             ("log-prefix", "", "it is empty or contains a NUL"),
-            (
-                "log-prefix",
-                "a\nb",
-                "a prefix cannot contain line breaks",
-            ),
+            ("log-prefix", "a\nb", "a prefix cannot contain line breaks"),
             (
                 "log-level",
                 "8",

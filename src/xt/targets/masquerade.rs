@@ -6,7 +6,9 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY};
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-j MASQUERADE`: translates a connection's source to the address of the outgoing interface.
 ///

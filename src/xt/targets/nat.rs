@@ -296,7 +296,7 @@ impl Range {
 
 /// What is wrong with a base port.
 pub(super) const NO_BASE_PORT: &str =
-    "only DNAT shifts ports: a base port after `/` is not for here";
+    "only DNAT shifts ports: a base port after `/` is not allowed here";
 
 /// Returns the flag if it is set, else 0.
 pub(super) const fn flag(set: bool, flag: u32) -> u32 {

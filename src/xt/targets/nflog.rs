@@ -155,7 +155,8 @@ mod tests {
             threshold: 20,
         };
         let data = "60 00 00 00 07 00 14 00 01 00 00 00 69 6e 3a 20".to_owned() + &" 00".repeat(60);
-        let printed = " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
+        let printed =
+            " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
         check(Family::Ipv4, &data, &value, printed);
         let mut info = value.write(Family::Ipv4).unwrap();
         info[8] = 2;

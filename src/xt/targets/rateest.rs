@@ -6,8 +6,8 @@ use bstr::BStr;
 use chainwright_sys::xt_rateest_target::xt_rateest_target_info;
 use zerocopy::FromZeros;
 
-use crate::xt::pack;
 use crate::xt::matches::rateest::{RateestName, number_and_unit};
+use crate::xt::pack;
 use crate::xt::value::Parsed;
 use crate::xt::{
     Context, Extension, Family, GivenOption, Name, OptionError, OptionSpec, Text, read_struct,

@@ -6,7 +6,9 @@
 use chainwright_sys::nf_nat::NF_NAT_RANGE_PROTO_RANDOM;
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-j REDIRECT`: translates a connection's destination to this host.
 ///

@@ -14,7 +14,8 @@ use super::words::bare;
 use crate::xt::pack;
 use crate::xt::value::{string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j SECMARK`: sets the packet's security mark.

@@ -18,8 +18,8 @@ use zerocopy::FromZeros;
 use crate::xt::matches::set::{SetDirections, parse_set, read_info, upgrade, write_info};
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, SetId,
-    Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
+    SetId, Text, read_struct, write_struct,
 };
 
 /// `-j SET`: adds the packet to a set of `ipset(8)`, deletes it from one, or reads its mark, class or

@@ -7,8 +7,10 @@ use chainwright_sys::nf_nat::{
     NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY,
 };
 
-use super::nat::{AddressRange, Layout, NatPorts, Range, NO_BASE_PORT, flag};
-use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
+use super::nat::{AddressRange, Layout, NO_BASE_PORT, NatPorts, Range, flag};
+use crate::xt::{
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-j SNAT`: translates a connection's source.
 ///

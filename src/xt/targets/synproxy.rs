@@ -10,8 +10,8 @@ use chainwright_sys::xt_synproxy_target::{
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j SYNPROXY`: completes the TCP handshake with a client before it contacts the server.

@@ -8,7 +8,8 @@ use chainwright_sys::xt_tcpoptstrip_target::xt_tcpoptstrip_target_info;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `IPPROTO_TCP`

@@ -2,7 +2,9 @@
 //!
 //! Revision 0 has no data. iptables-nft writes `meta nftrace set 1` instead.
 
-use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-j TRACE`: reports every rule that the packet matches from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -43,7 +43,10 @@ impl HopsChange {
     }
 
     /// Parses the only given option: its name ends in `-set`, `-inc` or `-dec`.
-    pub(super) fn parse(groups: &[OptionGroup], given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+    pub(super) fn parse(
+        groups: &[OptionGroup],
+        given: &[GivenOption<'_>],
+    ) -> Result<Self, OptionError> {
         let how = groups[0].find(given)?;
         let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
         Ok(match how.option.rsplit('-').next() {

@@ -61,7 +61,7 @@ fn only_a_regular_file_is_replaced() {
     refused(
         "directory",
         NotRegular::Directory,
-        "is a directory, and only",
+        "is a directory, but only",
     );
     mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
     refused("pipe", NotRegular::Pipe, "is a named pipe");

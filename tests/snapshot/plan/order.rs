@@ -179,10 +179,7 @@ fn chains_of_one_priority_are_called_in_the_same_order_afterwards() {
                 let after = case.counted(&tools);
                 if !plan.is_empty() && lost < 2 && !whole_table {
                     // Said, and what was counted is kept.
-                    assert!(
-                        plan.contains("anew: it is to be called before chain"),
-                        "{plan}"
-                    );
+                    assert!(plan.contains("must be called before chain"), "{plan}");
                     for (was, is) in before.iter().zip(&after).skip(lost + 1) {
                         assert!(is >= was, "{context}: {before:?} {after:?}");
                     }

@@ -115,7 +115,7 @@ fn rules_of_legacy_tables_are_listed() {
         let ran = run(&sandbox, &format!("{verb} --backend all")).expect(2);
         assert!(ran.err.contains("for one backend"), "{}", ran.err);
         let ran = run(&sandbox, &format!("{verb} --family inet")).expect(2);
-        assert!(ran.err.contains("ip and ip6 only"), "{}", ran.err);
+        assert!(ran.err.contains("families ip and ip6"), "{}", ran.err);
         let ran = run_with(&sandbox, &format!("{verb} --family ip6 --backend nft"), "");
         assert!(ran.code < 2, "{}", ran.err);
     }

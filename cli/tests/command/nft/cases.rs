@@ -728,7 +728,7 @@ pub(crate) const CASES: &[Case] = &[
         "-d mnl list tables",
         "it is not built",
         1,
-        "--debug mnl is not built",
+        "--debug mnl is not supported",
     ),
     but(
         "-j list hooks",

@@ -107,7 +107,7 @@ fn message(line: &str) -> &str {
 fn a_guard_works_as_a_systemd_unit() {
     let sandbox = sandbox();
     let mut guard = Guard::start_watched(&sandbox, "kubelet", "20000");
-    assert_eq!(message(&guard.line()), "everything is present: 12 made");
+    assert_eq!(message(&guard.line()), "everything is present: 12 created");
     let made: Vec<_> = (0..12).map(|_| guard.line()).collect();
     assert_eq!(made[0], "  + ip mangle: chain KUBE-IPTABLES-HINT");
     let mut notified = Vec::new();
@@ -150,7 +150,7 @@ fn a_guard_keeps_a_file_in_either_backend() {
             file.display()
         );
         let mut guard = Guard::start(&sandbox, &arguments);
-        assert_eq!(message(&guard.line()), "everything is present: 3 made");
+        assert_eq!(message(&guard.line()), "everything is present: 3 created");
         Tools::new(&sandbox).run(&format!("iptables-{backend} -F AGENT"));
         while guard.line() != "  + ip filter: -A AGENT -j DROP" {}
         while !guard.line().contains(" 1 disappeared") {}

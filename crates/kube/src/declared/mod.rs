@@ -33,13 +33,13 @@ pub enum Error {
     #[error("cannot read the declared chains")]
     Read(#[from] netlink::Error),
     /// The transaction failed; it says what is known of the ruleset.
-    #[error("cannot change the chains that are to be kept")]
+    #[error("cannot change the declared chains")]
     Commit(#[source] Box<CommitError>),
     /// An attribute was too long to be put into a message.
     #[error("cannot write the declared rules")]
     MessageError(#[from] netlink::MessageError),
     /// A rule could not be put into nf_tables' terms.
-    #[error("cannot encode the rules that are to be kept")]
+    #[error("cannot encode the declared rules")]
     Encode(#[from] Unwritable),
     /// A set that a rule refers to could not be looked up.
     #[error(transparent)]

@@ -89,7 +89,7 @@ impl Watch {
                     Ok(monitor) => self.monitor = Some(monitor),
                     Err(netlink::Error::NotLoaded) => {}
                     // What looking meets as well, and tells.
-                    Err(error) => tracing::debug!(%error, "nf_tables cannot be watched"),
+                    Err(error) => tracing::debug!(%error, "cannot watch nf_tables"),
                 }
             }
             let detection = self.detector.probe();

@@ -65,7 +65,7 @@ pub enum ReverseError {
     #[error("{0}")]
     Refused(Error),
     /// The model of nf_tables could not make it, or be asked.
-    #[error("it cannot be made in memory: {0}")]
+    #[error("cannot build it in memory: {0}")]
     FakeKernel(String),
 }
 

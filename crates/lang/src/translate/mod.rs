@@ -47,7 +47,7 @@ pub enum Untranslatable {
     #[error("it matches no packet")]
     Never,
     /// What was made of it is not read.
-    #[error("what it would be is not read: {0}")]
+    #[error("the translation cannot be parsed: {0}")]
     ParseLineError(String),
 }
 

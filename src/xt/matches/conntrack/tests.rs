@@ -119,9 +119,18 @@ fn differs_from_iptables_bugs() {
 fn refusals() {
     for (options, fault) in [
         ("-m conntrack", "at least one option, such as --ctstate"),
-        ("-m conntrack --ctstate NEW,", "`` is not one of INVALID, NEW"),
-        ("-m conntrack --ctstate NEWER", "`NEWER` is not one of INVALID"),
-        ("-m conntrack --ctstatus X", "`X` is not one of NONE, EXPECTED"),
+        (
+            "-m conntrack --ctstate NEW,",
+            "`` is not one of INVALID, NEW",
+        ),
+        (
+            "-m conntrack --ctstate NEWER",
+            "`NEWER` is not one of INVALID",
+        ),
+        (
+            "-m conntrack --ctstatus X",
+            "`X` is not one of NONE, EXPECTED",
+        ),
         ("-m conntrack --ctproto 256", "not a protocol number"),
         (
             "-m conntrack --ctorigsrc 10.1/8",

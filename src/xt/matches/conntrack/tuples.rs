@@ -12,7 +12,7 @@ use chainwright_sys::xt_conntrack::{
 
 use crate::xt::matches::ports::PortRange;
 use crate::xt::value::{Parsed, address, from_octets, number_within, prefix_mask, width};
-use crate::xt::{Negatable, Family, Mask, OptionError, Text, pack};
+use crate::xt::{Family, Mask, Negatable, OptionError, Text, pack};
 
 /// An address and its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
