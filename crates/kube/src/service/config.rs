@@ -57,7 +57,7 @@ pub(crate) enum NodePortsOf {
     Every,
     /// These addresses, sorted and without duplicates; possibly none.
     These(Vec<IpAddr>),
-    /// Every address of the node in these networks, none of which contains another; at least one.
+    /// Every address of the node in these networks: at least one network, and none contains another.
     Networks(Vec<IpNet>),
 }
 

@@ -12,7 +12,7 @@
 //! - connections of a removed service are left alone, as those of TCP are.
 //!
 //! kube-proxy lists the whole conntrack table after a sync. Here each change records the addresses and endpoints that
-//! it concerns, and the kernel is asked for entries of these. Node ports count only at the node's own addresses;
+//! it concerns, and requests only their entries. Node ports count only at the node's own addresses;
 //! kube-proxy counts them at any address, and so cuts pods off from servers elsewhere that use the same port.
 //!
 //! Source: `pkg/proxy/conntrack/cleanup.go` of Kubernetes 1.36.
@@ -171,8 +171,8 @@ impl StaleFlows {
     /// Deletes the entries, through a connection to the calling thread's network namespace. Connections that later
     /// syncs made stale, after these values were taken, are not considered.
     ///
-    /// With few ports and endpoints the kernel is asked only for their entries. Over IPv4, where it supports that, the
-    /// kernel deletes them itself in one request; otherwise it filters by the fields that it can compare, which over
+    /// With few ports and endpoints, requests only their entries. Over IPv4, a kernel that supports it deletes them
+    /// itself in one request; otherwise it filters by the fields that it can compare, which over
     /// IPv6 are protocol and ports. With many, as after a proxy's start, UDP entries are listed once. Memory use does
     /// not grow with the table.
     ///

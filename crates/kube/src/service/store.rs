@@ -33,7 +33,7 @@ use chainwright::iptables::Family;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Services {
-    /// By service name, including services of which only slices are known.
+    /// By service name, including services that are known only by their slices.
     services: Map<ObjectName, Entry>,
     /// The service of each slice, which can change.
     slices: Map<ObjectName, ObjectName>,

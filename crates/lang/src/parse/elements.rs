@@ -1,4 +1,4 @@
-//! Elements of named sets, of which a text may have millions.
+//! Elements of named sets. A text may have millions of them.
 //!
 //! Numeric constants (`10.0.0.1`, `2001:db8::/32 . 80 : 192.0.2.1`) are not stored as syntax trees. The text is
 //! scanned once to check them, and again on each iteration.

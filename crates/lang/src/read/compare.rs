@@ -279,7 +279,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Converts flags of which any may match.
+/// Returns the flags of a value, for a comparison that matches if any of them is set.
 pub(super) fn any_of(value: Value) -> Expr {
     match flags(value) {
         Expr::Value(one) => Expr::Flags(vec![Expr::Value(one)]),

@@ -23,7 +23,7 @@ pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
             .map(ContenderRecord::from)
             .collect(),
         notes: vec![format!(
-            "of which plan(): {:.1?} wall time; the first one, which reads everything: {:.1?}",
+            "plan(): {:.1?} wall time of that; the first one, which reads everything: {:.1?}",
             one.plan, one.first_plan
         )],
         ..Record::new("revert one changed rule by a mirror's plan", rounds)

@@ -176,7 +176,7 @@ impl Bench<'_> {
                         ),
                     }),
                     notes: vec![format!(
-                        "of which Services: {:.2} MB; growth of the process, in pages",
+                        "Services: {:.2} MB of that; growth of the process, in pages",
                         memory.services as f64 / 1e6
                     )],
                     ..Self::of("memory of services and proxy", cluster, 1)

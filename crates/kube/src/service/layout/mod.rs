@@ -131,8 +131,8 @@ thread_local! {
     static WAITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The transactions of one change of a table in which a packet makes several lookups, each of which sees the state of
-/// its moment. Elements are added no earlier than their targets, and targets are deleted in a later transaction. Before
+/// The transactions of one change of a table. A packet makes several lookups in the table, and each one sees the state
+/// of its moment. Elements are added no earlier than their targets, and targets are deleted in a later transaction. Before
 /// each transaction but the first, it waits until the kernel has finished the packets that found the previous state.
 #[derive(Debug)]
 pub(super) struct StagedCommits {

@@ -278,7 +278,7 @@ fn write_node_port_ips(
     Ok(())
 }
 
-/// A rule for packets to addresses that serve node ports, or several of which at most one matches. `is_own`: the
+/// Returns rules for packets to addresses that serve node ports; at most one of them matches. `is_own`: the
 /// destination is known to be an address of the node.
 fn reached<'b>(
     begin: impl Fn() -> Build<'b>,
