@@ -37,18 +37,23 @@ pub enum Error {
     #[error(transparent)]
     Build(#[from] crate::nft::build::BuildError),
     /// An iptables rule could not be expressed in nf_tables.
+    #[cfg(feature = "iptables")]
     #[error(transparent)]
     Unwritable(#[from] crate::iptables::nft::Unwritable),
     /// An error of iptables' tables.
+    #[cfg(feature = "iptables")]
     #[error(transparent)]
     Iptables(Box<crate::iptables::Error>),
     /// A set that a rule names could not be looked up.
+    #[cfg(feature = "iptables")]
     #[error(transparent)]
     Set(#[from] crate::iptables::SetError),
     /// An error of the connection that looks up sets.
+    #[cfg(feature = "iptables")]
     #[error(transparent)]
     Ipset(#[from] crate::ipset::Error),
     /// An error of the legacy tables.
+    #[cfg(feature = "iptables")]
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),
     /// An error of a network namespace.
@@ -72,6 +77,7 @@ impl From<crate::nft::CommitError> for Error {
     }
 }
 
+#[cfg(feature = "iptables")]
 impl From<crate::iptables::Error> for Error {
     fn from(error: crate::iptables::Error) -> Self {
         Self::Iptables(Box::new(error))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// during a read or between read and commit, a lock that is held, a lost reply of the kernel.
 ///
 /// Each of these handles has one policy, initially [`Retry::DEFAULT`], for all its operations:
-/// [`nft::Connection`], [`nft::Pool`], [`nft::live::Mirror`], [`iptables::Iptables`] and [`legacy::Connection`].
+/// [`nft::Connection`], [`nft::Pool`], [`nft::live::Mirror`], `iptables::Iptables` and `legacy::Connection`.
 /// `with_retry` returns the handle with another policy, `set_retry` sets it, and `retry` returns it.
 /// Retrying ends when one of the limits is reached; the error is then that of the last attempt.
 ///
@@ -22,8 +22,6 @@ use std::time::{Duration, Instant};
 /// [`nft::Connection`]: crate::nft::Connection::with_retry
 /// [`nft::Pool`]: crate::nft::Pool::with_retry
 /// [`nft::live::Mirror`]: crate::nft::live::Mirror::with_retry
-/// [`iptables::Iptables`]: crate::iptables::Iptables::with_retry
-/// [`legacy::Connection`]: crate::legacy::Connection::with_retry
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// The most attempts, including the first. There is always one.
