@@ -219,7 +219,7 @@ impl Run {
         let certain = matches!(&trace.ends[..], [end] if end.probability == 1.0);
         let failed = match judge::end_of(&trace, sent, &observed) {
             Ok(_) if !ruleset.open && !certain => Some(format!(
-                "nothing is left open, and the walk has other ends\n{sent:?}\n{trace}"
+                "nothing is left open, but the trace has other ends\n{sent:?}\n{trace}"
             )),
             Ok(end) => {
                 counts.count(&trace, end);
@@ -268,7 +268,7 @@ fn evaluation_matches_the_kernel() {
     assert_eq!((counts.failures, counts.refused), (0, 0));
     assert!(counts.arrived > counts.packets / 4, "few packets arrive");
     assert!(counts.certain > counts.packets / 2, "few walks are certain");
-    assert!(counts.branched > 0, "no walk is left to chance");
+    assert!(counts.branched > 0, "no trace depends on chance");
     assert!(counts.invalid > 0, "each packet may begin a connection");
     // Rules that only chance selects are met as often as expected.
     let off = (counts.taken - counts.expected).abs();

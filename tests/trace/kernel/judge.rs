@@ -339,7 +339,7 @@ pub(crate) fn end_of<'w>(
             }
         }
     }
-    let mut text = format!("no end of the walk is what the kernel did\n{reasons}{sent:?}\n");
+    let mut text = format!("no end of the trace is what the kernel did\n{reasons}{sent:?}\n");
     for met in observed.nft.iter().chain(&observed.legacy) {
         let _ = writeln!(text, "  kernel: {met:?}");
     }

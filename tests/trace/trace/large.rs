@@ -34,7 +34,7 @@ fn walks(title: &str, rules: &Rules<'_>) {
             let begun = Instant::now();
             let trace = rules.trace(&packet, &node, &Options::default());
             println!(
-                "{title}, service {number}, {turn} walk: {:.1?}",
+                "{title}, service {number}, {turn} trace: {:.1?}",
                 begun.elapsed()
             );
             let [end] = &trace.ends[..] else {

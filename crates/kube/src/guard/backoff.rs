@@ -87,7 +87,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Creates a pace whose first check is due at once.
+    /// Creates a backoff whose first check is due at once.
     #[must_use]
     pub const fn new(options: BackoffOptions, now: Instant) -> Self {
         Self {

@@ -412,7 +412,7 @@ impl Guard {
         self.backoff.changed(now);
     }
 
-    /// Checks, and restores what is missing if the pace permits it.
+    /// Checks, and restores what is missing if the backoff permits it.
     fn check(&mut self, on: &mut dyn FnMut(Notification)) {
         let start = Instant::now();
         self.is_receiving_suspended = false;
