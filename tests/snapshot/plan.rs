@@ -16,7 +16,7 @@ use crate::common::rulesets::{
     Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same, wait_for_collection,
 };
 use crate::common::tools::Tools;
-use crate::common::{OnDrop, connect, kernel, report};
+use crate::common::{OnDrop, connect, kernel, report, thorough};
 #[cfg(feature = "diff")]
 use chainwright::Retry;
 use chainwright::nft::DiffOptions;
@@ -317,7 +317,7 @@ fn from_any_ruleset_to_any_other() {
         let any_order = ruleset
             .header("volatile")
             .any(|what| what == "element-order");
-        for round in 0..3 {
+        for round in 0..thorough() {
             change_at_random(&mut here, &mut random, 8);
             change_at_random(&mut there, &mut random, 8);
             let desired = snapshot(&mut there);

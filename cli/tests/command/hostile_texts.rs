@@ -222,7 +222,7 @@ fn many_chains_and_many_lines() {
             let jumps = (0..n).map(|at| format!("-A c{at} -j c{}\n", (at + 1) % n));
             filter(&(heads + &jumps.collect::<String>()))
         };
-        let (small, large) = (ring(4_000), ring(16_000));
+        let (small, large) = (ring(1_500), ring(6_000));
         let (small, _) = restoring(backend, small.as_bytes());
         let (large, _) = restoring(backend, large.as_bytes());
         assert_time_grows_with_its_size(&format!("{backend:?}"), small, large);

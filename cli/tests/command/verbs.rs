@@ -524,7 +524,7 @@ fn without_privileges_the_error_names_what_is_missing() {
 /// said not to be.
 #[test]
 fn a_listing_is_of_one_generation_or_reports_that_it_is_not() {
-    const CHAINS: usize = 2000;
+    const CHAINS: usize = 500;
     let sandbox = sandbox();
     many_chains(&sandbox, CHAINS);
     // In each generation there is one of the two, with two rules.
@@ -555,7 +555,7 @@ fn a_listing_is_of_one_generation_or_reports_that_it_is_not() {
             }
         });
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for arguments in ["chains --json --backend nft --rules"; 10] {
+            for arguments in ["chains --json --backend nft --rules"; 5] {
                 let ran = run(&sandbox, arguments);
                 if ran.code == 2 {
                     assert!(ran.err.contains("not from one generation"), "{}", ran.err);
