@@ -429,11 +429,15 @@ fn guard_exits_without_read_permission() {
     let mut command = Command::new(find("setpriv"));
     let ids = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
     let rights = ["--inh-caps", "+net_admin", "--ambient-caps", "+net_admin"];
-    // It does not lie where everybody may go.
-    let copy = tempfile::Builder::new().tempfile_in("/tmp").unwrap();
-    std::fs::copy(PROGRAM, copy.path()).unwrap();
-    let path = copy.into_temp_path();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // The program's own directory may be closed to other users. `cp` writes the copy: a descriptor open for writing here
+    // would be inherited by what other tests start, and the kernel would not execute the file (ETXTBSY).
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    let path = directory.path().join("chainwright");
+    let copied = Command::new("cp").arg(PROGRAM).arg(&path).status().unwrap();
+    assert!(copied.success());
+    for path in [directory.path(), &path] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     command
         .args(ids)
         .args(rights)

@@ -499,7 +499,7 @@ fn monitor_prints_changes_and_packets_together() {
     assert_eq!(side.run(&[rules], "").code, Some(0));
     let ways = ["monitor", "-n monitor", "-j monitor", "monitor json"];
     let children = both_listening(&side, &ways, &[CHANGES_GROUP, TRACES_GROUP]);
-    thread::sleep(Duration::from_millis(300)); // what it has to know is read behind that
+    thread::sleep(Duration::from_secs(1)); // They read the ruleset after they have joined the groups.
     let packet = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                   try: s.sendto(b'x', ('127.0.0.1', 53))\nexcept OSError: pass\n";
     for number in 0..3 {
