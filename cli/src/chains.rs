@@ -182,7 +182,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     });
     if let Some(rows) = rows {
         let rest = found.as_ref().ok();
-        let rest = rest.map(|found| ("not_looked_at", &found.not_looked_at));
+        let rest = rest.map(|found| ("not_read", &found.not_read));
         rows.end(&mut out, found.is_ok(), rest)?;
     }
     // Prints the chains found before an error before the error itself.

@@ -49,7 +49,7 @@ struct Document<'a> {
     risk: bool,
     findings: Vec<Record>,
     tables: Vec<TableRecord>,
-    not_looked_at: &'a [UnreadPart],
+    not_read: &'a [UnreadPart],
     not_examined: &'a [NotExamined],
 }
 
@@ -75,7 +75,7 @@ struct Record {
     number: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
-    said: String,
+    message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     versions: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         None => vec![Family::Ipv4, Family::Ipv6],
     };
     let mut all = Vec::new();
-    let mut not_looked_at = Vec::new();
+    let mut not_read = Vec::new();
     let (mut has_read_any, mut first) = (false, None);
     for &backend in args.scope.place.iptables_backends() {
         for &family in &families {
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     all.extend(tables);
                 }
                 Err(error) => {
-                    not_looked_at.push(UnreadPart {
+                    not_read.push(UnreadPart {
                         backend: backend_word(backend),
                         family: Some(family_word(family)),
                         reason: causes(&error),
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if args.scope.place.listed() != Backends::Legacy {
         match other_tables(args) {
             Ok(tables) => not_examined = tables,
-            Err(error) => not_looked_at.push(UnreadPart {
+            Err(error) => not_read.push(UnreadPart {
                 backend: backend_word(Backend::Nft),
                 family: None,
                 reason: causes(&error),
@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .is_none_or(|table| args.scope.admits_table(table))
     });
     let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
-    let is_partial = !not_looked_at.is_empty();
+    let is_partial = !not_read.is_empty();
     let mut numbered = Numbered::new(&all);
     let mut out = Output::new();
     if json {
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             risk,
             findings: records.collect(),
             tables: tables(args, &all),
-            not_looked_at: &not_looked_at,
+            not_read: &not_read,
             not_examined: &not_examined,
         };
         out.json("doctor", &document)?;
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    for one in &not_looked_at {
+    for one in &not_read {
         let family = one.family.map(|family| format!(", {family}"));
         let family = family.unwrap_or_default();
         let (backend, reason) = (one.backend, &one.reason);
@@ -266,7 +266,7 @@ impl Record {
             chain: place.chain.as_ref().map(ToString::to_string),
             number: place.rule,
             rule: numbered.rule(finding),
-            said: finding.fault.to_string(),
+            message: finding.fault.to_string(),
             versions: finding
                 .fault
                 .versions()

@@ -78,7 +78,7 @@ struct Document<'g> {
     dangling: Vec<[usize; 2]>,
     unreferenced: Vec<usize>,
     unreachable: Vec<usize>,
-    not_looked_at: &'g [UnreadPart],
+    not_read: &'g [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -292,7 +292,7 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
             .collect(),
         unreferenced: shown(&findings.unreferenced),
         unreachable: shown(&findings.unreachable),
-        not_looked_at: &found.not_looked_at,
+        not_read: &found.not_read,
     }
 }
 

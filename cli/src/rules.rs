@@ -52,7 +52,7 @@ struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
     legacy: Vec<LegacyRecord>,
-    not_looked_at: &'s [UnreadPart],
+    not_read: &'s [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     })
                     .collect(),
                 legacy,
-                not_looked_at: &found.not_looked_at,
+                not_read: &found.not_read,
             },
         )?;
     } else {

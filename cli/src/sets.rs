@@ -46,7 +46,7 @@ pub(crate) struct Args {
 struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
-    not_looked_at: &'s [UnreadPart],
+    not_read: &'s [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                             .collect(),
                     })
                     .collect(),
-                not_looked_at: &found.not_looked_at,
+                not_read: &found.not_read,
             },
         )?;
     } else {

@@ -66,7 +66,7 @@ pub(crate) struct Args {
 struct Document<'d> {
     traces: Vec<Record<'d>>,
     not_traced: &'d [String],
-    not_looked_at: &'d [UnreadPart],
+    not_read: &'d [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let document = Document {
             traces: records.collect(),
             not_traced: rules.not_traced(),
-            not_looked_at: &found.not_looked_at,
+            not_read: &found.not_read,
         };
         out.json("trace", &document)?;
     } else {

@@ -49,7 +49,7 @@ struct Document<'d> {
     stopped: Vec<Stop>,
     unknown: &'d [&'d str],
     not_traced: &'d [String],
-    not_looked_at: &'d [UnreadPart],
+    not_read: &'d [UnreadPart],
 }
 
 /// The way in which a packet is stopped.
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             stopped,
             unknown: &unknown,
             not_traced: rules.not_traced(),
-            not_looked_at: &found.not_looked_at,
+            not_read: &found.not_read,
         };
         out.json("why", &document)?;
     } else {

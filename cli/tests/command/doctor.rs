@@ -404,7 +404,7 @@ fn faults_are_found() {
                 && one["table"].as_str() == case.place.1
                 && one["chain"].as_str() == case.chain
                 && (case.number.is_none() || one["number"].as_u64() == case.number)
-                && one["said"].as_str().unwrap().contains(case.message)
+                && one["message"].as_str().unwrap().contains(case.message)
         };
         let found = all.iter().filter(is_it).count();
         if found != 1 {

@@ -77,7 +77,7 @@ impl Ran {
     #[track_caller]
     fn values(&self) -> Vec<Value> {
         let mut value = self.value();
-        if let Some(places) = value.as_object_mut().unwrap().remove("not_looked_at") {
+        if let Some(places) = value.as_object_mut().unwrap().remove("not_read") {
             assert_eq!(places, Value::Array(Vec::new()));
         }
         let keys: Vec<_> = value.as_object().unwrap().values().collect();

@@ -295,14 +295,14 @@ fn names_backends_that_were_not_examined() {
             ran.err
         );
         let value = Blind::All.run(setup, "detect --json").expect(2).value();
-        let not_looked_at = value["not_looked_at"].as_array().unwrap();
-        let backends: BTreeSet<_> = not_looked_at
+        let not_read = value["not_read"].as_array().unwrap();
+        let backends: BTreeSet<_> = not_read
             .iter()
             .map(|one| one["backend"].as_str().unwrap())
             .collect();
         assert_eq!(backends, ["legacy", "nft"].into());
         assert!(
-            not_looked_at
+            not_read
                 .iter()
                 .all(|one| !one["reason"].as_str().unwrap().is_empty())
         );
@@ -354,7 +354,7 @@ fn names_backends_that_were_not_examined() {
         );
         let value = Blind::Legacy.run(setup, "detect --json").expect(2).value();
         assert!(
-            value["not_looked_at"]
+            value["not_read"]
                 .as_array()
                 .unwrap()
                 .iter()
@@ -377,7 +377,7 @@ fn names_backends_that_were_not_examined() {
         };
         assert!(ran.err.contains(message), "{}", ran.err);
         let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
-        assert_eq!(value["not_looked_at"].as_array().unwrap().len(), 2);
+        assert_eq!(value["not_read"].as_array().unwrap().len(), 2);
         let found = i32::from(setup.is_empty());
         for (verb, code) in [
             ("chains", found * 2),
@@ -388,7 +388,7 @@ fn names_backends_that_were_not_examined() {
         ] {
             let ran = Blind::Legacy.run(setup, &format!("{verb} --json"));
             let value = ran.expect(code).value();
-            let places: Vec<_> = value["not_looked_at"]
+            let places: Vec<_> = value["not_read"]
                 .as_array()
                 .unwrap_or_else(|| panic!("{verb}: {value}"))
                 .iter()
