@@ -19,7 +19,7 @@ use crate::scope::UnreadPart;
 /// Looks for the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families,
 /// like iptables-wrappers, Calico and azure-npm; but it creates no table and loads no module, and there is no default.
 /// It also prints the evidence: the chains of Kubernetes, CNI plugins, azure-npm and Calico in each table, tables of
-/// kube-proxy's or chainwright's services in nf_tables, and anything that could not be read.
+/// kube-proxy's or chainwright's services in nf_tables, and everything that could not be read.
 ///
 /// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
 /// initialised, or its chains were flushed) or unavailable (it cannot be determined).
@@ -47,7 +47,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  nft or legacy
   1  undetermined
-  2  unavailable; standard error says why
+  2  unavailable; see standard error
   3  mixed";
 
 const FAMILIES: [Family; 2] = Family::ALL;

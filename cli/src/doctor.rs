@@ -21,17 +21,17 @@ use crate::scope::{Backend as Backends, Scope, UnreadPart};
 /// Find present and future problems in iptables' tables
 ///
 /// Examines iptables' tables of both backends and both families, and changes nothing. nft's own tables are listed, but
-/// not examined. It finds rules that a version of iptables-nft misreads, and so would restore as other rules; tables
-/// that a version does not show; rules that iptables cannot express; rules in both backends; rules and chains that no
-/// packet reaches; duplicate rules; legacy tables without rules.
+/// not examined. It finds rules that a version of iptables-nft misreads, and would therefore restore as other rules;
+/// tables that a version does not show; rules that iptables cannot express; rules in both backends; rules and chains
+/// that no packet reaches; duplicate rules; legacy tables without rules.
 ///
-/// Risks come first: the filter accepts or drops other packets than its rules suggest, or will do so after a save and a
-/// restore. The exit code is 1 if there is a risk, 2 if there is none but some tables could not be examined. Similar
-/// problems are listed together, with the first of their rules; --all lists each one.
+/// Lists risks first: the filter accepts or drops other packets than its rules suggest, or will do so after the tables
+/// are saved and restored. The exit code is 1 if there is a risk, 2 if there is none but some tables could not be
+/// examined. Similar problems are listed together, with the first of their rules; --all lists each one.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The versions of iptables that may read the tables: those on the node and in its agents' images. By default all
-    /// known versions
+    /// The versions of iptables that may read the tables: those on the node and in the images of its agents. The
+    /// default is all known versions
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     versions: Vec<Version>,
 

@@ -16,9 +16,9 @@ use crate::scope::Selection;
 ///
 /// These are KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables or the legacy
 /// tables, in iptables' form. Existing ones are recognised, regardless of the version of iptables that wrote them.
-/// Other chains and rules are not touched. If the other backend has the hint, `ensure` creates no second one, and
-/// reports this; nor does it create anything in nf_tables on a node that has chains of Kubernetes only in the legacy
-/// tables: its programs do not use nf_tables.
+/// Other chains and rules are not changed. If the other backend has the hint, `ensure` creates no second one, and
+/// reports this. If a node has chains of Kubernetes only in the legacy tables, `ensure` creates nothing in nf_tables,
+/// because the node's programs do not use it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -37,15 +37,15 @@ pub(crate) struct Args {
 /// Selects the chains and the backend.
 #[derive(clap::Args)]
 pub(crate) struct Which {
-    /// Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
+    /// Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
     #[arg(long = "up-to-1.26", global = true)]
     up_to_1_26: bool,
 
-    /// Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes
+    /// Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes
     #[arg(long, global = true, alias = "even-on-legacy")]
     force: bool,
 
-    /// Use the backend of the node's components, as found by `detect`; if it finds none, nothing is done
+    /// Use the backend that `detect` finds on this node; fail if it finds none
     #[arg(long, global = true, conflicts_with = "backend")]
     auto: bool,
 }
@@ -115,11 +115,11 @@ impl Which {
 
 #[derive(Subcommand, Clone, Copy)]
 enum Action {
-    /// Create what is missing, in one transaction; each legacy table separately
+    /// Create the missing chains and rules, in one transaction; in legacy tables, one table at a time
     Ensure,
-    /// List what is missing; the exit code is 1 if there is anything
+    /// List the missing chains and rules; the exit code is 1 if there are any
     Check,
-    /// Remove them, in the same way, except chains that other programs use
+    /// Remove the chains and rules in the same way, except chains that other programs use
     Remove,
 }
 

@@ -18,7 +18,7 @@ use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 /// flags, size, timeout; the number of elements (a range counts as one); the comment. With --elements also each
 /// element, on its own line.
 ///
-/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the sets are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
 /// is 2.
 ///

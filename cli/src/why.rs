@@ -22,8 +22,8 @@ use crate::trace_output::{Ruleset, lines, options, percent, place, print_untrace
 ///
 /// --table considers only tables of this name; the packet still traverses all others.
 ///
-/// Exit codes: 0 something stops it, 1 nothing stops it, 2 nothing stops it on the known paths, but the result of
-/// others is unknown.
+/// Exit codes: 0 something stops the packet, 1 nothing stops it, 2 nothing stops it on the known paths, but other paths
+/// have an unknown result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The packet: its protocol, source and destination, as for `trace`
