@@ -339,7 +339,7 @@ fn print_detection(
     }
     // Standard error has the reasons.
     for (backend, _) in &evidence.uncounted {
-        writeln!(out, "{backend}: not examined, or only in part")?;
+        writeln!(out, "{backend}: not examined completely")?;
     }
     Ok(())
 }

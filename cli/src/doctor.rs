@@ -246,7 +246,7 @@ fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined
         ));
     }
     match (all.is_empty(), findings.is_empty()) {
-        (true, _) if is_partial => note("no iptables table found in what was examined"),
+        (true, _) if is_partial => note("no iptables tables found in the examined part"),
         (true, _) => note("no iptables tables found"),
         (false, true) if !is_partial && not_examined.is_empty() => note("no problems found"),
         (false, true) => note("no problems found in the examined tables"),

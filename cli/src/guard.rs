@@ -297,7 +297,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let declared = args.declared()?;
     let backend = args
         .which
-        .backend(&args.place, "a guard works on one backend")?;
+        .backend(&args.place, "`guard` works with one backend")?;
     if args.what.is_some() && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
     }

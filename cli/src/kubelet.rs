@@ -104,9 +104,9 @@ impl Which {
             })
             .collect();
         note(&format!(
-            "this node's Kubernetes uses the legacy tables: {} there, and no KUBE- chain in nf_tables. \
-             KUBE-IPTABLES-HINT in nf_tables would direct others to the wrong backend; nothing was created (--force creates \
-             it anyway)",
+            "this node's Kubernetes uses the legacy tables: they contain {}, and nf_tables has no KUBE- chain. \
+             KUBE-IPTABLES-HINT in nf_tables would direct other programs to the wrong backend; nothing was created \
+             (use --force to create it anyway)",
             chains.join(", ")
         ));
         false
@@ -166,7 +166,7 @@ struct Removed {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = args.which.kubelet(&args.place)?;
-    let what = "kubelet's chains are in one backend";
+    let what = "`kubelet` works with one backend";
     let backend = args.which.backend(&args.place, what)?;
     if matches!(args.action, Action::Ensure) && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
@@ -227,7 +227,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     },
                 )?;
             } else if outcome.removed.is_empty() && outcome.left.is_empty() {
-                writeln!(out, "nothing to do: none of it is present")?;
+                writeln!(out, "nothing to do: nothing is present")?;
             } else {
                 list(&mut out, "removed", &outcome.removed)?;
                 for item in &outcome.left {

@@ -186,8 +186,9 @@ fn target(what: &[OsString]) -> Result<Target<'_>, Error> {
         of_many if of_table => {
             // nft has no plural for some kinds.
             let part = many(of_many).or_else(|| Some(Part::Objects(object(of_many)?)));
-            let part = part
-                .ok_or_else(|| wrong("expected an object type that a table can have several of"))?;
+            let part = part.ok_or_else(|| {
+                wrong("expected an object type that has a plural, for example `chains`")
+            })?;
             (Some(name("table")?), part)
         }
         "ruleset" => (None, Part::All),

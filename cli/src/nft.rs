@@ -164,7 +164,7 @@ impl Args {
         let late = words.skip(1).find(|word| word.starts_with(b"-"));
         let reason = if let Some(word) = late {
             let word = String::from_utf8_lossy(word);
-            format!("{word}: options must stand before commands")
+            format!("{word}: options must precede commands")
         } else if self.optimize {
             "--optimize is not supported: rules are not merged into sets and maps".to_owned()
         } else if self.reversedns {

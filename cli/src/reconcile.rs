@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .map(|name| Printable(name).to_string())
             .collect();
         note(&format!(
-            "left unchanged, because other processes own them: {}",
+            "not changed, because other processes own them: {}",
             owned.join(", ")
         ));
         return Ok(Exit::Failed);

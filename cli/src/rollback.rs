@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     note(&format!(
-        "left unchanged, because other processes own them: {}",
+        "not changed, because other processes own them: {}",
         left.join(", ")
     ));
     Ok(Exit::Failed)

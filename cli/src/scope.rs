@@ -123,7 +123,7 @@ impl Selection {
 
     /// Returns the single backend of a text.
     pub(crate) fn one(&self) -> Result<iptables::Backend, Error> {
-        self.one_for("a text is for one backend")
+        self.one_for("a text contains the tables of one backend")
     }
 
     /// Returns the single backend; `why` is the error message if both are selected.

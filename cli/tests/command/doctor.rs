@@ -191,7 +191,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         None,
         None,
-        "not shown by iptables 1.8.7,",
+        "not shown by iptables 1.8.7 (",
     ),
     fault(
         &["iptables-nft -A INPUT -j NFLOG --nflog-group 3"],
@@ -243,7 +243,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(5),
-        "whose save stops there",
+        "iptables-save stops there",
     ),
     fault(
         &["nft add rule ip filter INPUT ip saddr { 192.0.2.1, 192.0.2.7 } drop"],

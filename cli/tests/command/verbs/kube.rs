@@ -284,8 +284,8 @@ fn names_backends_that_were_not_examined() {
         for line in [
             "KUBE-IPTABLES-HINT    ip, ip6: unknown  ip, ip6: unknown",
             "KUBE-KUBELET-CANARY   ip, ip6: unknown  ip, ip6: unknown",
-            "nf_tables: not examined, or only in part",
-            "the legacy tables: not examined, or only in part",
+            "nf_tables: not examined completely",
+            "the legacy tables: not examined completely",
         ] {
             assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
         }
@@ -342,7 +342,7 @@ fn names_backends_that_were_not_examined() {
         assert!(!ran.lines().contains(&none), "{}", ran.out);
         assert!(
             ran.lines()
-                .contains(&"the legacy tables: not examined, or only in part"),
+                .contains(&"the legacy tables: not examined completely"),
             "{}",
             ran.out
         );
@@ -372,7 +372,7 @@ fn names_backends_that_were_not_examined() {
             ran.err
         );
         let message = match setup {
-            [] => "no iptables table found in what was examined",
+            [] => "no iptables tables found in the examined part",
             _ => "no problems found in the examined tables",
         };
         assert!(ran.err.contains(message), "{}", ran.err);

@@ -260,7 +260,7 @@ fn rollback_skips_and_reports_tables_owned_by_other_processes() {
     assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
     assert_eq!(
         ran.err,
-        "chainwright: left unchanged, because other processes own them: ip owned\n"
+        "chainwright: not changed, because other processes own them: ip owned\n"
     );
     // Its owner gone, so is the table: it comes back, and is nobody's.
     drop(owner);
