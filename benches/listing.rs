@@ -39,7 +39,7 @@ fn listing(count: usize) -> Result {
     let measured = alternate::<BoxError>(
         rounds,
         &mut [
-            ("baseline: replies thrown away", &mut || {
+            ("baseline: replies discarded", &mut || {
                 black_box(baseline.dump(&dump)?);
                 Ok(())
             }),
