@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        writeln!(out, "kept     {contents} ({bytes} bytes)")?;
+        writeln!(out, "saved    {contents} ({bytes} bytes)")?;
     }
     out.flush()?;
     Ok(Exit::Done)

@@ -149,8 +149,8 @@ pub(crate) fn records(items: &[Item]) -> Vec<Record> {
 }
 
 #[derive(Serialize)]
-struct Made {
-    made: Vec<Record>,
+struct Created {
+    created: Vec<Record>,
 }
 
 #[derive(Serialize)]
@@ -189,14 +189,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     let exit = match args.action {
         Action::Ensure => {
-            let made = kubelet.ensure(tables)?;
+            let created = kubelet.ensure(tables)?;
             if json {
-                let made = records(&made);
-                out.json("kubelet", &Made { made })?;
-            } else if made.is_empty() {
+                let created = records(&created);
+                out.json("kubelet", &Created { created })?;
+            } else if created.is_empty() {
                 writeln!(out, "nothing to do: everything is present")?;
             } else {
-                list(&mut out, "made", &made)?;
+                list(&mut out, "created", &created)?;
             }
             Exit::Done
         }

@@ -209,7 +209,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 && passed > 0
             {
                 note(&format!(
-                    "skipped {passed} chains and rules of {} for chains that are kept unchanged",
+                    "skipped {passed} chains and rules of {}, because --keep-foreign keeps their chains",
                     Printable(&name)
                 ));
             }

@@ -14,7 +14,7 @@ fn backup_and_rollback_round_trip() {
     let ran = run(&sandbox, &format!("backup {path}")).expect(0);
     assert!(
         ran.out
-            .starts_with("kept     3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
+            .starts_with("saved    3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
         "{}",
         ran.out
     );
