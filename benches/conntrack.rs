@@ -95,7 +95,7 @@ fn list(entries: usize) -> Result {
         (2_000_000 / entries).clamp(9, 51),
         &mut || Ok(()),
         &mut [
-            ("baseline: replies thrown away", &mut || {
+            ("baseline: replies discarded", &mut || {
                 for table in &mut *tables.borrow_mut() {
                     black_box(table.baseline.dump(&request)?);
                 }

@@ -144,7 +144,7 @@ fn notification_time(nft: &mut Connection) -> Result {
     drop(go);
     drop(listening.join());
     print(
-        "from the commit to a bare socket being told",
+        "from the commit to the event at a bare socket",
         quantiles(&mut baseline),
         None,
     );
@@ -217,12 +217,12 @@ fn repair_latency(
         None,
     );
     print(
-        "from the flush to the whole set",
+        "from the flush to the restored set",
         quantiles(&mut whole),
         goals,
     );
     print(
-        "  of it, from being told to the whole set",
+        "  of it, from the event to the restored set",
         quantiles(&mut took),
         None,
     );
@@ -264,7 +264,7 @@ fn legacy() -> Result {
     print("the flush: one reading and replacing", [median, p99], None);
     let goal = interval + p99;
     print(
-        "from the flush to the whole set",
+        "from the flush to the restored set",
         quantiles(&mut whole),
         Some([goal, goal]),
     );

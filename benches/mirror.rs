@@ -37,7 +37,7 @@ const FLUSHES: usize = 2_000;
 fn main() -> Result {
     let given = counts(&[50_000, 1_000_000, 10_000_000]);
     let [chains, elements, count] = given[..] else {
-        return Err("give three numbers: chains, elements, look-ups".into());
+        return Err("expected three numbers: chains, elements and lookups".into());
     };
     in_sandbox(|| lookup(chains, count))?;
     if elements > 0 {
@@ -101,7 +101,7 @@ fn rule(chains: usize) -> Result {
         COMMIT,
     );
     println!(
-        "  of that plan(): {:.1?}; the first one, which looks at everything: {:.1?}",
+        "  of that plan(): {:.1?}; the first one, which reads everything: {:.1?}",
         one.plan, one.first_plan
     );
     Ok(())
@@ -168,7 +168,7 @@ fn map(elements: usize) -> Result {
                 assert!(black_box(&one) == black_box(&other));
                 Ok(())
             }),
-            ("Mirror::plan(), asked again", &mut || {
+            ("Mirror::plan(), called again", &mut || {
                 let mirror = &mut *mirror.borrow_mut();
                 let plan = mirror.plan(&desired, PlanOptions::default())?;
                 assert!(!black_box(plan).is_empty());

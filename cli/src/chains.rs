@@ -20,7 +20,7 @@ use crate::scope::{Found, Scope, admits};
 ///
 /// Prints backend, family, table and name; for a base chain also type, hook, priority and policy.
 ///
-/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the chains are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
 /// is 2.
 ///
@@ -182,7 +182,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     });
     if let Some(rows) = rows {
         let rest = found.as_ref().ok();
-        let rest = rest.map(|found| ("not_looked_at", &found.not_looked_at));
+        let rest = rest.map(|found| ("not_read", &found.not_read));
         rows.end(&mut out, found.is_ok(), rest)?;
     }
     // Prints the chains found before an error before the error itself.

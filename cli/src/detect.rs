@@ -19,7 +19,7 @@ use crate::scope::UnreadPart;
 /// Looks for the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families,
 /// like iptables-wrappers, Calico and azure-npm; but it creates no table and loads no module, and there is no default.
 /// It also prints the evidence: the chains of Kubernetes, CNI plugins, azure-npm and Calico in each table, tables of
-/// kube-proxy's or chainwright's services in nf_tables, and anything that could not be read.
+/// kube-proxy's or chainwright's services in nf_tables, and everything that could not be read.
 ///
 /// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
 /// initialised, or its chains were flushed) or unavailable (it cannot be determined).
@@ -47,7 +47,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  nft or legacy
   1  undetermined
-  2  unavailable; standard error says why
+  2  unavailable; see standard error
   3  mixed";
 
 const FAMILIES: [Family; 2] = Family::ALL;
@@ -55,7 +55,7 @@ const FAMILIES: [Family; 2] = Family::ALL;
 #[derive(Serialize)]
 struct Formatted {
     verdict: &'static str,
-    looks: Vec<ProbeRecord>,
+    probes: Vec<ProbeRecord>,
     #[serde(flatten)]
     evidence: Option<EvidenceRecord>,
 }
@@ -75,7 +75,7 @@ struct EvidenceRecord {
     legacy: Vec<LegacyRecord>,
     chains: Vec<OwnedRecord>,
     services: Vec<ServiceRecord>,
-    not_looked_at: Vec<UnreadPart>,
+    not_read: Vec<UnreadPart>,
 }
 
 #[derive(Serialize)]
@@ -116,13 +116,13 @@ impl OwnedRecord {
     }
 }
 
-/// Returns each look with its backend and family.
-fn looks(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &ProbeResult)> {
+/// Returns each probe with its backend and family.
+fn probes(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &ProbeResult)> {
     [Backend::Nft, Backend::Legacy]
         .into_iter()
         .flat_map(move |backend| {
-            let looks = FAMILIES.into_iter().zip(detection.of(backend));
-            looks.map(move |(family, probe)| (backend, family, probe))
+            let probes = FAMILIES.into_iter().zip(detection.of(backend));
+            probes.map(move |(family, probe)| (backend, family, probe))
         })
 }
 
@@ -133,12 +133,12 @@ fn probe_records(detection: &Detection) -> Vec<ProbeRecord> {
         hint: probe.marks().hint,
         canary: probe.marks().canary,
         state: match probe {
-            ProbeResult::Marks(_) => "looked".to_owned(),
+            ProbeResult::Marks(_) => "read".to_owned(),
             ProbeResult::Absent => "absent".to_owned(),
             ProbeResult::Failed(error) => error.clone(),
         },
     };
-    looks(detection).map(record).collect()
+    probes(detection).map(record).collect()
 }
 
 /// Describes the legacy tables of a family: a status, and the tables in use.
@@ -203,7 +203,7 @@ fn print_failures(detection: &Detection) {
     if detection.verdict() != Verdict::Unavailable {
         return;
     }
-    for (backend, family, probe) in looks(detection) {
+    for (backend, family, probe) in probes(detection) {
         match probe {
             ProbeResult::Failed(error) => note(&format!("{backend}, {family}: {error}")),
             ProbeResult::Absent => note(&format!("{backend}, {family}: not in this kernel")),
@@ -248,7 +248,7 @@ fn print_detection(
                     kind: table.kind.name(),
                 })
                 .collect(),
-            not_looked_at: evidence
+            not_read: evidence
                 .uncounted
                 .iter()
                 .map(|(backend, error)| UnreadPart {
@@ -262,7 +262,7 @@ fn print_detection(
             "detect",
             &Formatted {
                 verdict: verdict.name(),
-                looks: probe_records(detection),
+                probes: probe_records(detection),
                 evidence,
             },
         );
@@ -280,9 +280,9 @@ fn print_detection(
         (CANARY, |probe| probe.marks().canary),
     ] {
         let where_to = |backend| {
-            let looks = FAMILIES.into_iter().zip(detection.of(backend));
+            let probes = FAMILIES.into_iter().zip(detection.of(backend));
             let words = |admits: &dyn Fn(&ProbeResult) -> bool| {
-                let those = looks.clone().filter(|(_, probe)| admits(probe));
+                let those = probes.clone().filter(|(_, probe)| admits(probe));
                 let words: Vec<_> = those.map(|(family, _)| family_word(family)).collect();
                 words.join(", ")
             };
@@ -339,7 +339,7 @@ fn print_detection(
     }
     // Standard error has the reasons.
     for (backend, _) in &evidence.uncounted {
-        writeln!(out, "{backend}: not examined, or only in part")?;
+        writeln!(out, "{backend}: not examined completely")?;
     }
     Ok(())
 }

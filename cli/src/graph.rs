@@ -18,16 +18,16 @@ use crate::ruleset_source::Source;
 use crate::scope::{Backend, Found, Scope, UnreadPart};
 use crate::trace_output::wrapped;
 
-/// Show which chains lead to which
+/// Show the jumps between chains, as a tree or a graph
 ///
 /// Follows the jumps and gotos of rules and maps, starting at base chains. Prints a tree for a terminal, or the input
 /// of Graphviz (dot) or Mermaid, or a picture (SVG). Many similar chains, such as kube-proxy's chains of services, are
-/// folded into one, unless --full is given. Also lists problems: chains to which nothing leads, and, in a file, jumps
-/// to missing chains and loops of chains.
+/// folded into one, unless --full is given. Also lists problems: chains that packets cannot reach, and, in a file,
+/// jumps to missing chains and loops of chains.
 ///
 /// Chains of Kubernetes are shown with their services.
 ///
-/// Exit codes: 1 if there is nothing to show.
+/// The exit code is 1 if there is nothing to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Output format
@@ -78,7 +78,7 @@ struct Document<'g> {
     dangling: Vec<[usize; 2]>,
     unreferenced: Vec<usize>,
     unreachable: Vec<usize>,
-    not_looked_at: &'g [UnreadPart],
+    not_read: &'g [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -292,7 +292,7 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
             .collect(),
         unreferenced: shown(&findings.unreferenced),
         unreachable: shown(&findings.unreachable),
-        not_looked_at: &found.not_looked_at,
+        not_read: &found.not_read,
     }
 }
 

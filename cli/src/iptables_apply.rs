@@ -19,8 +19,8 @@ use nix::sys::signalfd::SignalFd;
 const TIMEOUT: u64 = 10;
 
 /// Why a command is not run.
-const NO_COMMAND: &str = "-c COMMAND is not carried out: chainwright runs no other program. Give the rules as a file in the \
-                          form of iptables-save";
+const NO_COMMAND: &str = "-c COMMAND is not supported: chainwright runs no other program. Pass the rules as a file in \
+                          the format of iptables-save";
 
 /// Exit codes.
 const DONE: u8 = 0;
@@ -103,12 +103,12 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Arguments
             b"h" | b"help" => {
                 print(&format!(
                     "Usage: {name} [-hV] [-t timeout] [-w savefile] [rulesfile]\n\n\
-                     Applies the tables in rulesfile ({default} if none is given), in the form of {plain}-save,\n\
+                     Applies the tables in rulesfile ({default} if none is given), in the format of {plain}-save,\n\
                      and asks whether to keep them. Without a `y` before the timeout ({TIMEOUT} seconds if none is\n\
                      given), the previous rules are restored. Exit codes: {DONE} kept, {FAILED} failed, {REVERTED} restored.\n\n\
                      -t, --timeout seconds    how long to wait for the answer\n\
                      -w, --write savefile     save the tables to this file after confirmation\n\
-                     -c, --command            not supported: no other program is run\n\
+                     -c, --command            not supported: chainwright runs no other program\n\
                      -h, --help; -V, --version\n"
                 ));
                 return Ok(None);

@@ -59,7 +59,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  not found, or different
-  2  failed, or done only in part; standard error says why";
+  2  failed, or done only in part; see standard error";
 
 /// List, save, compare and repair a Linux node's packet-filter tables
 ///

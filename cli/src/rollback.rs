@@ -24,10 +24,10 @@ use crate::scope::{Scope, describe};
 /// The kernel checks the whole change first; if it refuses, standard error names the refused operations, and nothing is
 /// changed. --dry-run ends after this check.
 ///
-/// Objects that are equal already are not touched; new objects have new handles. Counters and quotas continue from the
+/// Objects that already match are not changed; new objects have new handles. Counters and quotas continue from the
 /// numbers in the file, and timeouts from the remaining time. `limit`, `connlimit` and `numgen inc` start over.
 ///
-/// A table that another process owns cannot be changed: it is left alone, and the exit code is 2. A table that had an
+/// A table that another process owns cannot be changed: it is skipped, and the exit code is 2. A table that had an
 /// owner when it was saved is restored without an owner.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     note(&format!(
-        "left unchanged, because other processes own them: {}",
+        "not changed, because other processes own them: {}",
         left.join(", ")
     ));
     Ok(Exit::Failed)

@@ -123,7 +123,7 @@ impl Selection {
 
     /// Returns the single backend of a text.
     pub(crate) fn one(&self) -> Result<iptables::Backend, Error> {
-        self.one_for("a text is for one backend")
+        self.one_for("a text contains the tables of one backend")
     }
 
     /// Returns the single backend; `why` is the error message if both are selected.
@@ -299,7 +299,7 @@ pub(crate) struct UnreadPart {
 #[derive(Default)]
 pub(crate) struct Found {
     /// The selected tables that could not be read, for JSON.
-    pub(crate) not_looked_at: Vec<UnreadPart>,
+    pub(crate) not_read: Vec<UnreadPart>,
     /// Notes for users, on standard error.
     pub(crate) notes: Vec<String>,
     /// Whether a part could not be read, or the parts are of different generations.
@@ -333,7 +333,7 @@ impl Found {
             Err(error) if backend == Backend::All && error.is_nft_not_built() => {
                 let reason = causes(&error);
                 self.notes.push(format!("nf_tables not examined: {reason}"));
-                self.not_looked_at.push(UnreadPart {
+                self.not_read.push(UnreadPart {
                     backend: "nft",
                     family: None,
                     reason,

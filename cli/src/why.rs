@@ -22,8 +22,8 @@ use crate::trace_output::{Ruleset, lines, options, percent, place, print_untrace
 ///
 /// --table considers only tables of this name; the packet still traverses all others.
 ///
-/// Exit codes: 0 something stops it, 1 nothing stops it, 2 nothing stops it on the known paths, but the result of
-/// others is unknown.
+/// Exit codes: 0 something stops the packet, 1 nothing stops it, 2 nothing stops it on the known paths, but other paths
+/// have an unknown result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The packet: its protocol, source and destination, as for `trace`
@@ -49,7 +49,7 @@ struct Document<'d> {
     stopped: Vec<Stop>,
     unknown: &'d [&'d str],
     not_traced: &'d [String],
-    not_looked_at: &'d [UnreadPart],
+    not_read: &'d [UnreadPart],
 }
 
 /// The way in which a packet is stopped.
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             stopped,
             unknown: &unknown,
             not_traced: rules.not_traced(),
-            not_looked_at: &found.not_looked_at,
+            not_read: &found.not_read,
         };
         out.json("why", &document)?;
     } else {

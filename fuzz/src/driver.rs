@@ -73,7 +73,7 @@ pub fn run(
         if catch_unwind(AssertUnwindSafe(|| target.check(&input))).is_err() {
             let path = artifacts.join(format!("found-{}", short_hash(&input)));
             let _ = fs::write(&path, &input);
-            eprintln!("{name}: found something in run {run} of seed {seed}");
+            eprintln!("{name}: failed in run {run} with seed {seed}");
             eprintln!(
                 "    cargo run -p chainwright-fuzz --bin {name} -- {}",
                 path.display()

@@ -506,7 +506,7 @@ pub fn kernel_listings() -> Vec<Vec<u8>> {
         }
     }
     if let Some(error) = missing {
-        eprintln!("without seeds of some rulesets, which take nft and network namespaces: {error}");
+        eprintln!("skipping seeds that require nft and network namespaces: {error}");
     }
     all
 }

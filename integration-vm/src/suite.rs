@@ -297,7 +297,7 @@ pub(crate) fn left_out() -> String {
         for (variable, count) in chosen.rounds {
             let _ = writeln!(
                 lines,
-                "- `{}`: all rounds but `{variable}={count}`",
+                "- `{}`: rounds beyond `{variable}={count}`",
                 chosen.name
             );
         }
@@ -340,9 +340,9 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
         .args(names.iter().flat_map(|name| ["--test", name]))
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cargo cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
-        return Err("the tests do not compile".to_owned());
+        return Err("cannot compile the tests".to_owned());
     }
     let text = String::from_utf8(output.stdout).map_err(|error| error.to_string())?;
     let mut programs = Vec::new();
@@ -363,7 +363,7 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
 
 /// Returns the modules of a program, with the tests that the program lists.
 fn modules(name: &str, path: &Path) -> Result<Vec<Program>> {
-    let failed = |error: String| format!("{} does not list its tests: {error}", path.display());
+    let failed = |error: String| format!("cannot list the tests of {}: {error}", path.display());
     let output = Command::new(path)
         .args(["--list", "--format", "terse"])
         .output()
@@ -413,7 +413,7 @@ pub(crate) fn plan(
         });
         plan.extend(of_name.cloned());
         if plan.len() == before {
-            return Err(format!("there is no integration test `{name}`"));
+            return Err(format!("unknown integration test `{name}`"));
         }
     }
     if let (false, None) = (all, filter) {

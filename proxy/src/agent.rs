@@ -509,7 +509,7 @@ mod tests {
             "kubeproxy_sync_proxy_rules_service_changes_total 2",
             "kubeproxy_sync_proxy_rules_endpoint_changes_pending 0",
             "chainwright_proxy_services 0",
-            "chainwright_proxy_services_set_aside 3",
+            "chainwright_proxy_services_rejected 3",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
         }

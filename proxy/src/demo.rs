@@ -75,7 +75,7 @@ pub(crate) fn run(
             while demo.change_signal.recv_timeout(QUIET).is_ok() {}
             demo.show(out)?;
             if demo.change_signal.recv().is_err() {
-                return Err("the folder is no longer watched".to_owned());
+                return Err("the watch of the folder ended".to_owned());
             }
             writeln!(out, "The folder changed.").map_err(output_error)?;
         }
@@ -264,7 +264,7 @@ struct Demo {
     config: Config,
     /// The services in the manifests.
     services: Arc<Mutex<Services>>,
-    /// Signals that they changed; closed when the folder is no longer watched.
+    /// Signals that they changed; closed when the watch of the folder ends.
     change_signal: Receiver<()>,
     _watch: manifests::Watch,
 }

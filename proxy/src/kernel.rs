@@ -157,13 +157,13 @@ fn mark(layout: Layout, family: Family) {
             false => remove_mark(backend, family),
         };
         if let Err(error) = marked {
-            warn!(%family, %backend, error = %with_sources(&error), "cannot mark the chains as the agent's");
+            warn!(%family, %backend, error = %with_sources(&error), "cannot mark the chains as created by this program");
         }
     }
 }
 
 fn put_mark(backend: Backend, family: Family) -> Result<(), chainwright::Error> {
-    let comment = "the chains of kube-proxy in iptables' tables are chainwright-proxy's";
+    let comment = "chainwright-proxy created the KUBE chains in iptables' tables";
     let mut tx = Transaction::new();
     tx.add(&Table::new(family.into(), mark_of(backend)).with_comment(comment)?)?;
     Ok(Connection::open()?.commit(&tx)?)
@@ -234,7 +234,7 @@ pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp
             (false, Some(process), _) => Some(format!(
                 "kube-proxy is running on this node (process {process})"
             )),
-            (false, None, _) => Some("it has no mark of this program".to_owned()),
+            (false, None, _) => Some("it is not marked as created by this program".to_owned()),
             (true, _, Some(process)) if layout != Layout::Flat => Some(format!(
                 "kube-proxy is running on this node (process {process}) and may have taken it over"
             )),

@@ -191,12 +191,12 @@ impl Metrics {
         for (name, help, metric) in [
             (
                 "sync_proxy_rules_service_changes_pending",
-                "Changes of services not synced yet",
+                "Changes of services that are not synced yet",
                 &self.services_pending,
             ),
             (
                 "sync_proxy_rules_endpoint_changes_pending",
-                "Changes of endpoint slices not synced yet",
+                "Changes of endpoint slices that are not synced yet",
                 &self.endpoints_pending,
             ),
         ] {
@@ -210,13 +210,13 @@ impl Metrics {
         );
         kube.register(
             "conntrack_reconciler_deleted_entries",
-            "Deleted connections, without those in kernel flushes",
+            "Deleted connections, except those that the kernel flushed",
             self.deleted_flows.clone(),
         );
         let own = self.registry.sub_registry_with_prefix("chainwright_proxy");
         own.register(
             "conntrack_flushes",
-            "Flushes by the kernel, which does not count the deleted connections",
+            "Flushes of connections by the kernel, which does not report the number of connections",
             self.flushes.clone(),
         );
         own.register(
@@ -231,13 +231,13 @@ impl Metrics {
             self.transactions.clone(),
         );
         own.register(
-            "services_set_aside",
+            "services_rejected",
             "Services rejected by the kernel",
             self.skipped.clone(),
         );
         own.register(
             "service_address_conflicts",
-            "Service addresses and ports that already belong to another service",
+            "Service addresses and ports that another service already uses",
             self.conflicts.clone(),
         );
         self

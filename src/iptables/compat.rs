@@ -179,9 +179,9 @@ pub struct Misreading {
 }
 
 impl fmt::Display for Misreading {
-    /// `saved and restored, it drops everything`
+    /// `after a save and restore, it drops everything`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "saved and restored, it {}", self.effect)
+        write!(f, "after a save and restore, it {}", self.effect)
     }
 }
 

@@ -234,15 +234,14 @@ pub enum Error {
     /// Other processes changed the tables between reading and writing in every attempt. Nothing was
     /// applied.
     #[error(
-        "the tables were changed by another process during each of {attempts} attempts; nothing was \
-         applied"
+        "another process changed the tables during each of {attempts} attempts; nothing was applied"
     )]
     Contended {
         /// The number of attempts.
         attempts: u32,
     },
     /// Legacy tables are replaced one after the other: some were replaced before one failed.
-    #[error("replaced: {}; then: {error}", .applied.join(", "))]
+    #[error("replaced {}, then failed: {error}", .applied.join(", "))]
     PartlyApplied {
         /// The tables that have been replaced.
         applied: Vec<String>,

@@ -454,8 +454,8 @@ fn read(
     for chain in moving.chains.iter().filter(|chain| !is_nothing(chain)) {
         // A user's chain is removed, and its jumps with it.
         if chain.kept_jumps > 0 && (!migration.allow_split || chain.policy.is_none()) {
-            let why = "jumps to kept chains would stay behind: packets that only these or only this chain accept \
-                       would be decided differently";
+            let why = "its jumps to kept chains would stay in the old backend, and its other rules would move: \
+                       packets that only one of the two accepts would be treated differently";
             obstacles.push(moving.obstacle(chain.name.as_bstr(), None, why));
         }
     }

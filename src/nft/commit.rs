@@ -149,8 +149,8 @@ impl fmt::Display for CommitError {
             }
             Outcome::NothingApplied => f.write_str("the transaction was not applied")?,
             Outcome::Unknown => f.write_str(
-                "it is unknown whether the transaction was applied, as a whole or not at all: \
-                 the kernel's reply was lost, and the generation moved or could not be read; read the \
+                "it is unknown whether the transaction was applied (completely or not at all): \
+                 the kernel's reply was lost, and the generation changed or could not be read; read the \
                  ruleset to find out",
             )?,
         }

@@ -126,7 +126,7 @@ impl Kind {
 pub(super) fn name_of_operation(message: u8, flags: u16) -> String {
     match Kind::of(message) {
         Some(kind) => format!("{} {}", kind.verb(message, flags), kind.messages.kind),
-        None => format!("send a message of type {message}"),
+        None => format!("process a message of type {message}"),
     }
 }
 

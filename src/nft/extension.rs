@@ -42,7 +42,7 @@ impl Connection {
         let message = ((NFNL_SUBSYS_NFT_COMPAT as u16) << 8) | u16::from(NFNL_MSG_COMPAT_GET);
         // No extension with that name, or not in that revision.
         let absent = [libc::ENOENT, libc::EPROTONOSUPPORT, libc::EPROTOTYPE];
-        self.has_reply("ask for an extension", message, family, &absent, |writer| {
+        self.has_reply("look up an extension", message, family, &absent, |writer| {
             writer
                 .string(NFTA_COMPAT_NAME, name.as_bytes())
                 .be32(NFTA_COMPAT_REV, revision.into())

@@ -367,7 +367,7 @@ fn renamed_changed_replaced_and_moved() {
     };
     if !knows_places {
         println!(
-            "{}the place of a rule in the event that tells of it, available since Linux 5.15",
+            "{}the position of a rule in its event, available since Linux 5.15",
             kernel::LACKS
         );
     }
@@ -731,7 +731,7 @@ fn a_depleted_quota_is_reported_outside_of_a_transaction() {
         Some(item) => item,
         None => {
             println!(
-                "{}notices by themselves: they are told when the next transaction is committed",
+                "{}separate notifications: it sends them with the next transaction",
                 kernel::LACKS
             );
             committed(&mut nft, |tx| {

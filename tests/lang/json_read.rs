@@ -350,7 +350,7 @@ fn rules_made_again(
 const DYNAMIC: &str = "\t\tsize 1000\n\t\tflags dynamic\n\t}\n\n\tmap";
 
 /// It was typed as bits of the packet.
-const OF_ARP: (&str, usize) = ("a packet of inet has no arp fields", 1);
+const OF_ARP: (&str, usize) = ("inet packets have no arp fields", 1);
 
 #[test]
 fn nft_json_of_every_expression_round_trips() {

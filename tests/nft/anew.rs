@@ -259,7 +259,7 @@ fn recreated_objects_take_over_device_hooks() {
         let ((one, taken), (other, _)) = (flowtable("d0", 0), flowtable(devices, priority));
         if let Err(refusal) = taken {
             assert!(refusal.contains("No such file or directory"), "{refusal}");
-            println!("{}flowtables: it is built without", kernel::LACKS);
+            println!("{}flowtables: not built in", kernel::LACKS);
             return;
         }
         replace_and_revert(&one, &other, "a flowtable", &["flowtable inet t f"]);

@@ -85,7 +85,7 @@ fn id(set: &str) -> SetId<'_> {
 fn is_at(failure: &str, what: &str, element: &str, hint: &str) -> bool {
     if !failure.contains(", at ") {
         println!(
-            "this kernel lacks pointers at the elements that it refuses: the error names the operation"
+            "this kernel lacks positions of rejected elements: the error only identifies the operation"
         );
         return failure.starts_with(what) && failure.contains(hint);
     }

@@ -615,7 +615,7 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
         // Every listed element counts: two per interval, and nft's end below all of them.
         None => {
             println!(
-                "{}the number of elements of a set, available since Linux 6.16: intervals are taken for two",
+                "{}the number of elements of a set, available since Linux 6.16: it counts an interval as two",
                 kernel::LACKS
             );
             2 * 4 + 1

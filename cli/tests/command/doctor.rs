@@ -191,7 +191,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         None,
         None,
-        "not shown by iptables 1.8.7,",
+        "not shown by iptables 1.8.7 (",
     ),
     fault(
         &["iptables-nft -A INPUT -j NFLOG --nflog-group 3"],
@@ -243,7 +243,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(5),
-        "whose save stops there",
+        "iptables-save stops there",
     ),
     fault(
         &["nft add rule ip filter INPUT ip saddr { 192.0.2.1, 192.0.2.7 } drop"],
@@ -404,7 +404,7 @@ fn faults_are_found() {
                 && one["table"].as_str() == case.place.1
                 && one["chain"].as_str() == case.chain
                 && (case.number.is_none() || one["number"].as_u64() == case.number)
-                && one["said"].as_str().unwrap().contains(case.message)
+                && one["message"].as_str().unwrap().contains(case.message)
         };
         let found = all.iter().filter(is_it).count();
         if found != 1 {

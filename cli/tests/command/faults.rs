@@ -251,7 +251,7 @@ fn judge(
             false => Err("it could be known"),
         };
     }
-    let tells = ["replaced: ", "was replaced"];
+    let tells = [", then failed: ", "was replaced"];
     if changed && !tells.iter().any(|words| run.err.contains(words)) {
         return Err("it fails and does not say what was changed");
     }

@@ -77,7 +77,7 @@ impl Ran {
     #[track_caller]
     fn values(&self) -> Vec<Value> {
         let mut value = self.value();
-        if let Some(places) = value.as_object_mut().unwrap().remove("not_looked_at") {
+        if let Some(places) = value.as_object_mut().unwrap().remove("not_read") {
             assert_eq!(places, Value::Array(Vec::new()));
         }
         let keys: Vec<_> = value.as_object().unwrap().values().collect();
@@ -179,7 +179,7 @@ fn kubelets_chains_come_and_go() {
     assert_eq!(generation(&sandbox), before, "checking changes nothing");
 
     let made = run(&sandbox, "kubelet ensure").expect(0);
-    assert_eq!(made.out, missing.out.replace("missing  ", "made     "));
+    assert_eq!(made.out, missing.out.replace("missing  ", "created  "));
     assert_eq!(
         run(&sandbox, "kubelet check").expect(0).out,
         "everything is present\n"
@@ -207,12 +207,12 @@ fn kubelets_chains_as_json() {
     let sandbox = sandbox();
     let missing = run(&sandbox, "kubelet check --json").expect(1).value();
     let made = run(&sandbox, "--json kubelet ensure").expect(0).value();
-    assert_eq!(missing["missing"], made["made"]);
+    assert_eq!(missing["missing"], made["created"]);
     assert_eq!(
-        made["made"][0],
+        made["created"][0],
         serde_json::json!({"family": "ip", "table": "mangle", "chain": "KUBE-IPTABLES-HINT"})
     );
-    let rules: Vec<_> = made["made"]
+    let rules: Vec<_> = made["created"]
         .as_array()
         .unwrap()
         .iter()
@@ -226,7 +226,7 @@ fn kubelets_chains_as_json() {
         run(&sandbox, "kubelet check --json").expect(0).value(),
         none
     );
-    let none = serde_json::json!({"made": []});
+    let none = serde_json::json!({"created": []});
     assert_eq!(
         run(&sandbox, "kubelet ensure --json").expect(0).value(),
         none

@@ -517,7 +517,9 @@ impl<'s> Query<'s> {
             }
             (Object::Rule(rule), _) => {
                 let Position::Handle(handle) = rule.position else {
-                    return Err(self.script_error(self.diagnostic("a rule is reset by handle")));
+                    return Err(
+                        self.script_error(self.diagnostic("`reset rule` requires a handle"))
+                    );
                 };
                 let chain = rule.chain.as_bstr();
                 let Some(snapshot) = nft.reset_rule(&about.scope, chain, handle, elements)? else {

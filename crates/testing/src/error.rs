@@ -130,7 +130,7 @@ impl From<Error> for chainwright::Error {
 }
 
 fn kernel_text(message: &Option<String>) -> String {
-    message
-        .as_ref()
-        .map_or_else(String::new, |text| format!(" (the kernel says: {text})"))
+    message.as_ref().map_or_else(String::new, |text| {
+        format!(" (the kernel reported: {text})")
+    })
 }

@@ -364,7 +364,7 @@ impl PathState {
                 false => "source",
             };
             self.note(format!(
-                "the earlier translation of the connection's {end} is unknown; it is assumed to be unchanged"
+                "the earlier translation of the connection's {end} is unknown; this trace assumes that there was none"
             ));
         }
         Ok(())

@@ -208,7 +208,7 @@ impl<'s> Branch<'s> {
             if priority == TRACKING && tracks || priority == nat && rules.translates(family) {
                 self.path_state.note(format!(
                     "it is unknown whether a chain of priority {priority} at {hook} runs before the kernel's own processing; \
-                     it is assumed to"
+                     this trace assumes that it does"
                 ));
             }
             let base = base.clone();
@@ -227,8 +227,8 @@ impl<'s> Branch<'s> {
         if let Some(same) = priority(place).filter(|same| priority(place + 1) == Some(*same)) {
             let hook = self.path_state.hook;
             self.path_state.note(format!(
-                "the order of chains of priority {same} at {hook} is unknown; they are assumed to have been \
-                 created in the order in which they are listed"
+                "the order of chains of priority {same} at {hook} is unknown; this trace assumes the order of \
+                 the listing"
             ));
         }
     }

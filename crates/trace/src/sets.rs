@@ -441,7 +441,7 @@ impl PathState {
                 (Bit::Known(set), open) | (open, Bit::Known(set)) => bit_tests.push((open, set)),
                 _ => {
                     return self.always(format!(
-                        "an unknown key is one that this packet added to {}",
+                        "an unknown key equals one that this packet added to {}",
                         set.name
                     ));
                 }

@@ -206,12 +206,12 @@ impl fmt::Display for Fault {
             ),
             Self::Unreadable { versions, why } => write!(
                 f,
-                "cannot be read by iptables {}, whose save stops there: {why}",
+                "not readable by iptables {} (iptables-save stops there): {why}",
                 Listed(versions)
             ),
             Self::Hidden { versions, at, why } => write!(
                 f,
-                "not shown by iptables {}, whose save omits all of it, because of {at}: {why}",
+                "not shown by iptables {} (iptables-save omits the whole table), because of {at}: {why}",
                 Listed(versions)
             ),
             Self::NotExpressible(why) => write!(f, "iptables cannot express it: {why}"),
@@ -258,7 +258,7 @@ impl fmt::Display for Fault {
             }
             Self::AgentsInBoth { nft, legacy } => write!(
                 f,
-                "agents write to both backends, or did: {nft} is in nf_tables, {legacy} in the legacy tables"
+                "agents write to both backends, or wrote to one before: {nft} is in nf_tables, {legacy} in the legacy tables"
             ),
             Self::EmptyLegacy => f.write_str(
                 "it has no rules, but packets pass through it, and iptables-nft warns about it: it remains until its module is unloaded",

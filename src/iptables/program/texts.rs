@@ -9,8 +9,8 @@ use super::Program;
 use super::command::base_chains;
 use super::error::{ProgramError, Status};
 use crate::iptables::text::{
-    Command, NO_NAME, NO_POLICY, Omissions, RestoreOptions, SaveOptions, Wait, read, save_missing,
-    words,
+    Command, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE, Omissions, RestoreOptions, SaveOptions, Wait,
+    read, save_missing, words,
 };
 use crate::iptables::{Backend, Error, Tables, Target, builtins};
 
@@ -301,7 +301,7 @@ impl Program {
                         at(ProgramError::parameter(message), *line)
                     }
                     // Not a line of a table.
-                    _ if error.message.contains("is expected") => {
+                    _ if error.message == NO_TABLE || error.message == NO_COMMIT => {
                         ProgramError::plain(&format!("line {line} failed"))
                     }
                     _ => at(ProgramError::of_parse_error(error), *line),

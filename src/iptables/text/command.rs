@@ -54,7 +54,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         about: "`-s a,b,… -d c,d,…`",
         iptables: "creates a rule for each pair",
-        ours: "the same, but at most 65,536 per line, and per text at most 262,144 more than it has lines",
+        ours: "the same, at most 65,536 per line, and at most 262,144 more rules than lines in a text",
         why: "A short text must not create an unbounded number of rules.",
     },
 ];
@@ -275,10 +275,7 @@ impl Rule {
             return Err(ParseError::new(end, "this rule is for the other family"));
         }
         if let Some((_, column)) = parser.verb {
-            return Err(ParseError::new(
-                column,
-                "a rule without a command is expected here",
-            ));
+            return Err(ParseError::new(column, "expected a rule without a command"));
         }
         parser.rule()?;
         if !spec.more_sources.is_empty() || !spec.more_destinations.is_empty() {

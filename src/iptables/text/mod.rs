@@ -23,7 +23,8 @@ pub use read::{MAX_TEXT_LENGTH, read};
 #[doc(hidden)]
 pub use restore::restore_drafts;
 pub(super) use restore::{
-    DEVIATIONS as RESTORE_DEVIATIONS, NO_NAME, NO_POLICY, counters as counters_before,
+    DEVIATIONS as RESTORE_DEVIATIONS, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE,
+    counters as counters_before,
 };
 pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine};
 pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;

@@ -395,7 +395,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "several tables in one text",
         iptables: "one after another: an error leaves the earlier ones changed",
         ours: "nf_tables: all at once or nothing; legacy tables: nothing if the text has an error",
-        why: "A ruleset that is half old and half new is neither.",
+        why: "A mixture of old and new rules is inconsistent.",
     },
     Deviation {
         about: "`-T TABLE` with a text without that table",
@@ -444,10 +444,16 @@ pub const MAX_LINE_LENGTH: usize = 1 << 20;
 const MAX_MULTIPLIED: usize = 1 << 18;
 
 /// The error in a line `:` without a name.
-pub(in crate::iptables) const NO_NAME: &str = "the name of a chain is expected";
+pub(in crate::iptables) const NO_NAME: &str = "expected a chain name";
 
 /// The error in a line `:CHAIN` without a policy.
-pub(in crate::iptables) const NO_POLICY: &str = "a policy, or -, is expected";
+pub(in crate::iptables) const NO_POLICY: &str = "expected a policy or `-`";
+
+/// The error in a line outside of a table.
+pub(in crate::iptables) const NO_TABLE: &str = "expected a line like `*filter`";
+
+/// The error in a line that starts a table before the end of another.
+pub(in crate::iptables) const NO_COMMIT: &str = "expected COMMIT before the next table";
 
 /// The table of a line.
 #[derive(Clone, Copy)]
@@ -498,16 +504,10 @@ impl<'r> Restorer<'r> {
                     restored.tables += usize::from(matches!(section, Section::Table(_)));
                 }
                 (Section::Outside, _) => {
-                    return Err(fault(
-                        1,
-                        "a line like `*filter` is expected here".to_owned(),
-                    ));
+                    return Err(fault(1, NO_TABLE.to_owned()));
                 }
                 (_, b'*') => {
-                    return Err(fault(
-                        1,
-                        "a COMMIT is expected before the next table".to_owned(),
-                    ));
+                    return Err(fault(1, NO_COMMIT.to_owned()));
                 }
                 (_, _) if line.trim_ascii_end() == b"COMMIT" => section = Section::Outside,
                 (Section::Skipped(_), _) => {}
@@ -554,8 +554,8 @@ impl<'r> Restorer<'r> {
                     self.multiplied = command.spec.number().saturating_add(self.multiplied) - 1;
                     if self.multiplied > MAX_MULTIPLIED {
                         let message = format!(
-                            "each pair of a source and a destination is a rule: lists of addresses \
-                             can create at most {MAX_MULTIPLIED} more rules than a text has lines"
+                            "each pair of a source and a destination is a rule: a text can have at \
+                             most {MAX_MULTIPLIED} more rules than lines"
                         );
                         return Err(fault(1, message));
                     }
@@ -676,7 +676,7 @@ pub(in crate::iptables) fn counters<'w, 'a>(
             Some(counters) => Ok((Some(counters), rest)),
             None => Err(ParseError::new(
                 first.column,
-                "counters are written like this: [PACKETS:BYTES]",
+                "expected counters in the form [PACKETS:BYTES]",
             )),
         },
         all => Ok((None, all)),

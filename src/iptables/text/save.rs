@@ -66,7 +66,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         about: "a rule that iptables cannot express",
         iptables: "omits parts of it, or refuses the table",
-        ours: "writes it as a comment, in nft's words or as bytecode; exit code 2",
+        ours: "writes it as a comment, in nft's syntax or as bytecode; exit code 2",
         why: "A rule is never printed as a broader one.",
     },
     Deviation {

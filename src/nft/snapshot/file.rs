@@ -605,12 +605,12 @@ impl Reading<'_> {
         let count = u64::from_ne_bytes(at(&head, 48));
         for number in 0..count {
             if self.left == 0 {
-                return Err(self.inconsistent("it has fewer messages than its header says"));
+                return Err(self.inconsistent("it has fewer messages than its header declares"));
             }
             self.message(&mut snapshot, number)?;
         }
         if self.left != 0 {
-            return Err(self.inconsistent("it has more messages than its header says"));
+            return Err(self.inconsistent("it has more messages than its header declares"));
         }
         if !snapshot.is_in_scope() {
             return Err(self.inconsistent("it contains a table outside its scope"));

@@ -204,7 +204,7 @@ impl Extension for Ipvs {
         if none && connection != IpvsConnection::default() {
             return Err(OptionError::of(
                 "ipvs",
-                "a packet without a connection has nothing else to compare",
+                "if negated, it cannot be combined with other options",
             ));
         }
         Ok(if none {
@@ -330,7 +330,7 @@ mod tests {
             ),
             (
                 "-m ipvs ! --ipvs --vproto 6",
-                "column 11: -m ipvs: --ipvs: a packet without a connection has nothing else to compare",
+                "column 11: -m ipvs: --ipvs: if negated, it cannot be combined with other options",
             ),
             (
                 "-m ipvs --vmethod nat",

@@ -367,7 +367,7 @@ impl Extension for Policy {
         if none && (strict || elements.iter().any(|element| !element.is_empty())) {
             return Err(OptionError::of(
                 "pol",
-                "a packet without a policy has nothing else to compare",
+                "`none` cannot be combined with --strict or the options of an element",
             ));
         }
         if elements.len() > 1 && !strict {
@@ -521,11 +521,11 @@ mod tests {
             ("--pol ipsec", "column 4: -m policy: --dir is required"),
             (
                 "--dir in --pol none --reqid 5",
-                "column 20: -m policy: --pol: a packet without a policy has nothing else to compare",
+                "column 20: -m policy: --pol: `none` cannot be combined with --strict or the options of an element",
             ),
             (
                 "--dir in --pol none --strict",
-                "column 20: -m policy: --pol: a packet without a policy has nothing else to compare",
+                "column 20: -m policy: --pol: `none` cannot be combined with --strict or the options of an element",
             ),
             (
                 "--dir in --reqid 1 --next --reqid 2",

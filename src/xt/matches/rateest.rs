@@ -194,7 +194,7 @@ impl Extension for Rateest {
             };
             if let (Some(first), None, None, false) = (first, other, &second, delta) {
                 return Err(
-                    first.error("without --rateest-delta, use the option of the second number")
+                    first.error("without --rateest-delta, use --rateest-bps2 or --rateest-pps2")
                 );
             }
             let both = [one(first)?, one(other)?];
@@ -382,7 +382,7 @@ mod tests {
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps1 5",
-                "--rateest-bps1: without --rateest-delta, use the option of the second number",
+                "--rateest-bps1: without --rateest-delta, use --rateest-bps2 or --rateest-pps2",
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps 5mb",

@@ -158,7 +158,7 @@ fn ports(source: Option<u16>, destination: Option<u16>, spi: Option<u32>) -> hma
 
 fn set<T>(place: &mut Option<T>, value: T, one: &GivenOption<'_>) -> Result<(), OptionError> {
     if place.replace(value).is_some() {
-        return Err(one.error("it is given twice, here or in --hmark-tuple"));
+        return Err(one.error("it is given twice (--hmark-tuple counts too)"));
     }
     Ok(())
 }

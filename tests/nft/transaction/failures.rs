@@ -225,7 +225,7 @@ fn a_loop_is_rejected_and_named() {
         Err(error) => {
             is_loop(&error, 0, "add rule ip t b #0");
             println!(
-                "this kernel lacks loops among chains that no packet reaches: it refuses them when they are made"
+                "this kernel lacks loops of chains that no packet reaches: it rejects their creation"
             );
         }
     }
@@ -333,7 +333,7 @@ fn common_mistakes_are_reported_with_a_hint() {
         let summary = summary(failure);
         assert_eq!((&*summary.1, &*summary.2), (*operation, *errno), "{error}");
         if *attribute == Some("NFTA_CHAIN_TYPE") && failure.attribute.is_none() {
-            println!("this kernel lacks the place of the mistake when it refuses a chain's type");
+            println!("this kernel lacks the position of the error when it rejects a chain's type");
         } else if let Some(attribute) = attribute {
             assert_eq!(failure.attribute.as_deref(), Some(*attribute), "{error}");
         }

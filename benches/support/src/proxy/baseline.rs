@@ -153,7 +153,7 @@ impl ListingBaseline {
 
     pub(super) const fn name(&self) -> &'static str {
         match self {
-            Self::Elements(..) => "baseline: the elements, thrown away",
+            Self::Elements(..) => "baseline: the elements, discarded",
             Self::Ruleset(_) => "baseline: a snapshot of the ruleset",
             Self::Tables(..) => "baseline: GET_INFO and GET_ENTRIES",
         }

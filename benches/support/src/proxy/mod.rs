@@ -339,6 +339,6 @@ mod tests {
         let layout = Layout::Flat;
         let packets = first_packets(&[Path { layout, services }], 1).unwrap_err();
         let message = packets.to_string();
-        assert!(message.contains("a packet did not come"), "{message}");
+        assert!(message.contains("a packet did not pass"), "{message}");
     }
 }

@@ -121,7 +121,7 @@ impl Testbed {
         if round > 0 && round.is_multiple_of(self.path.services) {
             let port = usize::from(FIRST_PORT) + round / self.path.services;
             let port = u16::try_from(port).map_err(|_| {
-                let words = "no port is left that no packet came from";
+                let words = "all source ports are used";
                 MeasureError::Packet(io::Error::other(words))
             })?;
             self.from = sender(&self.client, port)?;

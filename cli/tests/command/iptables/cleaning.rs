@@ -99,7 +99,7 @@ fn chains_of_others_are_kept() {
         let ran = run_with(&sandbox, &keep, text).expect(0);
         assert_eq!(
             ran.err,
-            "chainwright: skipped 2 chains and rules of <stdin> for chains that are kept unchanged\n"
+            "chainwright: skipped 2 chains and rules of <stdin>, because --keep-foreign keeps their chains\n"
         );
         let expected = [
             "-A INPUT -i lo -j ACCEPT",

@@ -113,7 +113,7 @@ fn rules_of_legacy_tables_are_listed() {
     }
     for verb in ["save", "restore"] {
         let ran = run(&sandbox, &format!("{verb} --backend all")).expect(2);
-        assert!(ran.err.contains("for one backend"), "{}", ran.err);
+        assert!(ran.err.contains("tables of one backend"), "{}", ran.err);
         let ran = run(&sandbox, &format!("{verb} --family inet")).expect(2);
         assert!(ran.err.contains("families ip and ip6"), "{}", ran.err);
         let ran = run_with(&sandbox, &format!("{verb} --family ip6 --backend nft"), "");

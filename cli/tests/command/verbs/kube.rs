@@ -284,8 +284,8 @@ fn names_backends_that_were_not_examined() {
         for line in [
             "KUBE-IPTABLES-HINT    ip, ip6: unknown  ip, ip6: unknown",
             "KUBE-KUBELET-CANARY   ip, ip6: unknown  ip, ip6: unknown",
-            "nf_tables: not examined, or only in part",
-            "the legacy tables: not examined, or only in part",
+            "nf_tables: not examined completely",
+            "the legacy tables: not examined completely",
         ] {
             assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
         }
@@ -295,14 +295,14 @@ fn names_backends_that_were_not_examined() {
             ran.err
         );
         let value = Blind::All.run(setup, "detect --json").expect(2).value();
-        let not_looked_at = value["not_looked_at"].as_array().unwrap();
-        let backends: BTreeSet<_> = not_looked_at
+        let not_read = value["not_read"].as_array().unwrap();
+        let backends: BTreeSet<_> = not_read
             .iter()
             .map(|one| one["backend"].as_str().unwrap())
             .collect();
         assert_eq!(backends, ["legacy", "nft"].into());
         assert!(
-            not_looked_at
+            not_read
                 .iter()
                 .all(|one| !one["reason"].as_str().unwrap().is_empty())
         );
@@ -342,7 +342,7 @@ fn names_backends_that_were_not_examined() {
         assert!(!ran.lines().contains(&none), "{}", ran.out);
         assert!(
             ran.lines()
-                .contains(&"the legacy tables: not examined, or only in part"),
+                .contains(&"the legacy tables: not examined completely"),
             "{}",
             ran.out
         );
@@ -354,7 +354,7 @@ fn names_backends_that_were_not_examined() {
         );
         let value = Blind::Legacy.run(setup, "detect --json").expect(2).value();
         assert!(
-            value["not_looked_at"]
+            value["not_read"]
                 .as_array()
                 .unwrap()
                 .iter()
@@ -372,12 +372,12 @@ fn names_backends_that_were_not_examined() {
             ran.err
         );
         let message = match setup {
-            [] => "no iptables table found in what was examined",
+            [] => "no iptables tables found in the examined part",
             _ => "no problems found in the examined tables",
         };
         assert!(ran.err.contains(message), "{}", ran.err);
         let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
-        assert_eq!(value["not_looked_at"].as_array().unwrap().len(), 2);
+        assert_eq!(value["not_read"].as_array().unwrap().len(), 2);
         let found = i32::from(setup.is_empty());
         for (verb, code) in [
             ("chains", found * 2),
@@ -388,7 +388,7 @@ fn names_backends_that_were_not_examined() {
         ] {
             let ran = Blind::Legacy.run(setup, &format!("{verb} --json"));
             let value = ran.expect(code).value();
-            let places: Vec<_> = value["not_looked_at"]
+            let places: Vec<_> = value["not_read"]
                 .as_array()
                 .unwrap_or_else(|| panic!("{verb}: {value}"))
                 .iter()

@@ -425,7 +425,7 @@ fn an_empty_ruleset_lists_nothing() {
     assert!(!PathBuf::from(&path).exists());
     // Nothing is a ruleset, too.
     let ran = run(&sandbox, &format!("backup {path}")).expect(0);
-    assert_eq!(ran.out, "kept     0 tables (0 bytes)\n");
+    assert_eq!(ran.out, "saved    0 tables (0 bytes)\n");
     small_ruleset(&sandbox);
     run(&sandbox, &format!("rollback {path}")).expect(0);
     run(&sandbox, "rules").expect(1);

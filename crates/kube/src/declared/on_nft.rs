@@ -236,7 +236,8 @@ impl Found {
         if let Some(builtin) = builtin(table_name, chain_name)
             && !builtin.is(&chain)
         {
-            let reason = "the chain is not hooked in as the built-in chain of its name";
+            let reason =
+                "the chain is not attached to the hook of the built-in chain with its name";
             return Err(ineffective(Some(chain_name), reason));
         }
         let mut found = Self {

@@ -138,7 +138,7 @@ impl Reader {
             return Ok(());
         }
         if let Some(cut) = command.spec.shortened.first() {
-            return Err(format!("iptables would cut a text: {cut:?}"));
+            return Err(format!("iptables would truncate a text: {cut:?}"));
         }
         let chain = command.chain.ok_or("missing chain name")?;
         let chain = utf8_name(chain.as_bstr())?;

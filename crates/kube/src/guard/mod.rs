@@ -43,7 +43,7 @@
 //!
 //! With the feature `metrics` it writes these counters to the recorder of the crate `metrics`:
 //! `chainwright_guard_repairs_total`, `chainwright_guard_vanished_total`, `chainwright_guard_failures_total`,
-//! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram
+//! `chainwright_guard_backed_off_total`, `chainwright_guard_lost_total`, and a histogram
 //! `chainwright_guard_repair_seconds`.
 
 mod attribution;

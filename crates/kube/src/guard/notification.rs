@@ -69,14 +69,14 @@ pub struct Repair {
 }
 
 impl Event {
-    /// The event's name: `ready`, `repaired`, `failed`, `gave_way`, `lost`.
+    /// The event's name: `ready`, `repaired`, `failed`, `backed_off`, `lost`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ready { .. } => "ready",
             Self::Repaired(_) => "repaired",
             Self::Failed { .. } => "failed",
-            Self::BackedOff { .. } => "gave_way",
+            Self::BackedOff { .. } => "backed_off",
             Self::Lost { .. } => "lost",
         }
     }

@@ -227,7 +227,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     fn conflict(&self, conflict: &Conflict) -> Diagnostic {
         let message = match conflict {
             Conflict::Protocol { known, wanted } => {
-                format!("a packet of {known} has no {wanted} fields")
+                format!("{known} packets have no {wanted} fields")
             }
             Conflict::IcmpType(field) => {
                 format!("ICMP messages of the matched type have no `{field}`")

@@ -89,7 +89,7 @@ impl RuleBuilder<'_, '_> {
     /// Compiles a statement.
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
         if self.is_over {
-            return Err(self.error("unreachable statement: the one before it ends the rule"));
+            return Err(self.error("unreachable statement: the previous statement ends the rule"));
         }
         self.is_over = ends_rule(statement);
         self.check_log(statement)?;
@@ -461,7 +461,8 @@ impl RuleBuilder<'_, '_> {
             };
             version = match (family.and_then(family_of), known) {
                 (Some(family), Some(known)) if family != known => {
-                    let message = format!("a packet of {known} cannot get an address of {family}");
+                    let message =
+                        format!("{known} packets cannot be translated to {family} addresses");
                     return Err(self.error(message));
                 }
                 (Some(family), _) => family,
@@ -590,7 +591,7 @@ impl RuleBuilder<'_, '_> {
         match is_transport_known || self.protocols.has_transport() {
             true => Ok(()),
             false => Err(self.error(
-                "only protocols with ports can get one: match the protocol first (`meta l4proto tcp`)",
+                "a port requires a protocol that has ports: match the protocol first (`meta l4proto tcp`)",
             )),
         }
     }

@@ -118,7 +118,7 @@ fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> 
             match theirs.get(key) {
                 Some(theirs) => lost(ours, theirs, path),
                 None if ours.is_null() => None,
-                None => Some((path, "it is dropped".to_owned())),
+                None => Some((path, "its value would be lost".to_owned())),
             }
         }),
         (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
@@ -138,6 +138,6 @@ fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> 
             lost(ours, &theirs[0], path)
         }
         (ours, theirs) if ours == theirs => None,
-        (_, theirs) => Some((path, format!("it becomes {theirs}"))),
+        (_, theirs) => Some((path, format!("it would become {theirs}"))),
     }
 }

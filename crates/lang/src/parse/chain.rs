@@ -84,7 +84,7 @@ impl Parser<'_> {
             (Some(chain), None) => Ok(chain),
             (_, rule) => Err(Diagnostic::new(
                 rule.map_or(start, |rule| rule.span),
-                "rules are deleted by handle",
+                "`delete rule` requires a handle",
             )),
         }
     }

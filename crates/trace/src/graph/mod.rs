@@ -1,4 +1,4 @@
-//! Jump graph of a ruleset: which chains lead to which, for all programs and both backends.
+//! Jump graph of a ruleset: the jumps between chains, for all programs and both backends.
 //!
 //! | topic | module |
 //! |---|---|

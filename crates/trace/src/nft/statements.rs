@@ -183,7 +183,7 @@ impl<'s> Evaluator<'_, 's> {
             "assigned to the transparent socket on port {port}"
         )));
         self.path_state
-            .note("a packet for a transparent socket is only delivered if the routes say so");
+            .note("a packet for a transparent socket is only delivered if a route makes its address local");
         Ok(Continuation::On)
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn quota(path_state: &mut PathState, quota: Quota) -> Result<bool, Un
 pub(super) fn rateest(path_state: &mut PathState, rateest: &Rateest) -> Result<bool, Undetermined> {
     assume_once(
         path_state,
-        "the estimated rate is that",
+        "the estimated rate satisfies the comparison",
         &Match::Rateest(rateest.clone()),
     )
 }

@@ -368,7 +368,7 @@ pub(super) fn string(
     string: &StringMatch,
 ) -> Result<bool, Undetermined> {
     let case = if string.ignore_case {
-        " in any letters"
+        " (ignoring case)"
     } else {
         ""
     };

@@ -142,7 +142,7 @@ pub(super) fn rt(path_state: &mut PathState, rt: &Rt) -> Result<bool, Undetermin
     }
     let addresses: Vec<_> = rt.addresses.iter().map(ToString::to_string).collect();
     let how = if rt.not_strict {
-        "others between"
+        "with others in between"
     } else {
         "and no others"
     };

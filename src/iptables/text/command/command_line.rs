@@ -132,7 +132,7 @@ impl CommandLineOptions {
                 }
             }
             (Some(_), Some(_)) => {
-                return fault("another command together with -L or -S".to_owned());
+                return fault("-L and -S cannot be combined with another command".to_owned());
             }
             (Some(_), None) if has_rule => return fault("-L and -S take no rule".to_owned()),
             _ => {}

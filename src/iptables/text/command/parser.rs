@@ -103,16 +103,16 @@ impl<'p, 'a> Parser<'p, 'a> {
     /// Rejects rules in built-in chains where no packet has such an interface, like
     /// the real tools. Deleting such a rule is allowed.
     pub(super) fn check_interfaces(&self, chain: &[u8]) -> Result<(), ParseError> {
-        let (column, how) = match (chain, self.interfaces) {
-            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in on"),
-            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out on"),
+        let (column, direction) = match (chain, self.interfaces) {
+            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "input"),
+            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "output"),
             _ => return Ok(()),
         };
         if column == 0 {
             return Ok(());
         }
         let chain = chain.as_bstr();
-        let message = format!("in {chain} it is unknown which interface a packet {how}");
+        let message = format!("packets in {chain} have no {direction} interface");
         Err(ParseError::new(column, message))
     }
 

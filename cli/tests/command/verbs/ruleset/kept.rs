@@ -14,7 +14,7 @@ fn backup_and_rollback_round_trip() {
     let ran = run(&sandbox, &format!("backup {path}")).expect(0);
     assert!(
         ran.out
-            .starts_with("kept     3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
+            .starts_with("saved    3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
         "{}",
         ran.out
     );
@@ -260,7 +260,7 @@ fn rollback_skips_and_reports_tables_owned_by_other_processes() {
     assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
     assert_eq!(
         ran.err,
-        "chainwright: left unchanged, because other processes own them: ip owned\n"
+        "chainwright: not changed, because other processes own them: ip owned\n"
     );
     // Its owner gone, so is the table: it comes back, and is nobody's.
     drop(owner);

@@ -261,7 +261,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
     if key.text == "ruleset" {
         let (family, table) = any_family(value)?;
         if table.is_some() {
-            let message = "a ruleset is for one or all families, not for a table";
+            let message = "`ruleset` takes a family, not a table";
             return Err(Diagnostic::new(value.span, message));
         }
         let object = Object::Ruleset(family);

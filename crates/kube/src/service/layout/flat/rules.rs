@@ -266,7 +266,7 @@ impl Rules<'_> {
         // Packets that already have an endpoint need no lookups: a failing lookup costs as much as a successful one.
         let translated = |chain| {
             let rule = self.rule(chain).ct_status(CtStatus::DNAT);
-            rule.comment("goes to an endpoint").accept()
+            rule.comment("already translated to an endpoint").accept()
         };
         let service = self.service();
         let nodeport = [meta::L4PROTO, th::DPORT];
@@ -294,7 +294,7 @@ impl Rules<'_> {
                 .drop()?,
             self.rule(CLUSTER_IPS)
                 .lookup(self.daddr(), SetKind::ClusterIps.name())
-                .comment("no such port of a cluster IP")
+                .comment("no service at this port of a cluster IP")
                 .reject()?,
         ];
         let refused = || self.rule(NODEPORT_REFUSALS);
@@ -308,7 +308,7 @@ impl Rules<'_> {
         for network in &self.config.service_networks {
             if is_of(network.addr(), self.family) {
                 let rule = self.is_to(self.rule(CLUSTER_IPS), *network);
-                rules.push(rule.comment("no such cluster IP").drop()?);
+                rules.push(rule.comment("no service at this cluster IP").drop()?);
             }
         }
         Ok(rules)
@@ -325,7 +325,7 @@ impl Rules<'_> {
         // first jump: it is processed once more.
         let once_more = |chain| {
             let rule = self.rule(chain);
-            rule.comment("a commit came between two look-ups")
+            rule.comment("a commit happened between two lookups: retry")
                 .jump(SERVICES)
         };
         let mut rules = vec![
@@ -375,11 +375,18 @@ impl Rules<'_> {
             }
             rules.push(self.rule(chain).comment("no service").accept()?);
             if let Some(rule) = self.match_pods(self.rule(local), true) {
-                rules.push(rule.comment("pods' traffic goes anywhere").goto(anywhere)?);
+                rules.push(
+                    rule.comment("pod traffic: endpoints of all nodes")
+                        .goto(anywhere)?,
+                );
             }
             let own = || self.rule(local).fib_saddr_type(AddressType::LOCAL);
             rules.push(masquerade(own())?);
-            rules.push(own().comment("so does the node's own").goto(anywhere)?);
+            rules.push(
+                own()
+                    .comment("traffic of the node: endpoints of all nodes")
+                    .goto(anywhere)?,
+            );
             rules.push(self.dispatch(local, frontend_kind, true));
             rules.push(self.dispatch(anywhere, frontend_kind, false));
         }

@@ -87,7 +87,7 @@ impl SetKind {
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::ClusterIps => ("cluster-ips", "active cluster IPs"),
-            Self::NodeportIps => ("nodeport-ips", "addresses that node ports are at"),
+            Self::NodeportIps => ("nodeport-ips", "node port addresses"),
             Self::MasqueradeIps => ("masquerade-ips", "external, policy Cluster: masqueraded"),
             Self::MasqueradeNodeports => ("masquerade-nodeports", "policy Cluster: masqueraded"),
             Self::ServiceIps => ("service-ips", "service -> group of endpoints"),
@@ -102,18 +102,21 @@ impl SetKind {
             ),
             Self::Groups => (
                 "groups",
-                "group -> number of endpoints, with affinity's seconds",
+                "group -> number of endpoints, with affinity timeout",
             ),
-            Self::Picks => ("picks", "number of endpoints -> chain that draws one"),
+            Self::Picks => (
+                "picks",
+                "number of endpoints -> chain that selects one at random",
+            ),
             Self::LocalPicks => (
                 "local-picks",
                 "the same for traffic that stays on this node",
             ),
-            Self::Endpoints => ("endpoints", "group and place -> endpoint"),
+            Self::Endpoints => ("endpoints", "group and index -> endpoint"),
             Self::Affinity => ("affinity", "group and client -> number of the endpoint"),
             Self::AffinityPlaces => (
                 "affinity-places",
-                "group and place -> number of the endpoint",
+                "group and index -> number of the endpoint",
             ),
             Self::AffinityEndpoints => (
                 "affinity-endpoints",
@@ -121,13 +124,10 @@ impl SetKind {
             ),
             Self::Hairpins => (
                 "hairpin-connections",
-                "endpoints of this node to themselves",
+                "connections of this node's endpoints to themselves",
             ),
-            Self::FirewallIps => ("firewall-ips", "load balancers not open to all"),
-            Self::FirewallSources => (
-                "firewall-sources",
-                "whom they are open to, by length of prefix",
-            ),
+            Self::FirewallIps => ("firewall-ips", "load balancers with source ranges"),
+            Self::FirewallSources => ("firewall-sources", "their source ranges, by prefix length"),
             Self::RejectIps => ("reject-ips", "services without endpoints"),
             Self::RejectNodeports => ("reject-nodeports", "services without endpoints"),
             Self::DropIps => ("drop-ips", "policy Local without endpoints on this node"),

@@ -152,7 +152,7 @@ impl FamilyLayout for Iptables {
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         match self.change_only(ports, changes) {
             Err(error) if is_unexpected_state(&error) => {
-                tracing::debug!(%error, "the tables were changed by another process");
+                tracing::debug!(%error, "another process changed the tables");
                 self.full_sync(ports)
             }
             result => Ok(result?),
@@ -436,7 +436,7 @@ impl<'e> Chains<'e> {
 
 /// The tables are not as they were left.
 #[derive(Debug, thiserror::Error)]
-#[error("a service chain was changed by another process")]
+#[error("another process changed a service chain")]
 struct UnexpectedState;
 
 fn unexpected_state() -> iptables::Error {

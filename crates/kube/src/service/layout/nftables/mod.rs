@@ -377,7 +377,7 @@ impl Nftables {
         if !self.check_only
             && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
         {
-            tracing::warn!(%error, "cannot create the stand-in table: services are interrupted while the table is recreated");
+            tracing::warn!(%error, "cannot create the temporary table: services are interrupted while the table is recreated");
         }
         let made = in_order.step(|| desired.restore(&mut self.nft).map(|_| 1));
         in_order.step(|| self.with_flat(Flat::remove_stand_in))?;
