@@ -33,7 +33,7 @@ use crate::sockopt;
 /// Length of a name in the kernel's structs, with its NUL.
 const LENGTH: usize = IPSET_MAXNAMELEN;
 
-/// Why a set could not be looked up.
+/// The reason why a set could not be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -112,7 +112,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The version of ipset's protocol that the kernel speaks.
+    /// Returns the version of ipset's protocol that the kernel speaks.
     #[must_use]
     pub const fn version(&self) -> u32 {
         self.version

@@ -40,8 +40,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the equivalent of `--backend BACKEND --match PATTERN --rules`.
-    /// Whether a chain's name matches.
+    /// Returns `true` if a chain's name matches.
     fn admits(&self, chain: &BStr) -> bool {
         admits(self.pattern.as_ref(), chain)
     }
@@ -206,7 +205,7 @@ fn list(args: &Args, each: &mut ChainCallback<'_>) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// How long to restart a listing that changes interrupt, before it is shown inconsistently.
+/// Maximum time for which a listing that changes interrupt is restarted, before it is shown inconsistently.
 const RETRY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Lists the chains of nf_tables. Returns a note if they are not of one generation.

@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// If the verdict is unavailable, prints the errors on standard error.
+/// Prints the errors on standard error if the verdict is unavailable.
 fn print_failures(detection: &Detection) {
     if detection.detected_backend() != DetectedBackend::Unavailable {
         return;

@@ -229,7 +229,7 @@ fn other_tables(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
     Ok(tables)
 }
 
-/// Prints on standard error what the result covers.
+/// Prints the coverage of the result on standard error.
 fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined: &[NotExamined]) {
     if !not_examined.is_empty() {
         let names = not_examined.iter().take(NAMED);

@@ -76,7 +76,7 @@ enum What {
     Kubelet,
 }
 
-/// The signals that end the process.
+/// Returns the signals that end the process.
 fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
 }
@@ -223,7 +223,7 @@ fn print(notifications: &Receiver<Notification>, json: bool) -> Result<(), Error
     Ok(())
 }
 
-/// How long systemd may take to receive a notification.
+/// Maximum time for systemd to receive a notification.
 const NOTIFY: Duration = Duration::from_secs(5);
 
 /// Notifies systemd, if it started this process.

@@ -18,7 +18,7 @@ use nix::sys::signalfd::SignalFd;
 /// The default timeout, in seconds.
 const TIMEOUT: u64 = 10;
 
-/// Why a command is not run.
+/// The reason why a command is not run.
 const NO_COMMAND: &str = "-c COMMAND is not supported: chainwright runs no other program. Pass the rules as a file in \
                           the format of iptables-save";
 
@@ -201,7 +201,7 @@ fn revert(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, Stri
     }
 }
 
-/// Whether standard input has a `y` before the timeout, and no signal arrives.
+/// Returns `true` if standard input has a `y` before the timeout, and no signal arrives.
 fn confirmed(signals: &SignalFd, timeout: Duration) -> bool {
     let start = Instant::now();
     let stdin = io::stdin();
@@ -251,7 +251,7 @@ fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut V
     program.run(words, streams, chainwright_lang::translate::for_program)
 }
 
-/// If nobody reads it, the exit code has to suffice.
+/// Prints a text. If nobody reads it, the exit code has to suffice.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

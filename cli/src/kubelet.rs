@@ -75,8 +75,8 @@ impl Which {
         })
     }
 
-    /// Whether the chains may be created there: in nf_tables not on a node that uses the legacy tables, because the
-    /// hint would lead other programs to the wrong backend.
+    /// Returns `true` if the chains may be created there: in nf_tables not on a node that uses the legacy tables,
+    /// because the hint would lead other programs to the wrong backend.
     pub(crate) fn may_create_in(&self, backend: Backend) -> bool {
         if self.force || backend == Backend::Legacy {
             return true;

@@ -101,12 +101,12 @@ impl Error {
         }
     }
 
-    /// Whether the caller lacks a permission.
+    /// Returns `true` if the caller lacks a permission.
     pub(crate) fn is_permission(&self) -> bool {
         matches!(self.errno(), Some(libc::EPERM | libc::EACCES))
     }
 
-    /// Whether the kernel has no nf_tables.
+    /// Returns `true` if the kernel has no nf_tables.
     pub(crate) fn is_nft_not_built(&self) -> bool {
         match self.netlink() {
             Some(netlink::Error::Open { source, .. }) => matches!(
@@ -182,7 +182,7 @@ pub(crate) fn note(text: &str) {
     );
 }
 
-/// Whether to print colors: on a terminal that supports them, unless the environment has `NO_COLOR`.
+/// Returns `true` if the stream is a terminal that supports colors, and the environment has no `NO_COLOR`.
 fn is_colored(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
@@ -356,7 +356,7 @@ impl Output {
         TerminalEscaper::new(&mut self.inner, io::stdout().is_terminal())
     }
 
-    /// Whether the reader still exists; known only after a flush.
+    /// Returns `true` if the reader still exists; known only after a flush.
     pub(crate) fn has_reader(&self) -> bool {
         !self.inner.get_ref().closed
     }

@@ -99,7 +99,7 @@ impl<'a> Record<'a> {
 #[derive(Serialize)]
 struct Document<'a> {
     done: bool,
-    /// When the file was written, in seconds since 1970.
+    /// The time at which the file was written, in seconds since 1970.
     written: Option<u64>,
     kernel: Option<&'a str>,
     backup: ObjectCounts,
@@ -198,7 +198,7 @@ fn named((family, table): &Key) -> String {
     format!("{family} {}", Printable(&name_text(table)))
 }
 
-/// Whether the object with this path is in a table that is left alone.
+/// Returns `true` if the object with this path is in a table that is left alone.
 fn is_left(actions: &BTreeMap<Key, Action>, path: &str) -> bool {
     let mut left = actions
         .iter()

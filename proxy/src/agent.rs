@@ -33,8 +33,8 @@ const QUIET: Duration = Duration::from_millis(2);
 /// Longest delay of a sync while changes keep arriving.
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
-/// How long the first sync of a cluster waits for the Node object. Meanwhile the kernel's tables from an earlier
-/// process stay in use, with the node as that process knew it.
+/// Maximum time for which the first sync of a cluster waits for the Node object. Meanwhile the kernel's tables from an
+/// earlier process stay in use, with the node as that process knew it.
 pub(crate) const NODE_WAIT: Duration = Duration::from_secs(30);
 
 /// Returns the configuration for a node, or for one that is not known yet.

@@ -42,8 +42,8 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
     })
 }
 
-/// The backend that the node's components use, chosen as in iptables-wrappers: nf_tables if both have a kubelet's
-/// chains, or neither has.
+/// Returns the backend that the node's components use, chosen as in iptables-wrappers: nf_tables if both have a
+/// kubelet's chains, or neither has.
 pub(crate) fn backend(detection: &Detection) -> Backend {
     let is_absent = |backend| {
         detection
@@ -284,7 +284,7 @@ pub(crate) fn name(layout: Layout, family: Family) -> String {
     }
 }
 
-/// Process ID of a kube-proxy that runs in this network namespace, if it can be seen.
+/// Returns the process ID of a kube-proxy that runs in this network namespace, if it can be seen.
 pub(crate) fn running_kube_proxy() -> Option<u32> {
     let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
     let processes = std::fs::read_dir("/proc").ok()?;
@@ -329,7 +329,7 @@ mod tests {
         proxy
     }
 
-    /// The tables of nf_tables by family and name, and whether one has an owner.
+    /// Returns the tables of nf_tables by family and name, and whether one has an owner.
     fn tables() -> (Vec<String>, bool) {
         let mut connection = Connection::open().unwrap();
         let (mut tables, mut is_owned) = (Vec::new(), false);

@@ -57,7 +57,8 @@ const fn family_label(family: Family) -> FamilyLabel {
     }
 }
 
-/// kube-proxy's buckets, and six below them: a sync of one change takes some hundred microseconds.
+/// Returns a histogram with kube-proxy's buckets, and six below them: a sync of one change takes some hundred
+/// microseconds.
 fn duration() -> Histogram {
     Histogram::new(exponential_buckets(0.001 / 64.0, 2.0, 21))
 }
@@ -74,7 +75,7 @@ struct Health {
 /// The agent's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HealthState {
-    /// When a sync last succeeded.
+    /// The time at which a sync last succeeded.
     pub(crate) last_sync: Option<SystemTime>,
     /// Whether no change has waited too long. Also true while the agent starts.
     pub(crate) is_live: bool,
@@ -83,7 +84,7 @@ pub(crate) struct HealthState {
 }
 
 impl HealthState {
-    /// Whether the node serves: services were written to the kernel, and are up to date.
+    /// Returns `true` if the node serves: services were written to the kernel, and are up to date.
     pub(crate) const fn is_healthy(self) -> bool {
         self.is_live && self.last_sync.is_some()
     }

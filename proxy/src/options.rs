@@ -334,7 +334,7 @@ impl Settings {
         })
     }
 
-    /// The configuration for a node. An unknown node has no addresses, so `primary` selects none.
+    /// Returns the configuration for a node. An unknown node has no addresses, so `primary` selects none.
     pub(crate) fn config(&self, node: Option<&Node>) -> Result<Config, String> {
         let mut config = Config::new(self.node.as_str());
         config.zone = node.and_then(|node| node.zone.clone());
@@ -508,7 +508,7 @@ fn network(field: &str, text: &str) -> Result<IpNet, String> {
         .map_err(|_| format!("{field}: invalid network {text:?}"))
 }
 
-/// The first address of each family.
+/// Returns the first address of each family.
 fn primary(addresses: &[IpAddr]) -> Vec<IpAddr> {
     let first = |is: fn(&IpAddr) -> bool| addresses.iter().copied().find(is);
     [first(IpAddr::is_ipv4), first(IpAddr::is_ipv6)]
@@ -573,7 +573,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The host's name in lower case, as in node names.
+/// Returns the host's name in lower case, as in node names.
 fn hostname() -> Result<String, String> {
     let name =
         nix::unistd::gethostname().map_err(|error| format!("cannot get the host name: {error}"))?;

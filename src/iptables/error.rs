@@ -153,10 +153,10 @@ pub enum Error {
         /// The name.
         chain: BString,
     },
-    /// It was done, and then could not be looked at again.
+    /// The change was made, but reading the tables again to verify it failed.
     #[error("done, but the result could not be verified")]
     NotVerified(#[source] Box<Error>),
-    /// Another process restored what was removed.
+    /// Another process restored the removed chains or rules.
     #[error("{}", recreated_message(.0))]
     Recreated(Box<CleanedUp>),
     /// There is no such rule.
@@ -271,7 +271,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is certain that nothing was applied.
+    /// Returns `true` if it is certain that nothing was applied.
     #[must_use]
     pub fn nothing_applied(&self) -> bool {
         match self {
@@ -311,7 +311,7 @@ impl Error {
         }
     }
 
-    /// The error of reading nf_tables, in whichever line it occurred.
+    /// Returns the error of reading nf_tables, from any line of a text.
     pub(super) fn of_reading(&self) -> Option<&crate::netlink::Error> {
         match self {
             Self::Nft(error) => Some(error),
@@ -320,7 +320,7 @@ impl Error {
         }
     }
 
-    /// A missing table, with a hint.
+    /// Creates the error for a missing table, with a hint.
     pub(super) fn no_such_table(name: &str) -> Self {
         let near = super::text::nearest(name.as_bytes(), super::builtin::NAMES);
         Self::NoSuchTable {
@@ -329,7 +329,7 @@ impl Error {
         }
     }
 
-    /// A table that is missing in all of the texts, with a hint.
+    /// Creates the error for a table that is missing in all texts, with a hint.
     pub(super) fn not_in_text<'t>(name: &str, texts: impl Iterator<Item = &'t [u8]>) -> Self {
         let declared_tables = texts.flat_map(|text| text.lines());
         let declared_tables =
@@ -341,7 +341,7 @@ impl Error {
         }
     }
 
-    /// A missing chain, with a hint. `known` are the table's chains.
+    /// Creates the error for a missing chain, with a hint. `known` are the table's chains.
     pub(super) fn no_such_chain<'n>(
         table: &str,
         chain: &BStr,

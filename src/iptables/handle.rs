@@ -81,7 +81,7 @@ enum Inner {
         profile: Profile,
     },
     Legacy {
-        /// For each family the connection to its tables, or the error of opening it.
+        /// For each family, the connection to its tables, or the error from opening it.
         connections: Box<[Result<LegacyConnection, LegacyError>; 2]>,
         policy: LockPolicy,
         wait: Retry,
@@ -236,17 +236,17 @@ impl Iptables {
         }
     }
 
-    /// The connection to sets.
+    /// Returns the connection to sets.
     pub(super) const fn sets(&self) -> &Sets {
         &self.sets
     }
 
-    /// The names in texts.
+    /// Returns the names in texts.
     pub(super) fn names(&self) -> Arc<Names> {
         self.names.clone()
     }
 
-    /// Whether `-j NFLOG` is encoded as nf_tables' own expression `log`.
+    /// Returns `true` if `-j NFLOG` is encoded as nf_tables' own expression `log`.
     pub(super) fn has_native_log(&self) -> bool {
         matches!(&self.inner, Inner::Nft { profile, .. } if *profile >= Profile::V1_8_8)
     }

@@ -57,7 +57,7 @@ pub struct Migrated {
     pub was_there: bool,
 }
 
-/// Why a migration failed.
+/// The reason why a migration failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrationError {
@@ -462,14 +462,14 @@ fn read(
     Some(moving)
 }
 
-/// The families, each once.
+/// Returns the families, without duplicates.
 fn families(migration: &Migration<'_>) -> Vec<Family> {
     let mut all = Family::ALL.to_vec();
     all.retain(|family| migration.families.contains(family));
     all
 }
 
-/// The rules of an existing chain, except for jumps to kept chains.
+/// Returns the rules of an existing chain, except for jumps to kept chains.
 fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Option<Rule>> {
     let rules = chain.rules();
     let rules = rules.map(|rule| tables.entry(&rule).ok().map(|entry| entry.rule));
@@ -619,7 +619,7 @@ fn changed(
     Ok(None)
 }
 
-/// Removes what moved from a table.
+/// Removes the moved chains and rules from a table.
 fn empty(
     edit: &mut Edit<'_>,
     place: usize,

@@ -7,7 +7,7 @@ use super::Rule;
 use crate::ipset::{self, SetFamily};
 use crate::xt::{Family, SetName, SetNames};
 
-/// Why a set in a rule could not be looked up.
+/// The reason why a set in a rule could not be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetError {

@@ -182,7 +182,7 @@ pub enum Error {
         path: PathBuf,
         /// The process that holds the lock, if known.
         holder: Option<LockHolder>,
-        /// How long the caller waited.
+        /// The time for which the caller waited.
         waited: Duration,
     },
 
@@ -332,7 +332,7 @@ pub enum Problem {
         /// Size of the entries in bytes.
         size: u32,
     },
-    /// The entries have another size than `GET_INFO` said.
+    /// The entries have another size than `GET_INFO` reported.
     #[error("expected {expected} bytes of entries, found {found}")]
     Size {
         /// Expected number of bytes.
@@ -340,7 +340,7 @@ pub enum Problem {
         /// Actual number of bytes.
         found: usize,
     },
-    /// There are more or fewer entries than `GET_INFO` said.
+    /// There are more or fewer entries than `GET_INFO` reported.
     #[error("expected {expected} entries, found {found}")]
     EntryCount {
         /// Expected number of entries.

@@ -51,20 +51,20 @@ impl Dump {
         }
     }
 
-    /// Whether the dump is over: complete, or ended by an error of the kernel.
+    /// Returns `true` if the dump is over: complete, or ended by an error of the kernel.
     #[must_use]
     pub const fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether a change has interrupted the dump so far.
+    /// Returns `true` if a change has interrupted the dump so far.
     #[must_use]
     pub const fn interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// Whether the message is one more object like the last one, which need not go through
-    /// [`accept`](Self::accept).
+    /// Returns `true` if the message is one more object like the last one, which need not go
+    /// through [`accept`](Self::accept).
     #[inline(always)]
     #[must_use]
     pub const fn is_expected(&self, message: &Message<'_>) -> bool {

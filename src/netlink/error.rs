@@ -12,7 +12,7 @@ pub struct Malformed {
     pub what: &'static str,
     /// The offset at which reading stopped.
     pub offset: usize,
-    /// Why reading stopped.
+    /// The reason why reading stopped.
     pub reason: &'static str,
 }
 
@@ -29,9 +29,9 @@ pub enum Loss {
     Overrun,
     /// Nothing is queued, though the answer is not complete.
     ///
-    /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a
-    /// dump within the `recvmsg` that takes the one before it. So an answer that is not there when it is
-    /// asked for will never come, and nobody waits for it.
+    /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a dump within the
+    /// `recvmsg` that takes the one before it. So an answer that is not there when it is requested from it will never
+    /// come, and nobody waits for it.
     #[error("incomplete reply: no more data is queued")]
     MissingReply,
 }
@@ -115,7 +115,7 @@ pub enum Error {
         /// The kernel's own text (extended acknowledgement), if any.
         text: Option<String>,
     },
-    /// The kernel refused the request because it is older than what was asked for.
+    /// The kernel refused the request because it lacks a feature that the request needs.
     #[error("the kernel refused to {request}: this kernel lacks {what}, available since Linux {}.{}", since.0, since.1)]
     Lacks {
         /// The request.
@@ -134,7 +134,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The errno that caused this error, if any.
+    /// Returns the errno that caused this error, if any.
     #[must_use]
     pub fn errno(&self) -> Option<Errno> {
         match self {
@@ -220,8 +220,7 @@ impl Error {
         }
     }
 
-    /// Whether repeating the request may succeed: replies were lost, or a
-    /// change interrupted the listing.
+    /// Returns `true` if repeating the request may succeed: replies were lost, or a change interrupted the listing.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Interrupted)

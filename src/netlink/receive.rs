@@ -10,10 +10,10 @@ use super::socket::Socket;
 
 /// Receives the answer to a request, or events, one datagram after the other.
 pub(crate) trait DatagramReceiver {
-    /// Whether the answer is complete, or nothing more should be received now.
+    /// Returns `true` if the answer is complete, or nothing more should be received now.
     fn is_complete(&self) -> bool;
 
-    /// The buffer for the next datagram.
+    /// Returns the buffer for the next datagram.
     fn space(&mut self) -> Result<&mut [u8], Error>;
 
     /// Processes a datagram of this length at the start of the buffer.
@@ -59,7 +59,7 @@ impl Socket {
     }
 }
 
-/// How many errors to tolerate while draining an abandoned dump.
+/// Maximum number of errors while draining an abandoned dump.
 const MAX_ERRORS: usize = 4;
 
 /// Receives a single datagram of any kind.
@@ -76,7 +76,7 @@ impl<'b> NextDatagram<'b> {
         }
     }
 
-    /// The datagram's length.
+    /// Returns the datagram's length.
     pub(crate) fn length(&self) -> usize {
         self.length.unwrap_or(0)
     }
@@ -103,7 +103,7 @@ pub(crate) struct ObjectReply<'b> {
     request: &'static str,
     sequence: u32,
     absent: &'b [i32],
-    /// Once received: the answer's range in the buffer, or that the object does not exist.
+    /// The answer's range in the buffer, once received; the inner `None` if the object does not exist.
     found: Option<Option<(usize, usize)>>,
 }
 
@@ -125,7 +125,7 @@ impl<'b> ObjectReply<'b> {
         }
     }
 
-    /// The answer's range in the buffer; `None` if the object does not exist.
+    /// Returns the answer's range in the buffer; `None` if the object does not exist.
     pub(crate) fn found(&self) -> Option<(usize, usize)> {
         self.found.flatten()
     }

@@ -182,7 +182,7 @@ impl<'a> Chain<'a> {
 }
 
 impl ChainRef<'_> {
-    /// Whether the chain is attached to a hook.
+    /// Returns `true` if the chain is attached to a hook.
     #[inline]
     #[must_use]
     pub const fn is_base(&self) -> bool {

@@ -85,7 +85,7 @@ enum Condition {
 }
 
 impl CommitError {
-    /// Whether the batch can be sent again to get the lost error reports.
+    /// Returns `true` if the batch can be sent again to get the lost error reports.
     fn can_resend(&self, batch: Batch) -> bool {
         let undone = self.outcome == Outcome::NothingApplied || batch == Batch::WithoutEnd;
         let lost = self
@@ -95,15 +95,15 @@ impl CommitError {
         undone && lost && self.failures.is_empty()
     }
 
-    /// Whether the kernel rejected operations for another reason than the generation.
+    /// Returns `true` if the kernel rejected operations for another reason than the generation.
     #[doc(hidden)]
     pub fn is_refusal(&self) -> bool {
         let undone = self.outcome == Outcome::NothingApplied;
         undone && !self.failures.is_empty() && !self.generation_moved()
     }
 
-    /// Whether the commit was conditional on an outdated generation. Nothing was applied; read the ruleset again and
-    /// retry.
+    /// Returns `true` if the commit was conditional on an outdated generation. Nothing was applied; read the ruleset
+    /// again and retry.
     #[must_use]
     pub fn generation_moved(&self) -> bool {
         self.condition == Condition::Generation
@@ -115,8 +115,8 @@ impl CommitError {
 }
 
 impl CommitError {
-    /// Whether the commit was conditional on a generation of another network namespace or connection, or on one from a
-    /// file, which cannot be compared with this ruleset. Nothing was sent.
+    /// Returns `true` if the commit was conditional on a generation of another network namespace or connection, or on
+    /// one from a file, which cannot be compared with this ruleset. Nothing was sent.
     #[must_use]
     pub const fn generation_is_foreign(&self) -> bool {
         matches!(self.condition, Condition::Foreign(_))
@@ -186,10 +186,10 @@ const MAX_REPORTS_SIZE: usize = 16 * 1024 * 1024;
 /// Number of receive errors after which reading the replies to a batch stops.
 const MAX_RECEIVE_ERRORS: u32 = 4;
 
-/// How a transaction is sent.
+/// The form in which a transaction is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
-    /// To be applied.
+    /// The whole transaction, to be applied.
     Whole,
     /// Without the final message that commits the batch, so that the kernel aborts it.
     WithoutEnd,
@@ -466,8 +466,8 @@ impl Connection {
         (replies, first_error.or(taken.err()))
     }
 
-    /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. If unknown, sends an empty
-    /// batch, which changes nothing, to find out.
+    /// Returns `true` if the kernel acknowledges the end of a batch, as it does since Linux 6.10. If unknown, sends an
+    /// empty batch, which changes nothing, to find out.
     fn acknowledges_ends(&mut self) -> bool {
         if let Some(known) = self.acknowledges_ends {
             return known;

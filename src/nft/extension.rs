@@ -27,8 +27,8 @@ impl std::fmt::Display for ExtensionKind {
 }
 
 impl Connection {
-    /// Whether the kernel has this revision of an extension, for `match` and `target` expressions. To
-    /// answer, the kernel loads the extension's module, as it does for a rule.
+    /// Returns whether the kernel has this revision of an extension, for `match` and `target` expressions. To answer,
+    /// the kernel loads the extension's module, as it does for a rule.
     ///
     /// # Errors
     /// The errors of a request.

@@ -126,7 +126,7 @@ pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Er
     }
 }
 
-/// Whether the kernel uses this error for unknown messages, flags, attributes and expressions.
+/// Returns `true` if the kernel uses this error for unknown messages, flags, attributes and expressions.
 fn is_unknown_feature_error(errno: Errno) -> bool {
     let unknown = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT, libc::ERANGE];
     unknown.contains(&errno.number())

@@ -93,7 +93,7 @@ impl<K> TransactionGroups<K> {
         self.groups.len()
     }
 
-    /// Whether there are no groups.
+    /// Returns `true` if there are no groups.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.groups.is_empty()
@@ -189,7 +189,7 @@ enum Attempt {
 struct Group {
     /// The rejected operations.
     failures: Option<Vec<Failure>>,
-    /// It failed together with another group, and is tried again.
+    /// Whether it failed together with another group and is tried again.
     retry_pending: bool,
     had_second_chance: bool,
 }

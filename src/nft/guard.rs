@@ -128,9 +128,9 @@ impl Guard {
         }
     }
 
-    /// Whether the tables are unchanged since the guard was created. If so, everything that was read of them
-    /// since belongs to one state, the current one. Changes that
-    /// [create no generation](super::Refreshed::SameGeneration) are not detected.
+    /// Returns whether the tables are unchanged since the guard was created. If so, everything that was read of them
+    /// since belongs to one state, the current one. Changes that [create no
+    /// generation](super::Refreshed::SameGeneration) are not detected.
     ///
     /// # Errors
     /// The errors of a request.

@@ -89,7 +89,7 @@ impl OwnerTag {
         }
     }
 
-    /// Whether an object with this comment has the tag.
+    /// Returns `true` if an object with this comment has the tag.
     #[must_use]
     pub fn is_in(&self, comment: Option<&BStr>) -> bool {
         let rest = comment.and_then(|comment| comment.strip_prefix(self.bytes().as_bytes()));

@@ -675,7 +675,7 @@ ip nat @addresses
     }
 }
 
-/// A transaction with as many operations as the recorded one.
+/// Returns a transaction with as many operations as the recorded one.
 fn transaction() -> Transaction {
     let mut tx = Transaction::new();
     for number in 0..OPERATIONS {

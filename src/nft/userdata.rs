@@ -184,7 +184,7 @@ impl<'a> Iterator for UserData<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommentError {
-    /// It is longer than `nft` takes.
+    /// It is longer than `nft` accepts.
     #[error("a comment of {length} bytes is too long (at most 128)")]
     TooLong {
         /// The comment's length in bytes.

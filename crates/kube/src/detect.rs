@@ -42,8 +42,8 @@ const MANGLE: &str = "mangle";
 /// The chain that kube-proxy watches.
 pub(super) const PROXY_CANARY: &str = "KUBE-PROXY-CANARY";
 
-/// Whether a chain of this name shows that a kubelet or kube-proxy uses its backend: the hint, and the canaries that
-/// they watch.
+/// Returns `true` if a chain of this name shows that a kubelet or kube-proxy uses its backend: the hint, and the
+/// canaries that they watch.
 ///
 /// ```
 /// use chainwright_kube::detect::is_agent_chain;
@@ -59,7 +59,7 @@ pub fn is_agent_chain(chain: &BStr) -> bool {
         .any(|name| chain == *name)
 }
 
-/// Which backend the node's components use.
+/// The backend that the node's components use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DetectedBackend {
     /// nf_tables: it has a hint or canary, and the legacy tables have neither.
@@ -75,7 +75,7 @@ pub enum DetectedBackend {
 }
 
 impl DetectedBackend {
-    /// The backend, if there is exactly one.
+    /// Returns the backend, if there is exactly one.
     #[must_use]
     pub const fn backend(self) -> Option<Backend> {
         match self {
@@ -85,7 +85,7 @@ impl DetectedBackend {
         }
     }
 
-    /// The verdict's name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
+    /// Returns the verdict's name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl fmt::Display for DetectedBackend {
     }
 }
 
-/// Which of the two chains a family's `mangle` table contains.
+/// The presence of the two chains in a family's `mangle` table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// [`HINT`](super::kubelet::HINT)
@@ -115,7 +115,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Whether at least one of them exists.
+    /// Returns `true` if at least one of them exists.
     #[must_use]
     pub const fn any(self) -> bool {
         self.hint || self.canary
@@ -134,7 +134,7 @@ pub enum ProbeResult {
 }
 
 impl ProbeResult {
-    /// The chains that were found; neither if reading failed or the backend is absent.
+    /// Returns the chains that were found; neither if reading failed or the backend is absent.
     #[must_use]
     pub fn marks(&self) -> Marks {
         match self {
@@ -154,7 +154,7 @@ pub struct Detection {
 }
 
 impl Detection {
-    /// The verdict that follows. A backend that could not be read is never treated as empty.
+    /// Returns the verdict that follows. A backend that could not be read is never treated as empty.
     #[must_use]
     pub fn detected_backend(&self) -> DetectedBackend {
         let all = || self.nft.iter().chain(&self.legacy);
@@ -171,7 +171,7 @@ impl Detection {
         }
     }
 
-    /// What was found in a backend.
+    /// Returns the results of a backend, by family.
     #[must_use]
     pub const fn of(&self, backend: Backend) -> &[ProbeResult; 2] {
         match backend {
@@ -281,7 +281,7 @@ fn of_legacy(error: &legacy::Error) -> ProbeResult {
     }
 }
 
-/// Whether a family of a backend has the hint, in the calling thread's network namespace.
+/// Returns whether a family of a backend has the hint, in the calling thread's network namespace.
 pub(super) fn has_hint(backend: Backend, family: Family) -> Result<bool, chainwright::Error> {
     match backend {
         Backend::Nft => match Connection::open_if_loaded() {

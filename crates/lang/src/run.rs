@@ -13,13 +13,13 @@ use chainwright::nft::Committed;
 use chainwright::nft::live::{Change, Item, Monitor, MonitorOptions};
 use chainwright::nft::{CommitError, Connection, Outcome, SnapshotError, Transaction};
 
-/// How to run a script.
+/// The mode in which to run a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Commits the transaction.
     #[default]
     Commit,
-    /// Commits the transaction and reports what was added ([`Done::echo`]).
+    /// Commits the transaction and reports the added objects ([`Done::echo`]).
     Echo,
     /// Lets the kernel check the transaction; nothing changes.
     Check,
@@ -30,7 +30,7 @@ pub enum Mode {
 pub struct Done {
     /// Number of operations in the transaction.
     pub operations: usize,
-    /// What was added, in the mode `Echo`.
+    /// The added objects, in the mode `Echo`.
     pub echo: Option<Echo>,
     /// Tables read to check that queried objects exist. Pass them to [`answer_cached`](super::Query::answer_cached).
     pub known: QueryCache,

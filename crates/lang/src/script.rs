@@ -280,8 +280,8 @@ impl Script {
         Some(self)
     }
 
-    /// Whether it refers to existing sets, chains or rules. [`transaction`](Self::transaction) then needs a
-    /// [`Snapshot`]. [`run`](Self::run) only reads the needed parts.
+    /// Returns `true` if the script refers to existing sets, chains or rules. [`transaction`](Self::transaction) then
+    /// needs a [`Snapshot`]. [`run`](Self::run) only reads the needed parts.
     ///
     /// This includes scripts that declare a set and add ranges up to the last value to it: the set may exist, and the
     /// kernel does not detect overlaps with such a range. Only [`run`](Self::run) and
@@ -294,7 +294,7 @@ impl Script {
         !needed.is_empty() || (!needed.open_ranges.is_empty() && lacks())
     }
 
-    /// Parts of the current ruleset that compiling needs.
+    /// Returns the parts of the current ruleset that compiling needs.
     pub(super) fn needed(&self) -> Needed {
         let mut needed = Needed::default();
         let mut declared = HashSet::new();
@@ -426,7 +426,7 @@ impl Script {
         commands.map(|command| self.query(command))
     }
 
-    /// Whether it has commands other than queries.
+    /// Returns `true` if the script has commands other than queries.
     #[must_use]
     pub fn changes_something(&self) -> bool {
         !self.commands.iter().all(Command::is_query)
@@ -456,7 +456,7 @@ impl CompiledScript<'_> {
         &self.transaction
     }
 
-    /// Handles of the objects that commands added, with the commands' locations.
+    /// Returns the handles of the objects that commands added, with the commands' locations.
     #[cfg(feature = "json")]
     pub(super) fn handles(&self, committed: &chainwright::nft::Committed) -> Vec<(Span, u64)> {
         super::json::echo::handles(&self.script.commands, &self.spans, committed)
@@ -496,17 +496,17 @@ impl CompiledScript<'_> {
     }
 }
 
-/// Key of an object in a table.
+/// Returns the key of an object in a table.
 fn key(family: Family, table: &[u8], name: &[u8]) -> (Family, BString, BString) {
     (family, table.into(), name.into())
 }
 
-/// Bytes of a name; empty if there is none.
+/// Returns the bytes of a name; empty if there is none.
 fn bytes<'n>(name: &'n Option<Name<'_>>) -> &'n [u8] {
     name.as_ref().map_or(&[][..], |name| name)
 }
 
-/// Names of the sets that a statement reads or changes.
+/// Returns the names of the sets that a statement reads or changes.
 fn sets_of(statement: &Statement) -> Vec<&str> {
     fn of<'e>(expr: &'e Expr, names: &mut Vec<&'e str>) {
         match expr {

@@ -44,12 +44,12 @@ const MAX_LENGTH: usize = 247;
 /// Number for "no direction" of a connection.
 const EITHER: u32 = u32::MAX;
 
-/// Entry for verdicts.
+/// Returns the entry for verdicts.
 pub(super) fn verdicts() -> Vec<u8> {
     entry(VERDICT, &[])
 }
 
-/// Entry for a concatenation that was declared by types, or that has no representation.
+/// Returns the entry for a concatenation that was declared by types, or that has no representation.
 pub(super) fn fields_of_types() -> Vec<u8> {
     entry(CONCAT, &[])
 }
@@ -188,8 +188,8 @@ pub(super) fn of(set: &SetRef<'_>, entry: u8) -> Option<Expr> {
     read(UserData::new(set.userdata()?).get(entry)?, true)
 }
 
-/// Byte order and bit length of each field of a set's key or a map's data, if declared by `typeof`. `None` if the set
-/// does not store expressions, or one of them is unknown.
+/// Returns the byte order and bit length of each field of a set's key or a map's data, if declared by `typeof`. `None`
+/// if the set does not store expressions, or one of them is unknown.
 pub(super) fn fields(set: &SetRef<'_>, entry: u8) -> Option<Vec<(ByteOrder, u32)>> {
     let declared = UserData::new(set.userdata()?).get(entry)?;
     let field = |expr: &[u8]| match UserData::new(expr).number(KIND)? {
@@ -297,7 +297,7 @@ fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -
     }))
 }
 
-/// A field of a tunnel's inner packet or of the tunnel's own header.
+/// Returns a field of a tunnel's inner packet or of the tunnel's own header.
 fn inside(tunnel: u32, protocol: u32, field: u32) -> Option<Expr> {
     let tunnel = tunnels::numbered(tunnel)?;
     let protocol = tunnel.protocols().find(|known| known.number == protocol)?;

@@ -2,7 +2,7 @@ use std::io;
 
 use chainwright::netns;
 
-/// What can go wrong with sandboxes.
+/// Errors of sandboxes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,7 +34,7 @@ pub enum Error {
          once), or run the program as root or under `unshare --user --map-root-user`"
     )]
     MultiThreaded {
-        /// How many threads the process has.
+        /// Number of threads of the process.
         threads: usize,
     },
 

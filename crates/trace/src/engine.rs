@@ -645,7 +645,7 @@ impl<'s> Branch<'s> {
     }
 }
 
-/// Whether a hook does destination NAT; otherwise it does source NAT.
+/// Returns `true` if a hook does destination NAT; otherwise it does source NAT.
 const fn is_destination(hook: Hook) -> bool {
     matches!(hook, Hook::Prerouting | Hook::Output)
 }

@@ -100,7 +100,7 @@ impl State {
         Self::Untracked,
     ];
 
-    /// Name in rules.
+    /// Returns the name in rules.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Bit in rules (`NF_CT_STATE_*`).
+    /// Returns the bit in rules (`NF_CT_STATE_*`).
     pub(super) const fn bit(self) -> u128 {
         match self {
             Self::Invalid => 1,
@@ -375,7 +375,7 @@ impl Node {
             .find(|interface| interface.name == name)
     }
 
-    /// Whether an address belongs to the machine; `None` if unknown.
+    /// Returns whether an address belongs to the machine; `None` if unknown.
     #[must_use]
     pub fn has_address(&self, address: IpAddr) -> Option<bool> {
         if address.is_loopback() {

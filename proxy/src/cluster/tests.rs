@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-/// What a watch sends next: lines, and how it ends.
+/// The next output of a watch: lines, and its end.
 enum Next {
     Lines(String),
     End,
@@ -298,7 +298,7 @@ fn nft(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The kernel's ruleset, of both families.
+/// Returns the kernel's ruleset, of both families.
 fn ruleset(node: &Sandbox) -> Listed {
     let tables = ["ip", "ip6"].map(|family| {
         let list = format!("-s list table {family} kube-services");

@@ -7,12 +7,12 @@ use bstr::BString;
 use crate::iptables::compat::{Location, Misreading, Version};
 use crate::iptables::{Backend, Family, NotExpressible};
 
-/// How serious a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth checking: it accepts or drops no packets.
     Note,
-    /// Packets are, or will be, treated otherwise than readers of the rules expect.
+    /// Packets are, or will be, treated differently than readers of the rules expect.
     Risk,
 }
 
@@ -32,7 +32,7 @@ pub struct FindingLocation {
 }
 
 impl fmt::Display for FindingLocation {
-    /// `table filter (IPv4, nf_tables), chain INPUT, rule 3`
+    /// Formats as `table filter (IPv4, nf_tables), chain INPUT, rule 3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.table, self.backend) {
             (Some(table), Some(backend)) => write!(f, "table {table} ({}, {backend})", self.family),
@@ -175,7 +175,7 @@ impl Fault {
         }
     }
 
-    /// Whether it affects every packet that reaches a rule: the most urgent ones.
+    /// Returns `true` if the fault affects every packet that reaches a rule: the most urgent ones.
     pub(super) const fn is_everything(&self) -> bool {
         match self {
             Self::Misread { reading, .. } => reading.effect.is_everything(),

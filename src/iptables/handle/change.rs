@@ -209,7 +209,7 @@ pub(super) fn change_legacy<R>(
     Ok(AttemptResult::Yes(value, None))
 }
 
-/// The connection to a family's legacy tables.
+/// Returns the connection to a family's legacy tables.
 pub(super) fn connection(
     connections: &[Result<LegacyConnection, LegacyError>; 2],
     family: Family,

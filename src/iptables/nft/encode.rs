@@ -64,7 +64,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
-/// Why a rule cannot be encoded.
+/// The reason why a rule cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unwritable {

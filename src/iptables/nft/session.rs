@@ -34,7 +34,7 @@ pub(in crate::iptables) struct Session<'c> {
     guard: Option<Guard>,
     /// Whether new rules are tracked, so that they can be found again.
     tracking: bool,
-    /// Whether an operation failed because they were not.
+    /// Whether an operation failed because new rules were not tracked.
     wants_tracking: bool,
     /// The line of the text for each operation.
     lines: Vec<u32>,
@@ -77,14 +77,14 @@ struct ChainState {
     old_name: Option<BString>,
     /// For a built-in chain: whether the transaction adds it.
     added: bool,
-    /// How many rules the kernel steps over to find the rules that operations refer to; `None` once rewriting the chain
-    /// was tried for that reason.
+    /// Number of rules that the kernel steps over to find the rules to which operations refer; `None` after the chain
+    /// was rewritten, or that was tried, because of this number.
     passed: Option<usize>,
     rules: Rules,
 }
 
 impl ChainState {
-    /// The state of a chain to which nothing was written and that has no known rules.
+    /// Returns the state of a chain to which nothing was written and that has no known rules.
     const fn without_rules(exists: Option<bool>) -> Self {
         Self {
             exists,
@@ -95,7 +95,8 @@ impl ChainState {
         }
     }
 
-    /// Whether its rules are written only once all its changes are known; until then the transaction empties it.
+    /// Returns `true` if its rules are written only once all its changes are known; until then the transaction empties
+    /// it.
     fn is_deferred(&self) -> bool {
         matches!(&self.rules, Rules::Known(slots) if matches!(slots.first(), Some(Slot::Deferred { .. })))
     }
@@ -179,12 +180,12 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Whether the change must start again with new rules tracked.
+    /// Returns `true` if the change must start again with new rules tracked.
     pub(in crate::iptables) const fn wants_tracking(&self) -> bool {
         self.wants_tracking && !self.tracking
     }
 
-    /// Whether nothing changes.
+    /// Returns `true` if nothing changes.
     pub(in crate::iptables) const fn is_empty(&self) -> bool {
         self.transaction.is_empty()
     }
@@ -237,7 +238,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The state of a chain.
+    /// Returns the state of a chain.
     fn chain(&mut self, table: usize, name: &BStr) -> &mut ChainState {
         let state = &mut self.tables[table];
         state.chains.entry(name.to_owned()).or_insert_with(|| {
@@ -259,8 +260,8 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Called before a chain is written to: adds its table, and the chain if it is built in. A chain that is
-    /// only read stays unchanged.
+    /// Prepares to write to a chain: adds its table, and the chain if it is built in. A chain that is only read stays
+    /// unchanged.
     fn prepare(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.add_table(table)?;
         if let Some(builtin) = builtin_chain(&self.tables[table].name, name)
@@ -278,7 +279,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The error for a missing chain, with a suggestion.
+    /// Returns the error for a missing chain, with a suggestion.
     fn no_such_chain(&mut self, table: usize, name: &BStr) -> Error {
         // The names only improve the message.
         let names = match self.hints {
@@ -290,7 +291,7 @@ impl<'c> Session<'c> {
         Error::no_such_chain(table, name, names.iter().map(String::as_str))
     }
 
-    /// Whether the state that was read is outdated.
+    /// Returns `true` if the state that was read is outdated.
     pub(in crate::iptables) fn is_stale(&mut self) -> bool {
         let guard = self.guard.as_mut();
         guard.is_some_and(|guard| {
@@ -375,7 +376,7 @@ impl<'c> Session<'c> {
         Ok(slots)
     }
 
-    /// Called before the rules of a chain are changed: reads them if all rules are tracked.
+    /// Prepares to change the rules of a chain: reads them if all rules are tracked.
     fn before_change(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.existing(table, name)?;
         self.prepare(table, name)?;
@@ -469,8 +470,8 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Called before a rule is added: a jump must come after the held rules in the transaction, so that the kernel
-    /// attributes a loop to the line that closes it.
+    /// Prepares to add a rule: writes the held rules before a jump, so that the kernel attributes a loop to the line
+    /// that closes it.
     fn before_jump(&mut self, table: usize, chain: &BStr, rule: &Rule) -> Result<(), Error> {
         match self.chain(table, chain).is_deferred() {
             false if rule.jump_chain().is_some() => self.write_deferred(),
@@ -511,7 +512,7 @@ impl<'c> Session<'c> {
         self.note_lines();
     }
 
-    /// An object that only identifies the rule in this slot.
+    /// Returns an object that only identifies the rule in this slot.
     fn named(&self, table: usize, chain: &BStr, slot: &Slot) -> nft::Rule<'static> {
         let state = &self.tables[table];
         let old_name = state
@@ -570,7 +571,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// The chain as an object of the transaction.
+    /// Returns the chain as an object of the transaction.
     fn object(&self, table: usize, chain: &BStr) -> Chain<'static> {
         let state = &self.tables[table];
         let old_name = state

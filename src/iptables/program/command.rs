@@ -15,7 +15,7 @@ use crate::iptables::{
 };
 use crate::xt::{Names, Text};
 
-/// The comment about base chains of a table that are not iptables'.
+/// Returns the comment about base chains of a table that are not iptables'.
 pub(super) fn base_chains(table: impl std::fmt::Display) -> String {
     format!("# Table `{table}' contains incompatible base-chains, use 'nft' tool to list them.")
 }
@@ -239,7 +239,7 @@ impl Program {
         Err(failed(&error))
     }
 
-    /// The error if the rule's target chain is missing, which takes precedence over others.
+    /// Returns the error if the rule's target chain is missing, which takes precedence over others.
     fn missing_target(
         &self,
         iptables: &mut Iptables,

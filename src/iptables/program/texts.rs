@@ -358,12 +358,12 @@ impl Program {
         }
     }
 
-    /// Whether the error means that legacy tables cannot be opened, at all or by the caller.
+    /// Returns `true` if the error means that legacy tables cannot be opened, at all or by the caller.
     fn cannot_open(&self, complaint: &ProgramError) -> bool {
         self.backend == Backend::Legacy && complaint.status == Status::Version
     }
 
-    /// The error for a legacy table of a line that cannot be opened.
+    /// Returns the error for a legacy table of a line that cannot be opened.
     fn uninitialized(&self, table: &str, line: usize) -> ProgramError {
         let message = format!("{}: unable to initialize table '{table}'", self.name);
         ProgramError::parameter(message).followed_by(&format!("Error occurred at line: {line}"))

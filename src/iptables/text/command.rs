@@ -177,8 +177,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// Parses a command from a line's words. `is_chain` tells whether the table has a chain of that
-    /// name, which `-j` then refers to even if an extension has the same name.
+    /// Parses a command from a line's words. `is_chain` returns whether the table has a chain of that name; `-j` then
+    /// refers to the chain even if an extension has the same name.
     ///
     /// # Errors
     /// The first error.
@@ -200,7 +200,7 @@ impl Command {
         Ok(command)
     }
 
-    /// A command that changes nothing.
+    /// Creates a command that changes nothing.
     pub(in crate::iptables) fn none() -> Self {
         Self {
             verb: Verb::Check,

@@ -278,7 +278,8 @@ pub fn restore_drafts(
 }
 
 impl Iptables {
-    /// The error for a chain that is missing, or exists already, if the kernel refused the line for that reason.
+    /// Returns the error for a chain that is missing, or exists already, if the kernel refused the line for that
+    /// reason.
     fn missing(
         &mut self,
         family: Family,
@@ -360,9 +361,8 @@ fn table_name(line: &[u8]) -> Option<&BStr> {
     Some(name.trim_ascii().as_bstr())
 }
 
-/// Whether the text, which empties this table first, sets the policy of all its built-in chains. It stops
-/// at the first line that does something else, so `false` may only mean that the text is not
-/// written in the usual way.
+/// Returns `true` if the text, which empties this table first, sets the policy of all its built-in chains. It stops at
+/// the first line that does something else, so `false` may only mean that the text is not written in the usual way.
 fn sets_all_policies(text: &[u8], table: &str) -> bool {
     let Some(all) = builtins(table) else {
         return false;

@@ -48,13 +48,13 @@ impl std::ops::AddAssign for Omissions {
 }
 
 impl Omissions {
-    /// Whether iptables' language could express everything.
+    /// Returns `true` if iptables' language could express everything.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.is_whole() && self.private == 0
     }
 
-    /// Whether the text has everything, possibly in this crate's own syntax.
+    /// Returns `true` if the text has everything, possibly in this crate's own syntax.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.rules == 0 && self.chains == 0

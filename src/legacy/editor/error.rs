@@ -88,7 +88,8 @@ pub enum EditError {
         /// The rejected name.
         name: BString,
     },
-    /// A rule with these matches and this target is longer than its struct can tell.
+    /// A rule with these matches and this target is longer than the length fields of its struct
+    /// allow.
     #[error("a rule of {size} bytes is too large (at most {})", u16::MAX)]
     RuleTooLong {
         /// Size in bytes, including the part that exceeds the range.

@@ -380,7 +380,7 @@ macro_rules! object {
                 Self::of_attributes($crate::nft::Family(header.family), bytes)
             }
 
-            /// The address family that the object belongs to.
+            /// Returns the address family that the object belongs to.
             #[inline]
             #[must_use]
             pub const fn family(&self) -> $crate::nft::Family {

@@ -17,7 +17,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// How to compare (`enum nft_cmp_ops`), in the order of the bytes.
+    /// The comparison (`enum nft_cmp_ops`), byte by byte in their order.
     pub struct CmpOp: u32 {
         /// Equal.
         EQ = NFT_CMP_EQ => "eq",
@@ -40,7 +40,7 @@ expression! {
     pub struct Cmp<'a> viewed as CmpRef {
         /// The register.
         NFTA_CMP_SREG => sreg: Register,
-        /// How to compare.
+        /// The comparison.
         NFTA_CMP_OP => op: CmpOp,
         /// The value.
         NFTA_CMP_DATA => data: Data<'a>,

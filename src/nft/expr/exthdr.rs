@@ -43,7 +43,7 @@ values! {
 flags! {
     /// Flags of a read (`enum nft_exthdr_flags`).
     pub struct ExthdrFlags: u32 {
-        /// Only whether it is present: stores one byte, 0 or 1.
+        /// Stores only whether the header or option is present, as one byte: 0 or 1.
         const PRESENT = NFT_EXTHDR_F_PRESENT,
     }
 }
@@ -93,7 +93,7 @@ impl Exthdr {
         }
     }
 
-    /// Checks whether it is present.
+    /// Checks whether the header, option or chunk is present.
     #[must_use]
     pub const fn present(op: ExthdrOp, header_type: u8, dreg: Register) -> Self {
         Self {

@@ -44,7 +44,7 @@ flags! {
         const IIF = NFTA_FIB_F_IIF,
         /// Restricted to the device that sends the packet.
         const OIF = NFTA_FIB_F_OIF,
-        /// Only whether there is a route: stores one byte, 0 or 1. Not for [`FibResult::ADDRTYPE`].
+        /// Stores only whether there is a route, as one byte: 0 or 1. Not for [`FibResult::ADDRTYPE`].
         const PRESENT = NFTA_FIB_F_PRESENT,
     }
 }

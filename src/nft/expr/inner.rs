@@ -76,7 +76,8 @@ impl Inner<'static> {
         Self::new(InnerType::GENEVE, expression)
     }
 
-    /// Both tunnels have a header of eight bytes and carry Ethernet frames.
+    /// Creates the expression for a tunnel with a header of eight bytes that carries Ethernet
+    /// frames.
     fn new<E: Expression>(inner_type: InnerType, expression: &E) -> Self {
         Self {
             num: Some(0),

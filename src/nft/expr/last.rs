@@ -25,7 +25,7 @@ expression! {
 }
 
 impl Last {
-    /// Creates it without a packet.
+    /// Creates an expression that has not matched a packet.
     #[must_use]
     pub const fn never() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Last {
         }
     }
 
-    /// Creates it with the last packet this many milliseconds ago.
+    /// Creates an expression that matched the last packet this many milliseconds ago.
     #[must_use]
     pub const fn ago(msecs: u64) -> Self {
         Self {

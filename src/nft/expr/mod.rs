@@ -135,7 +135,7 @@ pub trait Expression {
     const NAME: &'static str;
     /// Writes the expression's attributes.
     fn write(&self, writer: &mut MessageWriter<'_>);
-    /// Whether there is an `NFTA_EXPR_DATA`: an expression without attributes has none.
+    /// Returns `true` if there is an `NFTA_EXPR_DATA`: an expression without attributes has none.
     fn has_data(&self) -> bool {
         true
     }
@@ -451,7 +451,7 @@ impl<'a> ExpressionRef<'a> {
         }
     }
 
-    /// As [`decode`](Self::decode), without a limit of the nesting depth.
+    /// Like [`decode`](Self::decode), without a limit of the nesting depth.
     fn decode_at_any_depth(&self) -> Result<Decoded<'a>, Malformed> {
         match decoded::ALL.get(self.kind.number()) {
             Some(decode) => decode(self.attributes),
@@ -528,7 +528,7 @@ impl<'a> ExpressionRef<'a> {
         self.decode_at_any_depth()
     }
 
-    /// Whether the expression is of this type.
+    /// Returns `true` if the expression is of this type.
     #[must_use]
     pub fn is<E: Expression>(&self) -> bool {
         self.name.as_bytes() == E::NAME.as_bytes()

@@ -19,7 +19,7 @@ use crate::nft::name::Bytes;
 pub(crate) const MAX_DEPTH: usize = 8;
 
 impl ExpressionRef<'_> {
-    /// Whether expressions are nested deeper, from this one on, than in any ruleset: reading is recursive.
+    /// Returns `true` if expressions are nested deeper, from this one on, than in any ruleset: reading is recursive.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.is_deeper_than(MAX_DEPTH)
     }

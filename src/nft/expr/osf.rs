@@ -16,7 +16,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// How the packet's time to live is compared with the fingerprint's (`NF_OSF_TTL_*`,
+    /// The comparison of the packet's time to live with the fingerprint's (`NF_OSF_TTL_*`,
     /// `linux/netfilter/nfnetlink_osf.h`).
     pub struct OsfTtl: u8 {
         /// Equal.
@@ -46,7 +46,7 @@ expression! {
     listed as [ttl, flags, dreg] {
         /// Destination register.
         NFTA_OSF_DREG => dreg: Register,
-        /// How the time to live is compared.
+        /// The comparison of the time to live.
         NFTA_OSF_TTL => ttl: OsfTtl,
         /// Flags: absent or not empty; only listings contain an empty set.
         NFTA_OSF_FLAGS => flags: OsfFlags,

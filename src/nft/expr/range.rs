@@ -18,7 +18,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// How to compare (`enum nft_range_ops`).
+    /// The comparison (`enum nft_range_ops`).
     pub struct RangeOp: u32 {
         /// In the range, including its bounds.
         EQ = NFT_RANGE_EQ => "eq",
@@ -34,7 +34,7 @@ expression! {
     pub struct Range<'a> viewed as RangeRef {
         /// The register.
         NFTA_RANGE_SREG => sreg: Register,
-        /// How to compare.
+        /// The comparison.
         NFTA_RANGE_OP => op: RangeOp,
         /// The first value of the range.
         NFTA_RANGE_FROM_DATA => from_data: Data<'a>,

@@ -13,13 +13,13 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// How the sender is notified (`enum nft_reject_types`).
+    /// The notification of the sender (`enum nft_reject_types`).
     pub struct RejectType: u32 {
-        /// With ICMP (or ICMPv6) destination unreachable, and a code of that protocol.
+        /// ICMP (or ICMPv6) destination unreachable, with a code of that protocol.
         ICMP_UNREACH = sys::NFT_REJECT_ICMP_UNREACH => "icmp",
-        /// With a TCP reset.
+        /// A TCP reset.
         TCP_RST = sys::NFT_REJECT_TCP_RST => "tcp reset",
-        /// With ICMP or ICMPv6, and a code for both.
+        /// ICMP or ICMPv6, with a code for both.
         ICMPX_UNREACH = sys::NFT_REJECT_ICMPX_UNREACH => "icmpx",
     }
 }
@@ -42,7 +42,7 @@ expression! {
     "reject"
     /// Drops the packet and notifies its sender (`enum nft_reject_attributes`).
     pub struct Reject viewed as RejectRef {
-        /// How the sender is notified.
+        /// The notification of the sender.
         NFTA_REJECT_TYPE => reject_type: RejectType,
         /// Code of ICMP, of ICMPv6, or a [`RejectIcmpxCode`].
         NFTA_REJECT_ICMP_CODE => icmp_code: u8,

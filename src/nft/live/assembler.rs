@@ -11,8 +11,8 @@
 //!
 //! 1. discards everything until the queue is empty ([`drained`](CommitAssembler::drained)): later events come after the
 //!    gap;
-//! 2. requests the generation from the kernel, on the same socket ([`needs_generation`](CommitAssembler::asks)): the answer is
-//!    queued among the events;
+//! 2. requests the generation from the kernel, on the same socket
+//!    ([`needs_generation`](CommitAssembler::needs_generation)): the answer is queued among the events;
 //! 3. reports the changes up to that generation as [`Lost`]. Events before the answer were committed before it was
 //!    sent. A transaction with a later generation after the answer is complete, because the generation moves before the
 //!    first event of a transaction is sent.
@@ -54,11 +54,11 @@ pub struct Lost {
     /// The last generation that may have lost events. If it equals [`after`](Self::after), the lost message belonged to
     /// no transaction.
     pub through: Generation,
-    /// How the loss was detected.
+    /// The evidence of the loss.
     pub cause: Cause,
 }
 
-/// How the loss of changes was detected.
+/// The evidence that changes were lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -74,7 +74,7 @@ pub enum Cause {
         /// Number of bytes that fitted.
         capacity: usize,
     },
-    /// Nothing told of the generations in between.
+    /// No event reported the generations in between.
     #[error("the next reported generation is {reported}")]
     Skipped {
         /// The generation that was received.
@@ -216,7 +216,7 @@ impl CommitAssembler {
         }
     }
 
-    /// Whether the caller has to request the generation now.
+    /// Returns `true` if the caller has to request the generation now.
     #[must_use]
     pub fn needs_generation(&self) -> bool {
         matches!(
@@ -228,7 +228,7 @@ impl CommitAssembler {
         )
     }
 
-    /// Whether a requested generation has not arrived yet.
+    /// Returns `true` if a requested generation has not arrived yet.
     #[must_use]
     pub fn awaits_generation(&self) -> bool {
         matches!(
@@ -293,7 +293,7 @@ impl CommitAssembler {
         self.ready.pop_front()
     }
 
-    /// Whether an item is ready.
+    /// Returns `true` if an item is ready.
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -423,7 +423,7 @@ impl CommitAssembler {
     }
 }
 
-/// Whether `one` is an earlier generation than `other`, with wraparound.
+/// Returns `true` if `one` is an earlier generation than `other`, with wraparound.
 pub(super) const fn precedes(one: Generation, other: Generation) -> bool {
     other.number().wrapping_sub(one.number()) as i32 > 0
 }

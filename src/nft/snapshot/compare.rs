@@ -17,7 +17,7 @@ use crate::nft::{
     SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, userdata,
 };
 
-/// How attributes are compared: which are ignored, which contain counters, and which contain stateful expressions.
+/// The attributes that are ignored in a comparison, that contain counters, and that contain stateful expressions.
 #[derive(Clone, Copy)]
 struct Compared {
     known: &'static [AttributeNotes],
@@ -47,7 +47,7 @@ const ELEMENT: Compared = Compared::of(Element::ATTRIBUTE_NOTES);
 const OBJECT: Compared = Compared::of(StatefulObject::ATTRIBUTE_NOTES);
 const FLOWTABLE: Compared = Compared::of(Flowtable::ATTRIBUTE_NOTES);
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Compare {
     /// Whether counters are compared, too.
@@ -79,7 +79,7 @@ impl Compare {
         key
     }
 
-    /// Whether two tables differ at most in their flags.
+    /// Returns `true` if two tables differ at most in their flags.
     pub(super) fn is_same_table_but_flags(self, one: &TableRef<'_>, other: &TableRef<'_>) -> bool {
         let mut compared = TABLE;
         compared.not = compared.not.and(NFTA_TABLE_FLAGS);
@@ -197,8 +197,8 @@ impl Compare {
     }
 }
 
-/// Whether two rules are equal byte for byte except for what the kernel assigns. Fast; a negative result is
-/// inconclusive.
+/// Returns `true` if two rules are equal byte for byte except for the values that the kernel assigns. Fast; a negative
+/// result is inconclusive.
 #[doc(hidden)]
 pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     fn compared<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = &'r [u8]> {

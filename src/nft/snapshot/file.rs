@@ -54,7 +54,7 @@ const ORDER: u32 = 0x0102_0304;
 const FIXED: usize = 64;
 const CHECKSUM: usize = 32;
 
-/// Why a file could not be written or read.
+/// The reason why a file could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -104,7 +104,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is shorter than its header says.
+    /// The file is shorter than its header declares.
     #[error("{} is truncated: {length} bytes of at least {expected}", path.display())]
     Truncated {
         /// The file.

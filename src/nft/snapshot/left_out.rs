@@ -70,7 +70,7 @@ pub struct MissingElements {
     purpose: &'static str,
 }
 
-/// Why a snapshot could not be converted into a transaction.
+/// The reason why a snapshot could not be converted into a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -92,8 +92,8 @@ impl Snapshot {
         self.elements
     }
 
-    /// Whether elements of some set were left out when it was read. Such a snapshot can be inspected and planned from
-    /// if these elements aren't needed, but neither restored nor saved.
+    /// Returns `true` if elements of some set were left out when it was read. Such a snapshot can be inspected and
+    /// planned from if these elements aren't needed, but neither restored nor saved.
     #[must_use]
     pub fn lacks_elements(&self) -> bool {
         self.ensure_complete("told").is_err()
@@ -105,7 +105,7 @@ impl Snapshot {
         tables.try_for_each(|table| table.ensure_complete(purpose))
     }
 
-    /// Whether the elements of a set were left out.
+    /// Returns `true` if the elements of a set were left out.
     pub(super) fn leaves_out(&self, set: &SetRef<'_>) -> bool {
         !self.elements.is_all() && !self.elements.contains(ElementFilter::of(set))
     }
@@ -124,7 +124,7 @@ impl SnapshotTable<'_> {
 }
 
 impl SnapshotSet<'_> {
-    /// Whether its elements were left out when the snapshot was read: then they are unknown, and
+    /// Returns `true` if its elements were left out when the snapshot was read: then they are unknown, and
     /// [`elements`](Self::elements) is empty.
     #[must_use]
     pub fn is_left_out(&self) -> bool {

@@ -105,7 +105,7 @@ impl From<Full> for Malformed {
     }
 }
 
-/// Why parsing indexed messages cannot fail.
+/// The reason why parsing indexed messages cannot fail.
 const READ: &str = "invariant: it was read once when it was put into the index";
 
 /// A ruleset of one generation, or one family or table of it, as sent by the kernel.
@@ -116,7 +116,7 @@ pub struct Snapshot {
     dead: usize,
     index: Index,
     generation: Option<Generation>,
-    /// What it covers: everything, a family or a table.
+    /// The covered scope: everything, a family or a table.
     scope: Scope<'static>,
     /// The sets whose elements it contains.
     elements: ElementFilter,
@@ -128,7 +128,7 @@ pub struct Snapshot {
     provenance: Option<Provenance>,
 }
 
-/// Why a snapshot could not be read, or not consistently.
+/// The reason why a snapshot could not be read, or not consistently.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -186,7 +186,7 @@ impl Snapshot {
         self.generation
     }
 
-    /// Returns what it covers.
+    /// Returns the scope that the snapshot covers.
     #[must_use]
     pub const fn scope(&self) -> &Scope<'static> {
         &self.scope

@@ -116,7 +116,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a table has another owner than this port.
+/// Returns `true` if a table has another owner than this port.
 pub(super) fn has_other_owner(table: &TableRef<'_>, port: u32) -> bool {
     table.owner().is_some_and(|owner| owner != port)
 }
@@ -151,8 +151,8 @@ pub(super) fn retry_commit<R>(
     }
 }
 
-/// Whether the ruleset that was read is outdated: another process changed it, an element timed out, or a rule added
-/// one. An interval tree also returns these errors for a tick after a change by another process.
+/// Returns `true` if the ruleset that was read is outdated: another process changed it, an element timed out, or a rule
+/// added one. An interval tree also returns these errors for a tick after a change by another process.
 pub(super) fn is_outdated(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {

@@ -144,7 +144,7 @@ struct SetForm {
     elements: Vec<Element<'static>>,
 }
 
-/// Why the input is not a snapshot.
+/// The reason why the input is not a snapshot.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]

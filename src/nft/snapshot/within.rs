@@ -37,19 +37,19 @@ pub(super) struct RuleParts<'s> {
     pub(super) chains: Vec<SnapshotChain<'s>>,
 }
 
-/// Whether a set is deleted with the rule that names it.
+/// Returns `true` if a set is deleted with the rule that names it.
 pub(super) fn is_anonymous(set: &SetRef<'_>) -> bool {
     let flags = set.flags().unwrap_or_default();
     flags.contains(SetFlags::ANONYMOUS)
 }
 
-/// Whether the kernel generated the name of an anonymous set, for `nft` and similar tools. A meter is anonymous, too,
-/// but has a name from its user.
+/// Returns `true` if the kernel generated the name of an anonymous set, for `nft` and similar tools. A meter is
+/// anonymous, too, but has a name from its user.
 pub(super) fn is_numbered(name: &BStr) -> bool {
     name.starts_with(b"__set") || name.starts_with(b"__map")
 }
 
-/// Whether a chain is deleted with the rule that jumps to it.
+/// Returns `true` if a chain is deleted with the rule that jumps to it.
 pub(super) fn is_bound(chain: &SnapshotChain<'_>) -> bool {
     let flags = chain.chain().flags().unwrap_or_default();
     flags.contains(ChainFlags::BINDING)

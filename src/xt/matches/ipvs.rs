@@ -257,8 +257,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// The test kernel had no IPVS: these are the bytes that iptables-legacy 1.8.9 tried to write
-    /// (from `strace -xx`), without reading them back.
+    /// Returns the bytes that iptables-legacy 1.8.9 tried to write, on a kernel without IPVS (from
+    /// `strace -xx`), without reading them back.
     fn captured(address: &[u8], mask: &[u8], rest: [u8; 8]) -> [u8; 40] {
         let mut info = [0; 40];
         info[..address.len()].copy_from_slice(address);

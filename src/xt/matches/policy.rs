@@ -424,8 +424,9 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `--dir in --pol ipsec --strict ! --reqid 7 --spi 0x1234
-    /// --proto esp --mode tunnel --tunnel-src 10.1.2.3/24 --next --proto ah` (from `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `--dir in --pol ipsec --strict ! --reqid 7
+    /// --spi 0x1234 --proto esp --mode tunnel --tunnel-src 10.1.2.3/24 --next --proto ah` (from
+    /// `strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 312];
         info[..4].copy_from_slice(&[10, 1, 2, 3]);

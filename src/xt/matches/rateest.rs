@@ -311,8 +311,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `--rateest-delta --rateest1 in --rateest-bps1 1mbit ! --rateest-gt --rateest-bps2 2mbit
-    /// --rateest2 out` by iptables-legacy 1.8.9.
+    /// Returns the data of `--rateest-delta --rateest1 in --rateest-bps1 1mbit ! --rateest-gt
+    /// --rateest-bps2 2mbit --rateest2 out` from iptables-legacy 1.8.9.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 72];
         info[..2].copy_from_slice(b"in");

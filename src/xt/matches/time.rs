@@ -244,7 +244,7 @@ fn clock(text: &[u8], least: usize) -> Option<u32> {
     (parts.next().is_none() && count >= least).then_some(seconds)
 }
 
-/// Number of days of a month, in a leap year or another year.
+/// Returns the number of days of a month, in a leap year or another year.
 const fn month_length(leap: bool, month: u32) -> u32 {
     match month {
         2 if leap => 29,

@@ -286,7 +286,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `! --u32 "6&0xFF=1,2:5"` (from `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `! --u32 "6&0xFF=1,2:5"` (from `strace
+    /// -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 1984];
         (info[0], info[8]) = (6, 0xff);

@@ -334,8 +334,8 @@ mod tests {
 
     const TUPLE: &str = "--hmark-tuple src,dst --hmark-mod 10 --hmark-rnd 1";
 
-    /// `-j HMARK --hmark-tuple src,dst --hmark-mod 10 --hmark-rnd 1` by iptables-legacy 1.8.9
-    /// (`strace -xx`).
+    /// Returns the data of `-j HMARK --hmark-tuple src,dst --hmark-mod 10 --hmark-rnd 1` from
+    /// iptables-legacy 1.8.9 (`strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 64];
         info[..32].fill(0xff);

@@ -32,7 +32,7 @@ pub enum Error {
     /// The ruleset could not be read.
     #[error("cannot read the declared chains")]
     Read(#[from] netlink::Error),
-    /// The transaction failed; it says what is known of the ruleset.
+    /// The transaction failed; the error describes the known state of the ruleset.
     #[error("cannot change the declared chains")]
     Commit(#[source] Box<CommitError>),
     /// An attribute was too long to be put into a message.
@@ -44,7 +44,7 @@ pub enum Error {
     /// A set that a rule refers to could not be looked up.
     #[error(transparent)]
     Set(#[from] SetError),
-    /// The legacy tables could not be read or changed; the error says what was applied.
+    /// The legacy tables could not be read or changed; the error describes what was applied.
     #[error(transparent)]
     Tables(Box<iptables::Error>),
     /// A table or chain exists, but packets do not pass through it as iptables expects: rules in it would have no
@@ -57,7 +57,7 @@ pub enum Error {
         table: String,
         /// Chain; `None` if the table is at fault.
         chain: Option<String>,
-        /// What is wrong with it.
+        /// The fault of the table or chain.
         reason: &'static str,
     },
     /// The tables kept changing between reading and committing. Nothing was applied.
@@ -94,7 +94,7 @@ impl From<iptables::Error> for Error {
     }
 }
 
-/// Where a missing rule is inserted.
+/// The position at which a missing rule is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum InsertPosition {
     /// At the head of a chain that other programs use as well: `iptables -I`.
@@ -123,7 +123,7 @@ impl RequiredChain {
         }
     }
 
-    /// The family and table that the chain is in.
+    /// Returns the family and table that the chain is in.
     fn table_key(&self) -> (Family, &str) {
         (self.family, &self.table)
     }
@@ -157,7 +157,7 @@ pub struct Item {
 }
 
 impl fmt::Display for Item {
-    /// `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
+    /// Formats as `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = nft::Family::from(self.family);
         match &self.rule {
@@ -197,7 +197,7 @@ impl<'t> From<&'t mut Iptables> for BackendMut<'t> {
 }
 
 impl BackendMut<'_> {
-    /// The backend.
+    /// Returns the backend.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self {
@@ -233,7 +233,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Lists what is missing.
+    /// Lists the missing chains and rules.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::Tables`], [`Error::Ineffective`] when a built-in chain is there but not hooked in,
@@ -245,8 +245,8 @@ impl Declared {
         }
     }
 
-    /// Creates what is missing, and returns it. If nothing is missing, nothing is changed. Rules of other programs are
-    /// left alone.
+    /// Creates the missing chains and rules, and returns them. If nothing is missing, nothing is changed. Rules of
+    /// other programs are left alone.
     ///
     /// On nf_tables this is one transaction. Each legacy table is replaced in one step, under the iptables lock;
     /// `mangle`, which has the hint, is replaced last. If another program changes the tables meanwhile, the call starts
@@ -306,7 +306,7 @@ impl Declared {
         Ok(())
     }
 
-    /// The tables that contain the declared chains, each once.
+    /// Returns the tables that contain the declared chains, each once.
     pub(super) fn tables(&self) -> Vec<(Family, &str)> {
         let mut tables = Vec::new();
         for wanted in &self.chains {
@@ -317,7 +317,7 @@ impl Declared {
         tables
     }
 
-    /// The same tables as scopes of an nf_tables guard.
+    /// Returns the same tables as scopes of an nf_tables guard.
     fn scopes(&self) -> Vec<Scope<'_>> {
         let tables = self.tables().into_iter();
         tables
@@ -325,7 +325,7 @@ impl Declared {
             .collect()
     }
 
-    /// Whether nothing is declared.
+    /// Returns `true` if nothing is declared.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.chains.is_empty()

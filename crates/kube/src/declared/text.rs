@@ -12,13 +12,13 @@ use chainwright::iptables::{Family, Rule, builtin, builtins};
 /// Largest number of rules in a declaration: each is looked up at every change.
 const MAX_RULES: usize = 10_000;
 
-/// Why a text cannot be read as a declaration.
+/// The reason why a text cannot be read as a declaration.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TextError {
     /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error in the text.
     pub reason: String,
 }
 

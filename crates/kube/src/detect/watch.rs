@@ -12,13 +12,13 @@ const MAX_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// Options of a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How often to read the legacy tables, whose changes the kernel does not report, and to check whether nf_tables
-    /// was loaded: at least once a day.
+    /// The interval at which to read the legacy tables, whose changes the kernel does not report, and to check whether
+    /// nf_tables was loaded: at least once a day.
     pub interval: Duration,
 }
 
 impl Default for WatchOptions {
-    /// Four times a second.
+    /// Returns an interval of a quarter of a second.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(250),
@@ -124,7 +124,7 @@ impl Watch {
     }
 }
 
-/// Whether a change may affect the hint or the canary.
+/// Returns `true` if a change may affect the hint or the canary.
 fn is_of_mangle(item: &Item) -> bool {
     match item {
         Item::Change(change) => change.events().any(|event| {

@@ -85,7 +85,7 @@ const MAX_EVENTS_PER_TURN: usize = 4096;
 /// Largest number of changes in a row whose processes are recorded.
 const MAX_ATTRIBUTIONS: usize = 16;
 
-/// Why a guard cannot run.
+/// The reason why a guard cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -97,20 +97,20 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
-/// How a guard watches and repairs.
+/// Options of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuardOptions {
-    /// When it checks and repairs.
+    /// Options for the times of checks and repairs.
     pub backoff: BackoffOptions,
-    /// How often to query the size and number of entries of legacy tables, which bounds the delay until a removal is
-    /// noticed. A query takes some microseconds per table.
+    /// The interval at which to query the size and number of entries of legacy tables. It bounds the delay until a
+    /// removal is noticed. A query takes some microseconds per table.
     pub poll: Duration,
-    /// After this many polls legacy tables are read completely, which finds changes that keep size and number of
-    /// entries.
+    /// The number of polls after which legacy tables are read completely, which finds changes that keep size and number
+    /// of entries.
     pub whole: u32,
-    /// How changes of nf_tables are received.
+    /// Options of the monitor that receives changes of nf_tables.
     pub monitor: MonitorOptions,
-    /// How long one repair retries while other programs change the tables.
+    /// The retry policy of a repair while other programs change the tables.
     pub retry: Retry,
 }
 
@@ -262,7 +262,7 @@ impl ChainGuard {
         self
     }
 
-    /// The backend that contains the tables.
+    /// Returns the backend that contains the tables.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self.state {
@@ -279,7 +279,8 @@ impl ChainGuard {
         }
     }
 
-    /// When the next turn is due if nothing happens before. Pending events keep the descriptor readable.
+    /// Returns the time at which the next turn is due if nothing happens before. Pending events keep the descriptor
+    /// readable.
     fn deadline(&self) -> Option<Instant> {
         match (&self.state, self.backoff.deadline()) {
             (BackendState::Legacy { poll, .. }, Some(check)) => Some(check.min(poll.next())),
@@ -288,7 +289,7 @@ impl ChainGuard {
         }
     }
 
-    /// The descriptor that becomes readable when something happens; `None` if there is no source of events.
+    /// Returns the descriptor that becomes readable when something happens; `None` if there is no source of events.
     fn events(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             BackendState::Nft { monitor, .. } if !self.is_receiving_suspended => {
@@ -412,7 +413,7 @@ impl ChainGuard {
         self.backoff.changed(now);
     }
 
-    /// Checks, and restores what is missing if the backoff permits it.
+    /// Checks the guarded items, and restores missing ones if the backoff permits it.
     fn check(&mut self, on: &mut dyn FnMut(Notification)) {
         let start = Instant::now();
         self.is_receiving_suspended = false;
@@ -524,13 +525,13 @@ impl GuardedChains {
         Self { chains }
     }
 
-    /// Whether this table contains guarded chains.
+    /// Returns `true` if this table contains guarded chains.
     fn has(&self, family: Family, table: &BStr) -> bool {
         let tables = self.chains.get(&nft::Family::from(family));
         tables.is_some_and(|tables| tables.contains_key(table))
     }
 
-    /// Whether a change may have removed something guarded.
+    /// Returns `true` if a change may have removed something guarded.
     fn are_affected_by(&self, change: &Change) -> bool {
         change.events().any(|event| {
             let tables = self.chains.get(&event.family());

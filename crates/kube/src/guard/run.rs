@@ -80,7 +80,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Whether the guard answers within this time. A guard that is repairing answers afterwards.
+    /// Returns `true` if the guard answers within this time. A guard that is repairing answers afterwards.
     #[must_use]
     pub fn is_alive(&mut self, within: Duration) -> bool {
         let mut answer = [0];

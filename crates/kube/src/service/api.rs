@@ -44,19 +44,19 @@ pub struct InvalidObject {
 }
 
 impl InvalidObject {
-    /// The object's kind, for instance `Service`.
+    /// Returns the object's kind, for instance `Service`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The object's name, preceded by its namespace if it has one.
+    /// Returns the object's name, preceded by its namespace if it has one.
     #[must_use]
     pub fn object(&self) -> &str {
         &self.object
     }
 
-    /// The field, for instance `spec.clusterIPs[0]`.
+    /// Returns the field, for instance `spec.clusterIPs[0]`.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
@@ -417,12 +417,12 @@ impl Object {
     }
 }
 
-/// The elements of an optional list.
+/// Returns the elements of an optional list.
 fn some<T>(list: Option<&Vec<T>>) -> &[T] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// An optional string, for which an empty one counts as absent.
+/// Returns an optional string, for which an empty one counts as absent.
 fn word(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
@@ -432,7 +432,7 @@ fn label<'m>(metadata: &'m ObjectMeta, name: &str) -> Option<&'m str> {
     labels?.get(name).map(String::as_str)
 }
 
-/// Whether the object's labels exclude it from this proxy.
+/// Returns `true` if the object's labels exclude it from this proxy.
 fn is_for_another_proxy(metadata: &ObjectMeta) -> bool {
     [PROXY_NAME, HEADLESS]
         .iter()

@@ -16,7 +16,7 @@ use crate::script::Script;
 pub struct NotInStructs {
     /// Path of the value: `nftables[3].rule.expr[0].match.right`.
     pub path: String,
-    /// What the structs make of the value.
+    /// The value as the structs represent it.
     pub why: String,
 }
 

@@ -166,7 +166,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Whether it contains no letters or digits.
+/// Returns `true` if the text contains no letters or digits.
 fn is_sign(word: &str) -> bool {
     !word.contains(|c: char| c.is_alphanumeric())
 }
@@ -183,7 +183,7 @@ fn harmless_text(text: &str) -> String {
     text.chars().flat_map(harmless).collect()
 }
 
-/// Whether a character is invisible or changes the text direction.
+/// Returns `true` if a character is invisible or changes the text direction.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -43,7 +43,7 @@ pub(crate) const OBJECTS: [&str; 7] = [
     "flowtable",
 ];
 
-/// First words of all objects.
+/// Returns the first words of all objects.
 fn object_words() -> impl Iterator<Item = &'static str> {
     let [counter, quota, limit, secmark, synproxy, tunnel] = STATEFUL.map(|(word, _)| word);
     let stateful = [counter, quota, limit, "ct", secmark, synproxy, tunnel];

@@ -64,7 +64,7 @@ pub enum ReverseError {
     /// First operation that the kernel would reject on an empty ruleset.
     #[error("{0}")]
     Refused(Error),
-    /// The model of nf_tables could not make it, or be asked.
+    /// The model of nf_tables could not be created or queried.
     #[error("cannot build it in memory: {0}")]
     FakeKernel(String),
 }

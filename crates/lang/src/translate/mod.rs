@@ -46,7 +46,7 @@ pub enum Untranslatable {
     /// The rule never matches.
     #[error("it matches no packet")]
     Never,
-    /// What was made of it is not read.
+    /// The translation cannot be parsed.
     #[error("the translation cannot be parsed: {0}")]
     ParseLineError(String),
 }
@@ -164,7 +164,7 @@ fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
     Ok(())
 }
 
-/// nft's name of a family.
+/// Returns nft's name of a family.
 const fn word(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",

@@ -329,7 +329,7 @@ impl Reader {
     }
 }
 
-/// Position of the rule with this index, or of the end, among the lines of a chain.
+/// Returns the position of the rule with this index, or of the end, among the lines of a chain.
 fn place_of_rule(lines: &[Line], number: usize) -> usize {
     let rules = lines
         .iter()

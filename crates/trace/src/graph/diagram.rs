@@ -25,7 +25,7 @@ impl<'g> View<'g> {
         Mermaid(self)
     }
 
-    /// Text of a group: name, label, hook, number of rules.
+    /// Returns the text of a group: name, label, hook, number of rules.
     pub(super) fn lines(&self, group: usize) -> Vec<String> {
         let mut lines = vec![self.groups[group].title()];
         lines.extend(self.groups[group].label.clone());

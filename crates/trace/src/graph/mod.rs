@@ -255,7 +255,7 @@ impl Graph {
             .map(|place| &self.edges[*place as usize])
     }
 
-    /// Number of chains.
+    /// Returns the number of chains.
     #[must_use]
     pub fn chain_count(&self) -> usize {
         let chains = self.nodes.iter();

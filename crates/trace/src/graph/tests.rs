@@ -142,7 +142,7 @@ fn missing_targets_and_loops_are_found() {
     assert_eq!(wrong.unwrap_err().to_string(), "line 1: missing table");
 }
 
-/// Services in kube-proxy's form, each with two endpoints, and one without.
+/// Returns the graph of services in kube-proxy's form, each with two endpoints, and one without.
 fn services(services: usize) -> Graph {
     let hash = |number: usize| {
         format!(

@@ -123,7 +123,7 @@ impl Tree<'_, '_> {
         writeln!(f, "{}{behind}", shortened(&view.heading(table), available))
     }
 
-    /// Maximum depth that leaves space for a name and its surroundings.
+    /// Returns the maximum depth that leaves space for a name and its surroundings.
     fn max_depth(&self) -> usize {
         /// `  `, `goto `, ` (below)` and ` 12,345 rules`.
         const AROUND: usize = 28;

@@ -287,7 +287,7 @@ impl Part {
         }
     }
 
-    /// Whether an edge is shown. Above the selected nodes, only edges towards them are.
+    /// Returns `true` if an edge is shown. Above the selected nodes, only edges towards them are.
     fn keeps(&self, from: usize, to: usize) -> bool {
         match &self.above {
             None => self.kept[from] && self.kept[to],
@@ -341,7 +341,7 @@ impl<'g> View<'g> {
         tables.filter(|(_, groups)| !groups.is_empty()).collect()
     }
 
-    /// `table ip nat (legacy)`.
+    /// Returns the heading of a table: `table ip nat (legacy)`.
     pub(super) fn heading(&self, table: usize) -> String {
         let table = self.graph.tables[table].to_string();
         format!("table {}", printable(table.as_str().into()))

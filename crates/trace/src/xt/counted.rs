@@ -88,7 +88,7 @@ pub(super) fn rateest(path_state: &mut PathState, rateest: &Rateest) -> Result<b
     )
 }
 
-/// An accounting object without a quota matches.
+/// Tests `-m nfacct`: an accounting object without a quota matches.
 pub(super) fn nfacct(path_state: &mut PathState, nfacct: &Nfacct) -> Result<bool, Undetermined> {
     path_state.once(
         format!(

@@ -528,8 +528,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The kernel's rules of a chain by handle, to be rewritten unchanged, except for rules with anonymous sets or
-    /// chains.
+    /// Returns the kernel's rules of a chain by handle, to be rewritten unchanged, except for rules with anonymous sets
+    /// or chains.
     fn listed_rules(
         &mut self,
         table: usize,
@@ -613,7 +613,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether the expression refers to no anonymous set or chain.
+/// Returns `true` if the expression refers to no anonymous set or chain.
 fn has_no_anonymous_refs(expression: &ExpressionRef<'_>) -> bool {
     // The kernel names such sets `__set%d` or `__map%d`, and such chains `__chain%d`.
     let has_name = |name: Option<&BStr>| name.is_none_or(|name| !name.starts_with(b"__"));

@@ -104,7 +104,7 @@ impl Command {
 }
 
 impl CommandLineOptions {
-    /// Whether the rule or change of the command is ignored.
+    /// Returns `true` if the rule or change of the command is ignored.
     pub(super) const fn lists_instead(&self) -> bool {
         self.listing.is_some() || self.help || self.version
     }
@@ -254,7 +254,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         targets + &matches
     }
 
-    /// Whether the next word can be a value, that is, not an option.
+    /// Returns `true` if the next word can be a value, that is, not an option.
     fn a_value_follows(&self) -> bool {
         let next = self.words.get(self.at);
         next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")

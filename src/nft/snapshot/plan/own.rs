@@ -49,12 +49,12 @@ impl OwnObjects {
         Ok(own)
     }
 
-    /// Whether the complete table is the caller's.
+    /// Returns `true` if the complete table is the caller's.
     pub(super) const fn is_all(self) -> bool {
         self.tag.is_none()
     }
 
-    /// Whether an object with this comment is the caller's.
+    /// Returns `true` if an object with this comment is the caller's.
     pub(super) fn has(self, comment: Option<&BStr>) -> bool {
         self.tag.is_none_or(|tag| tag.is_in(comment))
     }
@@ -161,7 +161,7 @@ impl Named for FlowtableRef<'_> {
         FlowtableRef::name(self)
     }
 
-    /// Flowtables have no comment.
+    /// Returns `None`: flowtables have no comment.
     fn comment(&self) -> Option<&BStr> {
         None
     }

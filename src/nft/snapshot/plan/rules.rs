@@ -48,7 +48,7 @@ pub(super) struct Side<'r, 's> {
     pub(super) within: &'r RuleObjects<'s>,
 }
 
-/// How undesired rules are deleted.
+/// The way to delete undesired rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deletion {
     /// All at once: `current` has all rules of the chain.

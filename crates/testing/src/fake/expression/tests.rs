@@ -422,7 +422,7 @@ fn program(name: &str, expressions: &[Decoded<'_>], seed: &mut impl FnMut() -> u
     bytes
 }
 
-/// Whether the program contains no expression that the reference kernel lacks or that is opaque here.
+/// Returns `true` if the program contains no expression that the reference kernel lacks or that is opaque here.
 fn is_known(program: &[u8], family: Family) -> bool {
     let lacks = [
         "reject\0",

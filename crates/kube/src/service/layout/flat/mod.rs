@@ -70,13 +70,13 @@ const CLIENTS: u32 = 1 << 18;
 /// transaction contains complete services.
 const MAX_ELEMENTS_PER_TRANSACTION: usize = 20_000;
 
-/// Whether this is a set or map of the layout whose keys are frontends of services.
+/// Returns `true` if this is a set or map of the layout whose keys are frontends of services.
 pub(crate) fn has_frontend_keys(table: &BStr, set: &BStr) -> bool {
     let mut kinds = SetKind::ALL.iter().filter(|kind| kind.has_frontend_keys());
     table == TABLE && kinds.any(|kind| set == kind.name())
 }
 
-/// Whether a table has the layout's name.
+/// Returns `true` if a table has the layout's name.
 pub(crate) fn is_table(name: &BStr) -> bool {
     name == TABLE
 }
@@ -90,7 +90,7 @@ pub(in crate::service) struct Flat {
     name: &'static str,
     common: Common,
     state: State,
-    /// What keeps other programs from changing the table; `None` before that was checked.
+    /// The protection against changes by other programs; `None` before that was checked.
     ownership: Option<Ownership>,
     /// The generation that the last commit left, if others may change the table.
     generation: Option<Generation>,
@@ -129,7 +129,7 @@ impl IdAllocator {
     /// Upper bound: elements with numbers from here on were written by other programs, as a group's number is twice its
     /// port's.
     const END: u32 = 1 << 30;
-    /// How long a number stays unused, because packets in flight may have looked it up.
+    /// The time for which a number stays unused, because packets in flight may have looked it up.
     const QUARANTINE: Duration = Duration::from_secs(1);
 
     fn take(&mut self) -> u32 {
@@ -503,7 +503,7 @@ impl Flat {
         })
     }
 
-    /// The elements for the node port addresses, where a set contains them.
+    /// Returns the elements for the node port addresses, where a set contains them.
     fn nodeport_ips(&self) -> Vec<Entry> {
         match self.common.config.node_port_addresses.of(self.family) {
             NodePortsOf::These(addresses) => {

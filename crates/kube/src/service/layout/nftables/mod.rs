@@ -69,11 +69,11 @@ const COMMENT: &str = "rules for kube-proxy";
 /// which it searches for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in one (Linux
 /// 6.18, a debug build on a busy machine).
 const MAX_TRANSACTION_BYTES: usize = 1 << 20;
-/// How often a repair starts again when others change the table between reading and committing, before it falls back to
-/// [`Connection::reconcile`], which retries as configured in [`Retry`](chainwright::Retry).
+/// Maximum number of times that a repair starts again when others change the table between reading and committing,
+/// before it falls back to [`Connection::reconcile`], which retries as configured in [`Retry`](chainwright::Retry).
 const ATTEMPTS: usize = 16;
 
-/// Whether this library created the table; `None` if it is neither kube-proxy's nor of this layout.
+/// Returns whether this library created the table; `None` if it is neither kube-proxy's nor of this layout.
 pub(crate) fn is_own_table(table: &TableRef<'_>) -> Option<bool> {
     (table.name() == TABLE).then(|| base::is_own(table))
 }
@@ -98,7 +98,7 @@ pub(in crate::service) struct Nftables {
     check_only: bool,
 }
 
-/// How the kernel's state is known to be what was written.
+/// The evidence that the kernel's state equals the written one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KernelState {
     /// It is not known.
@@ -219,7 +219,7 @@ impl Nftables {
         Ok(made)
     }
 
-    /// The desired table.
+    /// Returns the desired table.
     fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
         let mut model = model()?;
         let mut writer = Writer::new(self.family, &self.common.config);
@@ -230,7 +230,7 @@ impl Nftables {
         Ok(model.snapshot(self.scope())?)
     }
 
-    /// The part of the desired table that blocks traffic; `None` if nothing does.
+    /// Returns the part of the desired table that blocks traffic; `None` if nothing does.
     fn firewalls(&self, desired: &Snapshot) -> Result<Option<Snapshot>, Error> {
         let mut elements = self.elements.iter();
         if !elements.any(|(key, _)| key.set == Shared::FirewallIps) {
@@ -397,7 +397,8 @@ impl Nftables {
         done
     }
 
-    /// The flags that the table must have, `None` if there is no table; and whether owning it took a transaction.
+    /// Returns the flags that the table must have, `None` if there is no table; and whether owning it took a
+    /// transaction.
     fn flags(&mut self) -> Result<(Option<TableFlags>, usize), Error> {
         let port = self.nft.port();
         let Some(table) = self.nft.table(self.family, TABLE)? else {
@@ -486,7 +487,7 @@ impl Nftables {
         Ok(in_order.made() + self.delete_stale()?)
     }
 
-    /// The rules of chains with their handles.
+    /// Returns the rules of chains with their handles.
     fn rules(&mut self, chain: &str) -> Result<Vec<(String, u64)>, Error> {
         let mut handles = Vec::new();
         let mut rules = self
@@ -521,7 +522,7 @@ impl Nftables {
         }
     }
 
-    /// The operations for changed ports. Updates the registered elements.
+    /// Returns the operations for changed ports. Updates the registered elements.
     fn difference(&mut self, changes: &[PortChange]) -> Difference {
         let mut difference = Difference::new(self.family);
         for change in changes {
@@ -547,7 +548,7 @@ impl Nftables {
     }
 }
 
-/// A model without a kernel.
+/// Returns a model without a kernel.
 fn model() -> Result<Connection, Error> {
     let open = |source| chainwright::netlink::Error::Open {
         protocol: libc::NETLINK_NETFILTER,
@@ -556,7 +557,7 @@ fn model() -> Result<Connection, Error> {
     Ok(FakeKernel::new().connect().map_err(open)?)
 }
 
-/// Whether a replacement in a plan affects what packets look up: any but a set of clients.
+/// Returns `true` if a replacement in a plan affects the lookups of packets: any but a set of clients.
 fn affects_lookups(one: &Replaced) -> bool {
     match one.kind {
         "set" => !one.name.starts_with(b"affinity-"),
@@ -564,7 +565,7 @@ fn affects_lookups(one: &Replaced) -> bool {
     }
 }
 
-/// The same port without session affinity: it has the same chains, and no sets.
+/// Returns the same port without session affinity: it has the same chains, and no sets.
 fn without_affinity(port: &ServicePort) -> ServicePort {
     ServicePort {
         affinity: Some(Duration::ZERO),
@@ -704,7 +705,7 @@ fn fill(
     commit_if(writer, 0, 0)
 }
 
-/// Whether the kernel refused operations, or the transaction, only for these reasons.
+/// Returns `true` if the kernel refused operations, or the transaction, only for these reasons.
 fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
     let mut failures = error.failures.iter();
     error.outcome == Outcome::NothingApplied
@@ -713,7 +714,7 @@ fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
         && failures.all(|failure| reasons.contains(&failure.errno.number()))
 }
 
-/// Whether the only problem is that chains to be deleted are still referenced.
+/// Returns `true` if the only problem is that chains to be deleted are still referenced.
 fn is_chain_busy(error: &CommitError) -> bool {
     let mut operations = error.failures.iter().map(|failure| &failure.operation);
     is_refused(error, &[libc::EBUSY])
@@ -723,7 +724,7 @@ fn is_chain_busy(error: &CommitError) -> bool {
         })
 }
 
-/// Whether the table differs, or may differ, from the known state.
+/// Returns `true` if the table differs, or may differ, from the known state.
 fn may_have_diverged(error: &CommitError) -> bool {
     error.generation_moved()
         || error.outcome == Outcome::Unknown

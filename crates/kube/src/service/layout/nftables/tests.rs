@@ -16,7 +16,7 @@ use chainwright::nft::{Chain, Element, SetId, TableRef};
 use chainwright_lang::{Listing, Options, Part};
 use chainwright_testing::Sandbox;
 
-/// The node of kube-proxy's ruleset in the test data.
+/// Returns the node of kube-proxy's ruleset in the test data.
 fn config() -> Config {
     Config {
         node_addresses: vec![address("10.200.0.10")],
@@ -33,7 +33,7 @@ fn layout(sandbox: &Sandbox, family: Family, config: &Config) -> Nftables {
     Nftables::new(nft, family, Arc::new(config.clone()))
 }
 
-/// The table, or a part of it, as nft prints it.
+/// Returns the table, or a part of it, as nft prints it.
 fn list(sandbox: &Sandbox, family: Family, part: Part<'_>) -> String {
     let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
     let table = Scope::table(family.into(), TABLE);
@@ -121,7 +121,7 @@ fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
     port
 }
 
-/// The services of `services.yaml` that differ in kind.
+/// Returns the services of `services.yaml` that differ in kind.
 fn representative_ports() -> Vec<ServicePort> {
     let http = |service, cluster_ip, number| port("default", service, "", cluster_ip, number);
     let front = to(
