@@ -71,6 +71,7 @@ pub mod live;
 mod loaded;
 mod mentions;
 mod name;
+mod normal;
 mod object;
 mod owner_tag;
 mod ownership;
