@@ -88,6 +88,7 @@ mod ranges;
 mod replays;
 mod requests;
 mod rule;
+mod ruleset;
 mod scope;
 mod set;
 mod snapshot;
@@ -145,6 +146,7 @@ pub use properties::DEPTH;
 pub use ranges::{Ranges, RangesError};
 pub(crate) use rule::is_cheaper_to_recreate;
 pub use rule::{Compat, Rule, RuleRef};
+pub use ruleset::{Ruleset, RulesetChain, RulesetError, RulesetSet, RulesetTable};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
