@@ -25,7 +25,7 @@ pub use restore::restore_drafts;
 pub(super) use restore::{
     DEVIATIONS as RESTORE_DEVIATIONS, NO_NAME, NO_POLICY, counters as counters_before,
 };
-pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine};
+pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine, ruleset};
 pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
 pub(super) use save::save_missing;
 pub use save::{Omissions, RuleFormatter, SaveOptions};
