@@ -230,6 +230,7 @@ impl Decoded<'_> {
                 exthdr.len.get_or_insert(0);
                 exthdr.flags.get_or_insert_default();
                 exthdr.op.get_or_insert(ExthdrOp::IPV6);
+                exthdr.sreg.take_if(|_| exthdr.dreg.is_some());
             }
             Self::Fib(fib) => {
                 // The kernel stores a byte.

@@ -443,6 +443,8 @@ impl Batch<'_> {
                     let named = name(&objref.imm_name).to_owned();
                     table.objects.get(&(of_type, named)).ok_or(ABSENT)?;
                 }
+                // Packets of devices go to another device, not to an address.
+                Decoded::Dup(dup) if key.0 == Family::NETDEV => dup.sreg_addr = None,
                 Decoded::FlowOffload(offload) => {
                     let flowtables = &table.flowtables;
                     flowtables.get(name(&offload.table_name)).ok_or(ABSENT)?;
