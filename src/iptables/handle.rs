@@ -7,8 +7,8 @@ mod own;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use change::Change;
 use change::{AttemptResult, change_legacy, change_nft, connection};
+pub(super) use change::{Change, of_empty};
 pub(super) use one_chain::OneChain;
 
 use super::builtin::builtins;
@@ -100,8 +100,7 @@ impl Iptables {
         Ok(Self::over(NftConnection::open()?))
     }
 
-    /// Uses the nf_tables behind a connection: that of another network namespace, or an in-memory one
-    /// (`chainwright_testing::FakeKernel`).
+    /// Uses the nf_tables behind a connection, for instance that of another network namespace.
     #[must_use]
     pub fn over(connection: NftConnection) -> Self {
         Self {
@@ -492,7 +491,8 @@ impl Iptables {
         };
         let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
         let attempts = Retry::ONCE.begin();
-        let mut session = super::nft::Session::new(connection, *profile, &owned, false, &attempts);
+        let mut session =
+            super::nft::Session::new(Some(connection), *profile, &owned, false, &attempts);
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
         Ok(session.finish()?.transaction.datagram(<[u8]>::to_vec))
     }

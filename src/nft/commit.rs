@@ -85,6 +85,25 @@ enum Condition {
 }
 
 impl CommitError {
+    /// Creates the error of a transaction whose operation with this index is refused.
+    pub(super) fn of_operation(index: usize, message: &Message<'_>, errno: Errno) -> Self {
+        let operation = describe(index, message);
+        Self {
+            outcome: Outcome::NothingApplied,
+            failures: vec![Failure {
+                hint: hint(errno, Some(&operation), None),
+                operation: Some(operation),
+                errno,
+                text: None,
+                attribute: None,
+                lacks: None,
+            }],
+            incomplete: false,
+            source: None,
+            condition: Condition::None,
+        }
+    }
+
     /// Returns `true` if the batch can be sent again to get the lost error reports.
     fn can_resend(&self, batch: Batch) -> bool {
         let undone = self.outcome == Outcome::NothingApplied || batch == Batch::WithoutEnd;

@@ -490,7 +490,7 @@ fn a_mirror_plans_the_same_as_its_snapshot() {
     let states: Vec<_> = (0..3).map(|state| Arc::new(kept(state))).collect();
     let mut exact = PlanOptions::default();
     exact.remove_dynamic_elements = true;
-    nft.reconcile(&states[0], exact).unwrap();
+    nft.reconcile(&*states[0], exact).unwrap();
     let mut mirror = Mirror::open(connect(&sandbox), &Scope::all()).unwrap();
     let (mut desired, mut options) = (&states[0], exact);
     let (mut partly, mut planned) = (0, 0);

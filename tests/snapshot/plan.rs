@@ -187,7 +187,7 @@ fn nameless(text: &str) -> String {
         let bare = word.trim_end();
         let number = bare.trim_start_matches(|c: char| !c.is_ascii_digit());
         let name = bare.trim_start_matches('@');
-        if ["__set", "__map", "__chain"]
+        if ["__set", "__map", "__objmap", "__chain"]
             .iter()
             .any(|pattern| name.starts_with(pattern))
         {

@@ -13,7 +13,9 @@ use super::parse::{
 use super::query::Query;
 use super::syntax::{Expr, Line, Span, Statement, Target, Verdict};
 use crate::zone::Zone;
-use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
+use chainwright::nft::{
+    CommitError, Family, Name, Needed, Ruleset, Set, SetFlags, Snapshot, Transaction,
+};
 
 /// A parsed script in nft's language, as for `nft -f`. Parsing does not run it.
 ///
@@ -446,6 +448,34 @@ impl Script {
 
     pub(super) fn time_zone(&self) -> Zone {
         self.time_zone.clone()
+    }
+}
+
+impl Script {
+    /// Returns the ruleset that the script makes of an empty one, without a kernel.
+    ///
+    /// ```
+    /// use chainwright::nft::Family;
+    /// use chainwright_lang::Script;
+    ///
+    /// let script = Script::parse("rules.nft", "table inet filter { chain web { tcp dport 443 accept; }; }")?;
+    /// let ruleset = script.ruleset()?;
+    /// let table = ruleset.table(Family::INET, "filter").unwrap();
+    /// assert_eq!(table.chain("web").unwrap().rules().len(), 1);
+    ///
+    /// let script = Script::parse("rules.nft", "add chain inet filter web")?;
+    /// assert!(script.ruleset().unwrap_err().to_string().contains("No such file or directory"));
+    /// # Ok::<(), chainwright_lang::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of [`transaction`](Self::transaction), or the first operation that a kernel would reject.
+    pub fn ruleset(&self) -> Result<Ruleset, Error> {
+        let change = self.transaction(Some(&Snapshot::default()))?;
+        Ruleset::of(change.transaction()).map_err(|error| {
+            let first = change.explain(&error).into_iter().next();
+            first.expect("invariant: the error names an operation of the script")
+        })
     }
 }
 

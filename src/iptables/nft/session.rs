@@ -23,7 +23,8 @@ use crate::xt::Family;
 
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'c> {
-    connection: &'c mut Connection,
+    /// `None` for tables that are known to be empty: nothing is read of those.
+    connection: Option<&'c mut Connection>,
     transaction: Transaction,
     profile: Profile,
     tables: Vec<Table>,
@@ -46,8 +47,7 @@ pub(in crate::iptables) struct Session<'c> {
 }
 
 /// A change that is ready to be sent.
-pub(in crate::iptables) struct Finished<'c> {
-    pub(in crate::iptables) connection: &'c mut Connection,
+pub(in crate::iptables) struct Finished {
     pub(in crate::iptables) transaction: Transaction,
     /// Guards the state that was read for it, if any.
     pub(in crate::iptables) guard: Option<Guard>,
@@ -148,18 +148,19 @@ impl Slot {
 
 impl<'c> Session<'c> {
     pub(in crate::iptables) fn new(
-        connection: &'c mut Connection,
+        connection: Option<&'c mut Connection>,
         profile: Profile,
         tables: &[(Family, String)],
         tracking: bool,
         attempts: &'c Attempts,
     ) -> Self {
+        let is_empty = connection.is_none();
         let tables = tables.iter().map(|(family, name)| Table {
             family: *family,
             name: name.clone(),
             added: false,
-            flushed: false,
-            cleared: false,
+            flushed: is_empty,
+            cleared: is_empty,
             renamed: false,
             chains: HashMap::new(),
         });
@@ -191,10 +192,9 @@ impl<'c> Session<'c> {
     }
 
     /// Returns the transaction, and everything that sending it requires.
-    pub(in crate::iptables) fn finish(mut self) -> Result<Finished<'c>, Error> {
+    pub(in crate::iptables) fn finish(mut self) -> Result<Finished, Error> {
         self.write_deferred()?;
         Ok(Finished {
-            connection: self.connection,
             transaction: self.transaction,
             guard: self.guard,
             lines: self.lines,
@@ -208,12 +208,14 @@ impl<'c> Session<'c> {
 
     /// Guards everything that is read from now on: if it changes before the commit, the commit fails.
     fn guard(&mut self) -> Result<(), Error> {
-        if self.guard.is_none() {
+        if self.guard.is_none()
+            && let Some(connection) = &mut self.connection
+        {
             let tables = self.tables.iter();
             let scopes: Vec<_> = tables
                 .map(|table| Scope::table(table.family.into(), &table.name))
                 .collect();
-            let guard = self.connection.guard_for_attempt(self.attempts, &scopes)?;
+            let guard = connection.guard_for_attempt(self.attempts, &scopes)?;
             self.guard = Some(guard);
         }
         Ok(())
@@ -293,12 +295,11 @@ impl<'c> Session<'c> {
 
     /// Returns `true` if the state that was read is outdated.
     pub(in crate::iptables) fn is_stale(&mut self) -> bool {
-        let guard = self.guard.as_mut();
-        guard.is_some_and(|guard| {
-            guard
-                .is_unchanged(self.connection)
-                .is_ok_and(|is_unchanged| !is_unchanged)
-        })
+        let (Some(guard), Some(connection)) = (&mut self.guard, &mut self.connection) else {
+            return false;
+        };
+        let unchanged = guard.is_unchanged(connection);
+        unchanged.is_ok_and(|is_unchanged| !is_unchanged)
     }
 
     /// Rejects the old name of a renamed chain: for the kernel it is taken until the commit.
@@ -354,7 +355,10 @@ impl<'c> Session<'c> {
         let state = &self.tables[table];
         let mut slots = Vec::new();
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
-        let listed = self.connection.rules(filter)?.for_each(|rule| {
+        let Some(connection) = &mut self.connection else {
+            return Ok(slots);
+        };
+        let listed = connection.rules(filter)?.for_each(|rule| {
             let mut entry = meaning(&(&rule).into());
             if state.renamed
                 && let Ok(entry) = &mut entry

@@ -293,6 +293,25 @@ macro_rules! registry {
                 }
             }
 
+            /// Brings the value of each attribute into its normal form.
+            pub(in crate::nft) fn normalize_fields(&mut self) {
+                match self {
+                    $(Self::$Variant(expression) => expression.normalize_fields(),)*
+                    Self::Opaque(_) => {}
+                }
+            }
+
+            /// Writes the name and the attributes as the kernel lists them.
+            fn write_listed(&self, writer: &mut MessageWriter<'_>) {
+                writer.string(NFTA_EXPR_NAME, self.name());
+                match self {
+                    $(Self::$Variant(expression) => if expression.has_data() {
+                        writer.nested(NFTA_EXPR_DATA, |writer| expression.write_listed(writer));
+                    },)*
+                    Self::Opaque(_) => self.write_data(writer),
+                }
+            }
+
             /// Writes the expression's attributes in their enclosing attribute.
             fn write_data(&self, writer: &mut MessageWriter<'_>) {
                 match self {

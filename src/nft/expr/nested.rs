@@ -62,6 +62,18 @@ impl<'a> NestedExpression<'a> {
         Self::encoded(expression.name(), |writer| expression.write_data(writer))
     }
 
+    /// Encodes a typed expression as the kernel lists it.
+    pub(in crate::nft) fn listed(expression: &Decoded<'_>) -> NestedExpression<'static> {
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::bare(&mut bytes).without_nested_flag();
+        expression.write_listed(&mut writer);
+        let error = writer.finish_bare().err().map(Box::new);
+        NestedExpression {
+            bytes: bytes.into(),
+            error,
+        }
+    }
+
     fn encoded(
         name: &BStr,
         data: impl FnOnce(&mut MessageWriter<'_>),
@@ -123,6 +135,13 @@ impl<'a> Field<'a> for NestedExpression<'a> {
         NestedExpression {
             bytes: self.bytes.into_owned(),
             error: self.error,
+        }
+    }
+
+    fn normalize(&mut self) {
+        if let Ok(mut expression) = self.decode() {
+            expression.normalize();
+            *self = Self::listed(&expression);
         }
     }
 }

@@ -306,7 +306,7 @@ impl Mirror {
     ) -> Result<Plan, crate::Error> {
         self.repair_if_broken()?;
         if !self.scope.covers(&scope_of(desired, options)) {
-            return self.connection.plan(desired, options);
+            return self.connection.plan(&**desired, options);
         }
         let foreign = self.connection.tables_of_other_owners(&self.snapshot);
         let known = self.planned.take();

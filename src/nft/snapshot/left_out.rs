@@ -100,7 +100,10 @@ impl Snapshot {
     }
 
     /// Returns an error if elements were left out.
-    pub(super) fn ensure_complete(&self, purpose: &'static str) -> Result<(), MissingElements> {
+    pub(in crate::nft) fn ensure_complete(
+        &self,
+        purpose: &'static str,
+    ) -> Result<(), MissingElements> {
         let mut tables = self.tables();
         tables.try_for_each(|table| table.ensure_complete(purpose))
     }

@@ -11,6 +11,7 @@
 //! | read from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); during changes by others: `repair.rs` |
 //! | restore | `restore.rs`; objects that the kernel lists in another form than it accepts: `request.rs`, `elements.rs` |
 //! | save and load files | `file.rs` |
+//! | take the objects of a [`Ruleset`](super::Ruleset) | `of_ruleset.rs` |
 //! | convert to and from JSON and other formats | `serial.rs`; validation of outside data: `outside.rs` |
 //! | read a part | `part.rs` |
 //! | reduce a snapshot | `narrow.rs`; what nft's language needs: `definitions.rs`, `needed.rs` |
@@ -49,6 +50,7 @@ mod left_out;
 #[cfg(feature = "backup")]
 mod narrow;
 mod needed;
+mod of_ruleset;
 mod order;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
@@ -70,7 +72,8 @@ mod write;
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub(super) use apply::{Applied, TableKey};
-pub(super) use reconcile::scope_of;
+pub(super) use reconcile::{is_outdated, scope_of};
+pub(super) use within::ObjectReference;
 
 #[doc(hidden)]
 pub use compare::is_same_rule;

@@ -130,6 +130,10 @@ macro_rules! registry {
                     Self::Opaque(attributes) => ObjectData::Opaque(attributes.into_owned()),
                 }
             }
+
+            fn normalize(&mut self) {
+                self.normalize();
+            }
         }
 
         #[cfg(any(test, feature = "testing"))]

@@ -128,7 +128,8 @@ fn kubelets_chains_are_not_made_beside_legacy_ones() {
         run_with(&sandbox, &restore, legacy).expect(0);
         let generation = connect(&sandbox).generation().unwrap();
         let ran = run(&sandbox, "kubelet ensure").expect(2);
-        let message = format!("uses the legacy tables: they contain {family} mangle KUBE-IPTABLES-HINT");
+        let message =
+            format!("uses the legacy tables: they contain {family} mangle KUBE-IPTABLES-HINT");
         assert!(ran.err.contains(&message), "{}", ran.err);
         assert_eq!(connect(&sandbox).generation().unwrap(), generation);
         run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);

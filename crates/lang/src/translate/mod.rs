@@ -30,7 +30,7 @@ use chainwright::internal::nft_name;
 use chainwright::iptables::{Address, Counters, Interface, Rule, Target};
 use chainwright::xt::{self, Family};
 
-pub use back::{ReverseError, ReverseTranslation};
+pub use back::ReverseTranslation;
 pub use script::{ParseLineError, Translation, UntranslatedRule};
 
 /// Reason why a rule has no translation.

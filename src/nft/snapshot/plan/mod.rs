@@ -464,14 +464,14 @@ impl<'p> Planner<'p> {
         let others_chains = own.narrow(&now, &mut chains)?;
 
         let mut recreated_objects = RecreatedObjects::default();
-        for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
+        for object in objects.replace(|now, wanted| !compare.is_same_object(now, wanted)) {
             self.plan.replaced.push(Replaced::of(&now, &object));
             recreated_objects
                 .0
                 .insert(ObjectReference::Object(object.object_type(), object.name()));
         }
         let differ = |now: &FlowtableRef<'_>, wanted: &FlowtableRef<'_>| {
-            compare.flowtable(now) != compare.flowtable(wanted)
+            !compare.is_same_flowtable(now, wanted)
         };
         for flowtable in flowtables.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &flowtable));
@@ -480,8 +480,7 @@ impl<'p> Planner<'p> {
                 .insert(ObjectReference::Flowtable(flowtable.name()));
         }
         let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
-            let (now, wanted) = (now.chain(), wanted.chain());
-            compare.chain_but_policy(&now) != compare.chain_but_policy(&wanted)
+            !compare.is_same_chain_but_policy(&now.chain(), &wanted.chain())
         };
         for chain in chains.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &chain));
@@ -776,7 +775,7 @@ impl<'p> Planner<'p> {
     ) -> Option<Elements<'c, 'd>> {
         let compare = self.compare;
         let view = now.set();
-        if compare.set(&view) != compare.set(&wanted.set()) {
+        if !compare.is_same_set(&view, &wanted.set()) {
             return None;
         }
         let flags = view.flags().unwrap_or_default();

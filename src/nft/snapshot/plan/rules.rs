@@ -8,7 +8,7 @@ use similar::DiffOp;
 
 use crate::nft::RuleRef;
 use crate::nft::is_cheaper_to_recreate;
-use crate::nft::snapshot::compare::{self, Compare};
+use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::within::RuleObjects;
 use crate::nft::snapshot::write::InsertPosition;
 use crate::sequence;
@@ -70,8 +70,8 @@ pub(super) fn changes<'c, 'd>(
     let (now, wanted) = (current.rules, desired.rules);
     let plain = current.within.is_empty() && desired.within.is_empty();
     let same = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| {
-        let equal = match plain && compare::is_same_rule(now, wanted) {
-            true => true,
+        let equal = match plain {
+            true => compare.is_same_rule(now, wanted),
             false => current.within.key(compare, now) == desired.within.key(compare, wanted),
         };
         equal && !renewed(now)

@@ -60,9 +60,9 @@ use crate::service::resolve::ServicePort;
 use chainwright::Error;
 use chainwright::iptables::Family;
 use chainwright::nft::{
-    self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
+    self, CommitError, Connection, Element, Generation, Ownership, Ruleset, Scope, SetId, Table,
+    Transaction,
 };
-use chainwright_testing::FakeKernel;
 
 /// Largest number of clients that the rules remember for services with affinity.
 const CLIENTS: u32 = 1 << 18;
@@ -690,13 +690,8 @@ impl Flat {
         existing: &kernel::KernelTable,
         elements: &mut Elements,
     ) -> Result<bool, Error> {
-        let open = |source| chainwright::netlink::Error::Open {
-            protocol: libc::NETLINK_NETFILTER,
-            source,
-        };
         let mut pick_keys: Vec<PickKey> = self.state.pick_keys.iter().copied().collect();
         pick_keys.sort_unstable_by_key(|pick_key| pick_key.number());
-        let mut model = FakeKernel::new().connect().map_err(open)?;
         let mut tx = Transaction::new();
         tx.add(&self.rules().table_object(false)?)?;
         let all = Base {
@@ -708,8 +703,7 @@ impl Flat {
         for pick_key in &pick_keys {
             self.rules().write_pick_chains(&mut tx, *pick_key)?;
         }
-        model.commit(&tx)?;
-        let desired = model.snapshot(Scope::table(self.table(), TABLE))?;
+        let desired = Ruleset::of(&tx)?.to_snapshot(&Scope::table(self.table(), TABLE));
         let differing = existing.differing(&desired, &self.written);
         let is_pick_chain = |chain: &str| PickKey::of_chain(chain).is_some();
         let base: HashSet<_> = differing

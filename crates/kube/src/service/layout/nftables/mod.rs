@@ -53,9 +53,9 @@ use chainwright::Error;
 use chainwright::iptables::Family;
 use chainwright::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
-    RuleFilter, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
+    RuleFilter, Ruleset, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef,
+    Transaction,
 };
-use chainwright_testing::FakeKernel;
 use difference::Difference;
 use elements::{Key, Shared, Value};
 use port::content;
@@ -84,7 +84,8 @@ type Elements = SharedElements<PortName, Key, Value>;
 /// kube-proxy's layout in nftables, of one family.
 #[derive(Debug)]
 pub(in crate::service) struct Nftables {
-    nft: Connection,
+    /// `None` while it is [lent](Self::with_flat).
+    nft: Option<Connection>,
     of: Family,
     family: nft::Family,
     common: Common,
@@ -113,7 +114,7 @@ impl Nftables {
     /// Creates the layout with a connection that it may make the table's owner.
     pub(in crate::service) fn new(nft: Connection, family: Family, config: Arc<Config>) -> Self {
         Self {
-            nft,
+            nft: Some(nft),
             of: family,
             family: family.into(),
             common: Common::new(config),
@@ -133,20 +134,20 @@ impl Nftables {
     fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
         match std::mem::replace(&mut self.kernel_state, KernelState::No) {
             KernelState::Owned => {
-                self.nft.commit(tx)?;
+                self.nft().commit(tx)?;
                 self.kernel_state = KernelState::Owned;
             }
             KernelState::Since(generation) => {
                 let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
-                let made = self.nft.commit_returning_generation(tx)?;
+                let made = self.nft().commit_returning_generation(tx)?;
                 if let Some(made) = made.filter(|_| !self.check_only) {
                     self.common.commits.note(generation, made);
                 }
                 self.kernel_state = made.map_or(KernelState::No, KernelState::Since);
             }
             KernelState::No => {
-                let made = self.nft.commit_returning_generation(tx)?;
+                let made = self.nft().commit_returning_generation(tx)?;
                 self.kernel_state = made.map_or(KernelState::No, KernelState::Since);
             }
         }
@@ -172,7 +173,7 @@ impl Nftables {
         if self.common.config.own {
             let mut tx = Transaction::new();
             base::add_table(&mut tx, self.family, owned)?;
-            match self.nft.commit(&tx) {
+            match self.nft().commit(&tx) {
                 Ok(()) => (made, is_owned) = (1, true),
                 // This kernel does not support tables that outlive their owner.
                 Err(error) if is_refused(&error, &[libc::EOPNOTSUPP, libc::EINVAL]) => {}
@@ -189,17 +190,17 @@ impl Nftables {
         // No need to keep others from the table: their changes are looked for afterwards.
         let mut was_alone = true;
         let mut last: Option<Generation> = None;
-        let before = self.nft.generation()?;
+        let before = self.nft().generation()?;
         let all = ports.len() + elements.iter().count();
         let in_pieces = !self.check_only;
         let filled = fill(&mut writer, ports, &elements, in_pieces, |tx, done| {
             made += 1;
             if is_owned {
-                self.nft.commit(tx)?;
+                self.nft().commit(tx)?;
                 self.common.observer.report(self.of, done, all);
                 return Ok(());
             }
-            let generation = self.nft.commit_returning_generation(tx)?;
+            let generation = self.nft().commit_returning_generation(tx)?;
             let is_next = generation == Some(last.unwrap_or(before).next());
             if let Some(made) = generation.filter(|_| is_next && !self.check_only) {
                 self.common.commits.note(last.unwrap_or(before), made);
@@ -221,13 +222,14 @@ impl Nftables {
 
     /// Returns the desired table.
     fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
-        let mut model = model()?;
+        let mut desired = Ruleset::new();
         let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
         fill(&mut writer, ports, &self.elements, false, |tx, _| {
-            Ok(model.commit(tx)?)
+            desired.apply(tx)?;
+            Ok(())
         })?;
-        Ok(model.snapshot(self.scope())?)
+        Ok(desired.to_snapshot(&self.scope()))
     }
 
     /// Returns the part of the desired table that blocks traffic; `None` if nothing does.
@@ -236,8 +238,7 @@ impl Nftables {
         if !elements.any(|(key, _)| key.set == Shared::FirewallIps) {
             return Ok(None);
         }
-        let mut model = model()?;
-        desired.restore(&mut model)?;
+        let mut firewalls = Ruleset::try_from(desired)?;
         let mut tx = Transaction::new();
         let chains = desired.tables().flat_map(|table| table.chains());
         let chains = chains.map(|chain| chain.chain().name());
@@ -255,8 +256,8 @@ impl Nftables {
         for chain in others {
             tx.delete(&nft::Chain::new(self.family, TABLE, chain))?;
         }
-        model.commit(&tx)?;
-        Ok(Some(model.snapshot(self.scope())?))
+        firewalls.apply(&tx)?;
+        Ok(Some(firewalls.to_snapshot(&self.scope())))
     }
 
     /// Brings an existing table to the desired state, by transactions [in order](InOrder), each based on the result of
@@ -269,7 +270,8 @@ impl Nftables {
         let is_owned = flags.contains(TableFlags::OWNER);
         let mut in_order = StagedCommits::new(!self.check_only);
         for _ in 0..ATTEMPTS {
-            let now = self.nft.snapshot(self.scope())?;
+            let scope = self.scope();
+            let now = self.nft().snapshot(scope)?;
             let whole = now.plan(&desired, options)?;
             self.kernel_state = match now.generation() {
                 Some(_) if is_owned => KernelState::Owned,
@@ -310,7 +312,7 @@ impl Nftables {
             }
         }
         // Others keep changing the table first, or react to each change.
-        let plan = self.nft.reconcile(&desired, options)?;
+        let plan = self.nft().reconcile(&desired, options)?;
         self.kernel_state = match is_owned {
             true => KernelState::Owned,
             false => KernelState::No,
@@ -379,29 +381,34 @@ impl Nftables {
         {
             tracing::warn!(%error, "cannot create the temporary table: services are interrupted while the table is recreated");
         }
-        let made = in_order.step(|| desired.restore(&mut self.nft).map(|_| 1));
+        let made = in_order.step(|| desired.restore(self.nft()).map(|_| 1));
         in_order.step(|| self.with_flat(Flat::remove_stand_in))?;
         made
     }
 
-    /// Calls a function with the flat layout, over this layout's connection.
+    fn nft(&mut self) -> &mut Connection {
+        (self.nft.as_mut()).expect("invariant: `with_flat` returns it")
+    }
+
+    /// Lends this layout's connection to the flat layout, and calls a function with that.
     fn with_flat<R>(
         &mut self,
         with: impl FnOnce(&mut Flat) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let nft = std::mem::replace(&mut self.nft, model()?);
+        let nft = self.nft.take();
+        let nft = nft.expect("invariant: the connection is not lent already");
         let mut flat = Flat::new(nft, self.of, Arc::clone(&self.common.config));
         flat.set_check_only(self.check_only);
         let done = with(&mut flat);
-        self.nft = flat.into_connection();
+        self.nft = Some(flat.into_connection());
         done
     }
 
     /// Returns the flags that the table must have, `None` if there is no table; and whether owning it took a
     /// transaction.
     fn flags(&mut self) -> Result<(Option<TableFlags>, usize), Error> {
-        let port = self.nft.port();
-        let Some(table) = self.nft.table(self.family, TABLE)? else {
+        let (family, port) = (self.family, self.nft().port());
+        let Some(table) = self.nft().table(family, TABLE)? else {
             return Ok((None, 0));
         };
         let stays = table.flags().unwrap_or_default() & TableFlags::PERSIST;
@@ -414,7 +421,7 @@ impl Nftables {
             return Ok((Some(stays), 0));
         }
         // The kernel reports a table of another owner.
-        Ok(match self.nft.own(self.family, TABLE)? {
+        Ok(match self.nft().own(family, TABLE)? {
             Ownership::Owned => (Some(owned), 1),
             _ => (Some(stays), 0),
         })
@@ -489,10 +496,8 @@ impl Nftables {
 
     /// Returns the rules of chains with their handles.
     fn rules(&mut self, chain: &str) -> Result<Vec<(String, u64)>, Error> {
-        let mut handles = Vec::new();
-        let mut rules = self
-            .nft
-            .rules(RuleFilter::chain(self.family, TABLE, chain))?;
+        let (family, mut handles) = (self.family, Vec::new());
+        let mut rules = self.nft().rules(RuleFilter::chain(family, TABLE, chain))?;
         while let Some(rule) = rules.next()? {
             handles.push((chain.to_owned(), rule.handle()));
         }
@@ -548,15 +553,6 @@ impl Nftables {
     }
 }
 
-/// Returns a model without a kernel.
-fn model() -> Result<Connection, Error> {
-    let open = |source| chainwright::netlink::Error::Open {
-        protocol: libc::NETLINK_NETFILTER,
-        source,
-    };
-    Ok(FakeKernel::new().connect().map_err(open)?)
-}
-
 /// Returns `true` if a replacement in a plan affects the lookups of packets: any but a set of clients.
 fn affects_lookups(one: &Replaced) -> bool {
     match one.kind {
@@ -606,7 +602,7 @@ impl FamilyLayout for Nftables {
     }
 
     fn set_check_only(&mut self, yes: bool) -> bool {
-        self.nft.set_check_only(yes);
+        self.nft().set_check_only(yes);
         self.check_only = yes;
         true
     }
@@ -615,7 +611,8 @@ impl FamilyLayout for Nftables {
         self.kernel_state = KernelState::No;
         self.stale.clear();
         self.elements = Elements::default();
-        remove_table(&mut self.nft, self.family)?;
+        let family = self.family;
+        remove_table(self.nft(), family)?;
         Ok(())
     }
 }

@@ -288,7 +288,8 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
     let mut fresh = layout(&Sandbox::new().unwrap(), family, &config);
     fresh.full_sync(&Ports::default()).unwrap();
     let named = |layout: &mut Nftables| {
-        let snapshot = layout.nft.snapshot(layout.scope()).unwrap();
+        let scope = layout.scope();
+        let snapshot = layout.nft().snapshot(scope).unwrap();
         let table = snapshot.table(layout.family, TABLE).unwrap();
         let names = table.chains().map(|c| c.chain().name().to_string());
         names.collect::<std::collections::BTreeSet<_>>()
@@ -392,8 +393,8 @@ fn owned_table_rejects_other_writers() {
     let mut layout = layout(&sandbox, Family::Ipv4, &config);
     layout.full_sync(&ports).unwrap();
     let owned = |table: TableRef<'_>| (table.owner(), table.flags());
-    let port = layout.nft.port();
-    let table = layout.nft.table(nft::Family::IP, TABLE).unwrap();
+    let port = layout.nft().port();
+    let table = layout.nft().table(nft::Family::IP, TABLE).unwrap();
     let flags = TableFlags::OWNER | TableFlags::PERSIST;
     assert_eq!(table.map(owned), Some((Some(port), Some(flags))));
     let mut other = sandbox.run(Connection::open).unwrap().unwrap();
