@@ -236,7 +236,9 @@ pub(super) mod captured {
                 let mut list = Expressions::new();
                 list.push_decoded(&expression(E::NAME, &attributes).decode()?);
                 let copied = only(list.as_bytes()).attributes;
-                let known = copied.strip_suffix(&unknown[..]).expect("it is kept");
+                let known = copied
+                    .strip_suffix(&unknown[..])
+                    .expect("the unknown attribute is missing");
                 Ok::<_, Malformed>(known.to_vec())
             };
             let refused = |payload: &[u8]| {
@@ -553,7 +555,7 @@ fn every_expression_round_trips() {
             }
             let mut list = Expressions::new();
             list.push_decoded(&typed);
-            let Ok(raw) = list.iter().next().expect("one expression") else {
+            let Ok(raw) = list.iter().next().expect("no expression") else {
                 panic!("{typed:?}")
             };
             assert_eq!(raw.raw, list.as_bytes());
