@@ -146,7 +146,7 @@ fn delete(entries: usize) -> Result {
         ],
     )?;
     report(
-        &format!("delete {entries} entries by name"),
+        &format!("delete {entries} entries by their keys"),
         &measured,
         1.10,
     );

@@ -236,7 +236,7 @@
 //! ```
 //! use chainwright::iptables::{Backend, Iptables};
 //! use chainwright_kube::detect::{Detector, Verdict};
-//! use chainwright_kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright_kube::guard::{Event, ChainGuard, GuardOptions};
 //! use chainwright_kube::kubelet::Kubelet;
 //!
 //! # chainwright_testing::Sandbox::new()?.run(|| {
@@ -246,7 +246,7 @@
 //! };
 //! Kubelet::new().ensure(&mut Iptables::open(backend)?)?;
 //!
-//! let guard = Guard::open(Kubelet::new().declared(), backend, GuardOptions::default())?;
+//! let guard = ChainGuard::open(Kubelet::new().declared(), backend, GuardOptions::default())?;
 //! let running = guard.start(|notice| if let Event::Repaired(repair) = notice.event {
 //!     println!("{} vanished, by {:?}", repair.items.len(), repair.by);
 //! })?;

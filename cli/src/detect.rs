@@ -5,7 +5,8 @@ use std::time::Duration;
 use chainwright::iptables::{Backend, Family};
 use chainwright::legacy::Status;
 use chainwright_kube::detect::{
-    Detection, Detector, Evidence, Owned, ProbeResult, ServiceTableKind, Verdict, WatchOptions,
+    DetectedBackend, Detection, Detector, Evidence, Owned, ProbeResult, ServiceTableKind,
+    WatchOptions,
 };
 use chainwright_kube::kubelet::{CANARY, HINT};
 use serde::Serialize;
@@ -186,13 +187,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             note(&format!("{backend}: not examined: {}", causes(error)));
         }
     }
-    let exit = match detection.verdict() {
-        Verdict::Nft | Verdict::Legacy => Exit::Done,
+    let exit = match detection.detected_backend() {
+        DetectedBackend::Nft | DetectedBackend::Legacy => Exit::Done,
         // The parts that were not read may determine the backend.
-        Verdict::Undetermined if is_partial => Exit::Failed,
-        Verdict::Undetermined => Exit::Absent,
-        Verdict::Mixed => Exit::Code(3),
-        Verdict::Unavailable => Exit::Failed,
+        DetectedBackend::Undetermined if is_partial => Exit::Failed,
+        DetectedBackend::Undetermined => Exit::Absent,
+        DetectedBackend::Mixed => Exit::Code(3),
+        DetectedBackend::Unavailable => Exit::Failed,
     };
     print_failures(&detection);
     Ok(exit)
@@ -200,7 +201,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 
 /// If the verdict is unavailable, prints the errors on standard error.
 fn print_failures(detection: &Detection) {
-    if detection.verdict() != Verdict::Unavailable {
+    if detection.detected_backend() != DetectedBackend::Unavailable {
         return;
     }
     for (backend, family, probe) in probes(detection) {
@@ -218,7 +219,7 @@ fn print_detection(
     evidence: Option<&Evidence>,
     json: bool,
 ) -> Result<(), Error> {
-    let verdict = detection.verdict();
+    let verdict = detection.detected_backend();
     if json {
         let evidence = evidence.map(|evidence| EvidenceRecord {
             nft_loaded: evidence.nft_loaded,
@@ -388,12 +389,12 @@ fn print_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
     Ok(())
 }
 
-const fn describe(verdict: Verdict) -> &'static str {
+const fn describe(verdict: DetectedBackend) -> &'static str {
     match verdict {
-        Verdict::Nft => "this node's Kubernetes uses nf_tables",
-        Verdict::Legacy => "this node's Kubernetes uses the legacy tables",
-        Verdict::Mixed => "both backends have a hint or a canary chain",
-        Verdict::Undetermined => "kubelet has not created its chains, or they were flushed",
-        Verdict::Unavailable => "cannot be determined",
+        DetectedBackend::Nft => "this node's Kubernetes uses nf_tables",
+        DetectedBackend::Legacy => "this node's Kubernetes uses the legacy tables",
+        DetectedBackend::Mixed => "both backends have a hint or a canary chain",
+        DetectedBackend::Undetermined => "kubelet has not created its chains, or they were flushed",
+        DetectedBackend::Unavailable => "cannot be determined",
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bstr::ByteSlice as _;
 use chainwright::nft::{Family, Snapshot};
 use chainwright_kube::explain::{self, Part};
-use chainwright_trace::graph::{Graph, Kind, Node, Selected, ViewOptions};
+use chainwright_trace::graph::{Graph, Node, NodeKind, Selected, ViewOptions};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -162,7 +162,7 @@ impl Args {
             (Some(requested), _) => part(node)
                 .and_then(|part| part.port)
                 .is_some_and(|port| explain::matches_port(&port, requested)),
-            (None, Some(chain)) => node.kind != Kind::Map && node.name == chain.as_bytes(),
+            (None, Some(chain)) => node.kind != NodeKind::Map && node.name == chain.as_bytes(),
             (None, None) => false,
         };
         let what = match (&self.service, &self.chain) {
@@ -298,7 +298,7 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
 
 fn record(node: &Node) -> NodeRecord {
     let base = match &node.kind {
-        Kind::Base(base) => Some(base),
+        NodeKind::Base(base) => Some(base),
         _ => None,
     };
     let part = part(node);
@@ -306,10 +306,10 @@ fn record(node: &Node) -> NodeRecord {
         table: node.table,
         name: node.name.to_string(),
         kind: match node.kind {
-            Kind::Base(_) => "base",
-            Kind::Chain => "chain",
-            Kind::Map => "map",
-            Kind::Missing => "missing",
+            NodeKind::Base(_) => "base",
+            NodeKind::Chain => "chain",
+            NodeKind::Map => "map",
+            NodeKind::Missing => "missing",
         },
         size: node.size,
         hook: base.map(|base| base.hook.clone()),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use chainwright::iptables::{Backend, Family, text};
 use chainwright_kube::declared::Declared;
 use chainwright_kube::guard::{
-    Attribution, AuditLog, BackoffOptions, Event, Guard, GuardOptions, Notification, Running,
+    Attribution, AuditLog, BackoffOptions, ChainGuard, Event, GuardOptions, Notification, Running,
 };
 use clap::ValueEnum;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -310,7 +310,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         ..GuardOptions::default()
     };
     let (policy, wait) = args.locking.policy();
-    let mut guard = Guard::open(declared, backend, options)?.with_lock(policy, wait);
+    let mut guard = ChainGuard::open(declared, backend, options)?.with_lock(policy, wait);
     if backend == Backend::Legacy
         && let Some(log) = audit_log()
     {

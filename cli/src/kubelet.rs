@@ -3,7 +3,7 @@
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::nft::{self, Connection};
 use chainwright_kube::declared::BackendMut;
-use chainwright_kube::detect::{Detector, PREFIXES, Verdict};
+use chainwright_kube::detect::{DetectedBackend, Detector, PREFIXES};
 use chainwright_kube::kubelet::{Item, Kubelet};
 use clap::Subcommand;
 use serde::Serialize;
@@ -66,7 +66,7 @@ impl Which {
         if !self.auto {
             return place.one_for(what);
         }
-        let verdict = Detector::open().probe().verdict();
+        let verdict = Detector::open().probe().detected_backend();
         verdict.backend().ok_or_else(|| {
             Error::Other(format!(
                 "this node's backend is {verdict} (see `chainwright detect`): use --backend nft or --backend \
@@ -83,7 +83,10 @@ impl Which {
         }
         let mut detector = Detector::open();
         // If nf_tables has the hint, counting is not necessary.
-        if matches!(detector.probe().verdict(), Verdict::Nft | Verdict::Mixed) {
+        if matches!(
+            detector.probe().detected_backend(),
+            DetectedBackend::Nft | DetectedBackend::Mixed
+        ) {
             return true;
         }
         let evidence = detector.evidence_without_rules();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bstr::BString;
 use chainwright::iptables::Backend;
-use chainwright_trace::{End, Node, Outcome, Step, Trace, Verdict, owner};
+use chainwright_trace::{End, Node, Outcome, RuleVerdict, Step, Trace, owner};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};
@@ -210,7 +210,7 @@ fn accepted(end: &End, by: &Decision) -> Vec<Decision> {
             != (by.backend, by.family, &by.table);
         // An accept of NAT rules is no decision to let the packet pass.
         let decides = step.rule.is_some() && decision.table != "nat";
-        if step.verdict == Verdict::Accept && other && decides {
+        if step.verdict == RuleVerdict::Accept && other && decides {
             decision.owner = decision.owner.or_else(|| owner(&step.table, &step.chain));
             if !accepted.contains(&decision) {
                 accepted.push(decision);

@@ -186,15 +186,17 @@ fn count(counts: &str, words: &str) -> u32 {
 const HEAD: &str = "\
 # Kernels
 
-Results of the integration tests on Debian's kernels. Each kernel was booted in qemu, with the test programs as built on
-Debian 12 and with the tools of Debian 12. This command creates the page:
+Results of the integration tests on Debian's kernels. qemu boots each kernel, and runs the test programs as built on
+Debian 12, with the tools of Debian 12. This command creates the page:
 
     cargo run -p integration-vm -- --markdown docs/kernels.md
 
-By default it runs the tests that send every kind of message and that end in minutes on an emulated processor. `--all`
+The names of tests are those of the date of the run; some tests have been renamed or moved since.
+
+By default the command runs the tests that send every kind of message and that end in minutes on an emulated processor. `--all`
 runs all tests, which takes hours on an emulated processor. On Linux 6.18, on which the crate is developed, all tests
-pass (the README shows the command). The table does not include the program `model`: it compares the model of the
-kernel, which is that of Linux 6.18, with the running kernel.
+pass (the README shows the command). The table does not include `model`, which compares the fake kernel with the
+running kernel: the fake kernel behaves like Linux 6.18 only.
 
 ";
 

@@ -6,7 +6,9 @@ use std::sync::mpsc::Sender;
 use chainwright::iptables::{Backend, Family};
 use chainwright::netlink;
 use chainwright::nft::{self, Connection, Table, Transaction};
-use chainwright_kube::detect::{Detection, Detector, ProbeResult, ServiceTableKind, Verdict};
+use chainwright_kube::detect::{
+    DetectedBackend, Detection, Detector, ProbeResult, ServiceTableKind,
+};
 use chainwright_kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
 use tracing::{debug, info, warn};
 
@@ -22,7 +24,7 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
             Mode::Nftables => Layout::Nftables,
             Mode::Iptables => {
                 let detection = Detector::open().probe();
-                let (verdict, backend) = (detection.verdict(), backend(&detection));
+                let (verdict, backend) = (detection.detected_backend(), backend(&detection));
                 info!(%verdict, %backend, "iptables backend detected");
                 Layout::Iptables(backend)
             }
@@ -49,9 +51,9 @@ pub(crate) fn backend(detection: &Detection) -> Backend {
             .iter()
             .all(|probe| *probe == ProbeResult::Absent)
     };
-    match detection.verdict() {
-        Verdict::Legacy => Backend::Legacy,
-        Verdict::Nft | Verdict::Mixed => Backend::Nft,
+    match detection.detected_backend() {
+        DetectedBackend::Legacy => Backend::Legacy,
+        DetectedBackend::Nft | DetectedBackend::Mixed => Backend::Nft,
         // A backend that could only partly be read is better than none.
         _ if is_absent(Backend::Nft) && !is_absent(Backend::Legacy) => Backend::Legacy,
         _ => Backend::Nft,

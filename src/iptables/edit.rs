@@ -19,7 +19,7 @@ pub(super) const DEVIATIONS: &[Deviation] = &[
         about: "`-j DROP` in table nat",
         iptables: "refuses -A, -I, -R, -D and -C",
         ours: "refuses -A, -I and -R",
-        why: "A rule that was added by other means can be found and deleted.",
+        why: "-C finds a rule that another tool added, and -D deletes it.",
     },
     Deviation {
         about: "`-E CHAIN ACCEPT`",

@@ -187,7 +187,7 @@ impl Script {
             };
             self.check_queries(nft, &mut known)?;
             let change = match self.changes(now.as_ref(), &needed) {
-                Ok(Planned::Change(change)) => change,
+                Ok(Planned::Compiled(change)) => change,
                 Ok(Planned::NeedsElements(set)) => {
                     needed.sets.insert(set, true);
                     continue;

@@ -133,7 +133,7 @@ impl Includes {
 
 /// Transaction compiled from a script, with the line of each operation.
 #[derive(Debug)]
-pub struct Change<'s> {
+pub struct CompiledScript<'s> {
     script: &'s Script,
     transaction: Transaction,
     spans: Vec<Span>,
@@ -141,7 +141,7 @@ pub struct Change<'s> {
 
 /// Result of compiling a script.
 pub(super) enum Planned<'s> {
-    Change(Change<'s>),
+    Compiled(CompiledScript<'s>),
     /// The elements of this set must be read first.
     NeedsElements((Family, BString, BString)),
 }
@@ -377,9 +377,9 @@ impl Script {
     /// # Errors
     /// The first part that cannot be in a transaction. This includes [queries](Self::queries), which [`run`](Self::run)
     /// leaves out.
-    pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
+    pub fn transaction(&self, now: Option<&Snapshot>) -> Result<CompiledScript<'_>, Error> {
         match self.compiled(now, None, self.commands.iter().collect())? {
-            Planned::Change(change) => Ok(change),
+            Planned::Compiled(change) => Ok(change),
             Planned::NeedsElements(..) => {
                 unreachable!("invariant: nothing lacks where all was read")
             }
@@ -407,7 +407,7 @@ impl Script {
             .compile(&commands)
             .map_err(|diagnostic| self.sources.explain(diagnostic))?;
         Ok(match compiled {
-            Compiled::Done(transaction, spans) => Planned::Change(Change {
+            Compiled::Done(transaction, spans) => Planned::Compiled(CompiledScript {
                 script: self,
                 transaction,
                 spans,
@@ -449,7 +449,7 @@ impl Script {
     }
 }
 
-impl Change<'_> {
+impl CompiledScript<'_> {
     /// Returns the transaction.
     #[must_use]
     pub const fn transaction(&self) -> &Transaction {

@@ -138,7 +138,7 @@ pub struct Tuple {
 
 /// Description of a packet's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Connection {
+pub struct TrackedConnection {
     /// State.
     pub state: Option<State>,
     /// Whether the packet is in the reply direction.
@@ -221,7 +221,7 @@ pub struct Packet {
     /// Group of the sending socket.
     pub group: Option<u32>,
     /// Connection.
-    pub connection: Connection,
+    pub connection: TrackedConnection,
 }
 
 impl Packet {
@@ -252,7 +252,7 @@ impl Packet {
             priority: None,
             user: None,
             group: None,
-            connection: Connection {
+            connection: TrackedConnection {
                 state: None,
                 is_reply: None,
                 mark: None,

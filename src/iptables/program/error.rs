@@ -22,7 +22,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "`-L CHAIN` and `-S CHAIN` of a missing chain in nf_tables",
         iptables: "1.8.9 reports it as incompatible; other versions report that it does not exist",
         ours: "reports that it does not exist; the exit code is the same",
-        why: "That is correct, and what callers check for.",
+        why: "This is correct, and callers search for this message.",
     },
     Deviation {
         about: "addresses in `-L` without `-n`",

@@ -31,7 +31,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "host names (`-s localhost`)",
         iptables: "looks them up",
         ours: "refuses them",
-        why: "The addresses of a name change, and a lookup can hang or return wrong ones; a rule holds addresses.",
+        why: "A rule holds addresses, and those of a name change; a look-up can hang or return wrong ones.",
     },
     Deviation {
         about: "a comment, or a prefix of LOG or NFLOG, that is too long",
@@ -49,7 +49,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "the length of a line",
         iptables: "at most 254 words, none of 1,024 bytes or more",
         ours: "1 MiB, and any number of words",
-        why: "Our saved lines can be longer.",
+        why: "Lines that chainwright saves can be longer.",
     },
     Deviation {
         about: "`-s a,b,… -d c,d,…`",

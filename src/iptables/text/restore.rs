@@ -410,10 +410,10 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         why: "Extensions without options can be saved and restored too.",
     },
     Deviation {
-        about: "text without an end, or with a NUL",
+        about: "a text that does not end, or that contains a NUL",
         iptables: "reads on, or stops at the NUL",
-        ours: "refuses it: at most 1 GiB",
-        why: "It is not a text of tables.",
+        ours: "refuses it; the limit is 1 GiB",
+        why: "It is not the output of iptables-save.",
     },
 ];
 

@@ -77,8 +77,8 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         about: "comments around tables",
-        iptables: "the tool and the time",
-        ours: "the tool",
+        iptables: "name the tool and the time",
+        ours: "name the tool",
         why: "Two saves of the same tables are identical.",
     },
 ];

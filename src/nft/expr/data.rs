@@ -378,7 +378,7 @@ impl<'a> Field<'a> for Data<'a> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::tests::captured::hex;
+    use crate::nft::captured::hex;
 
     /// Encodes the attribute `NFTA_IMMEDIATE_DATA` with this content.
     fn written(data: &Data<'_>) -> Vec<u8> {

@@ -80,7 +80,7 @@ impl Extension for Icmp {
         Difference::kept(
             "-p icmp -m icmp --icmp-type 255/0",
             "-p icmp -m icmp --icmp-type any",
-            "The kernel treats both alike, but iptables does not find its rule by its own output.",
+            "The kernel treats both alike, but iptables does not find the rule by its own output.",
         ),
     ];
 

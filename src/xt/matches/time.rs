@@ -75,7 +75,7 @@ impl Extension for Time {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m time ! --weekdays 1,2,3,4,5,6,7",
         "-m time --weekdays  --datestop 2038-01-19T03:14:07",
-        "iptables-save prints no days, so the next option is read as a day.",
+        "iptables-save prints no days, so iptables reads the next option as a day.",
     )
     .printed("-m time --weekdays \"\" --datestop 2038-01-19T03:14:07")];
 

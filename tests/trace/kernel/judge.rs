@@ -9,7 +9,8 @@ use chainwright::iptables::Backend;
 use chainwright::nft::live::TraceKind;
 use chainwright::xt::Family;
 use chainwright_trace::{
-    Connection, Direction, End, FinalValue, Interface, Node, Outcome, Packet, State, Trace, Tuple,
+    Direction, End, FinalValue, Interface, Node, Outcome, Packet, State, Trace, TrackedConnection,
+    Tuple,
 };
 
 use crate::kernel::log::Logged;
@@ -53,24 +54,29 @@ pub(crate) fn node() -> Node {
 }
 
 /// The description of a connection that conntrack tracks.
-pub(crate) fn connection(original: Tracked, reply: Tracked, mark: u32, status: u32) -> Connection {
+pub(crate) fn connection(
+    original: Tracked,
+    reply: Tracked,
+    mark: u32,
+    status: u32,
+) -> TrackedConnection {
     let tuple = |tuple: Tracked| Tuple {
         source: Some(tuple.source),
         destination: Some(tuple.destination),
         source_port: tuple.source_port(),
         destination_port: tuple.destination_port(),
     };
-    Connection {
+    TrackedConnection {
         mark: Some(mark),
         status: Some(status),
         original: tuple(original),
         reply: tuple(reply),
-        ..Connection::default()
+        ..TrackedConnection::default()
     }
 }
 
 /// The packet as the input for a trace.
-pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
+pub(crate) fn packet(sent: &Sent, connection: Option<TrackedConnection>) -> Packet {
     let is_for_node = NODE4.map(IpAddr::from).contains(&sent.destination)
         || NODE6.map(IpAddr::from).contains(&sent.destination);
     let direction = match sent.way {

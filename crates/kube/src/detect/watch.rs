@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Detection, Detector, MANGLE, Verdict};
+use super::{DetectedBackend, Detection, Detector, MANGLE};
 use chainwright::netlink;
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 
@@ -36,7 +36,7 @@ pub struct Watch {
     options: WatchOptions,
     /// `None` while nf_tables is not loaded.
     monitor: Option<Monitor>,
-    last_reported: Option<Verdict>,
+    last_reported: Option<DetectedBackend>,
 }
 
 impl Detector {
@@ -51,8 +51,8 @@ impl Detector {
         }
     }
 
-    /// Waits until the backend is determined: until the verdict is neither [`Verdict::Undetermined`] nor
-    /// [`Verdict::Unavailable`], or the time is up. Returns the last detection.
+    /// Waits until the backend is determined: until the verdict is neither [`DetectedBackend::Undetermined`] nor
+    /// [`DetectedBackend::Unavailable`], or the time is up. Returns the last detection.
     ///
     /// # Errors
     /// Those of [`Watch::next_until`].
@@ -62,8 +62,10 @@ impl Detector {
         let mut last = None;
         loop {
             match watch.next_until(deadline)? {
-                Some(detection) => match detection.verdict() {
-                    Verdict::Undetermined | Verdict::Unavailable => last = Some(detection),
+                Some(detection) => match detection.detected_backend() {
+                    DetectedBackend::Undetermined | DetectedBackend::Unavailable => {
+                        last = Some(detection)
+                    }
                     _ => return Ok(detection),
                 },
                 None => return Ok(last.unwrap_or_else(|| watch.detector.probe())),
@@ -93,8 +95,8 @@ impl Watch {
                 }
             }
             let detection = self.detector.probe();
-            if self.last_reported != Some(detection.verdict()) {
-                self.last_reported = Some(detection.verdict());
+            if self.last_reported != Some(detection.detected_backend()) {
+                self.last_reported = Some(detection.detected_backend());
                 return Ok(Some(detection));
             }
             if !self.wait(deadline)? {

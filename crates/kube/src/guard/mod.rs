@@ -1,10 +1,10 @@
 //! Guards chains and rules: restores those that disappear at once, and reports which process removed them.
 //!
 //! Kubelet and kube-proxy each watch one chain, the canary, and check for it once or twice a minute. They do not notice
-//! when a program flushes the rules and leaves the chain, or restores a file without that table. A [`Guard`] watches
+//! when a program flushes the rules and leaves the chain, or restores a file without that table. A [`ChainGuard`] watches
 //! all [declared](super::declared::Declared) chains, jumps and rules. nf_tables reports each change when it is
 //! committed; for legacy tables the guard queries their size at [intervals](GuardOptions::poll), because the kernel
-//! does not report their changes. Where netfilter is audited, the [audit log](Guard::with_audit) reports those too.
+//! does not report their changes. Where netfilter is audited, the [audit log](ChainGuard::with_audit) reports those too.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,11 +12,11 @@
 //! # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! use std::sync::mpsc;
 //! use chainwright::iptables::{Backend, Family, Iptables};
-//! use chainwright_kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright_kube::guard::{Event, ChainGuard, GuardOptions};
 //! use chainwright_kube::kubelet::Kubelet;
 //!
 //! let (sender, notices) = mpsc::channel();
-//! let guard = Guard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
+//! let guard = ChainGuard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
 //! let running = guard.start(move |notification| { let _ = sender.send(notification); })?;
 //! assert!(matches!(notices.recv()?.event, Event::Ready { .. }));
 //!
@@ -134,9 +134,9 @@ impl Default for GuardOptions {
 /// Keeps declared chains and rules present.
 ///
 /// It is opened in the calling thread's network namespace, and [runs](Self::start) in its own thread, or with the
-/// feature `tokio` as a task (`Guard::run`).
+/// feature `tokio` as a task (`ChainGuard::run`).
 #[derive(Debug)]
-pub struct Guard {
+pub struct ChainGuard {
     declared: Declared,
     names: GuardedChains,
     state: BackendState,
@@ -174,7 +174,7 @@ enum BackendState {
     },
 }
 
-impl Guard {
+impl ChainGuard {
     /// Opens the tables and starts listening.
     ///
     /// # Errors

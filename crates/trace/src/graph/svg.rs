@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use super::layout::{Drawn, Layout};
 use super::tree::shortened;
-use super::{EdgeKind, Kind, View};
+use super::{EdgeKind, NodeKind, View};
 
 /// Width of a character in a monospaced font at [`SIZE`].
 const CHARACTER: f64 = 7.25;
@@ -76,14 +76,14 @@ enum Look {
 }
 
 impl Look {
-    const fn of(kind: &Kind, has_incoming: bool) -> Self {
+    const fn of(kind: &NodeKind, has_incoming: bool) -> Self {
         match kind {
-            Kind::Base(base) if base.drops => Self::Drop,
-            Kind::Base(_) => Self::Enter,
-            Kind::Map => Self::Map,
-            Kind::Missing => Self::Missing,
-            Kind::Chain if has_incoming => Self::Chain,
-            Kind::Chain => Self::Unreferenced,
+            NodeKind::Base(base) if base.drops => Self::Drop,
+            NodeKind::Base(_) => Self::Enter,
+            NodeKind::Map => Self::Map,
+            NodeKind::Missing => Self::Missing,
+            NodeKind::Chain if has_incoming => Self::Chain,
+            NodeKind::Chain => Self::Unreferenced,
         }
     }
 

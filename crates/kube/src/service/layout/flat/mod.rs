@@ -20,20 +20,18 @@
 //! | `local-ips`, `local-nodeports` | the same → group, for traffic from outside that stays on this node |
 //! | `groups` | group → number of endpoints and seconds of affinity |
 //! | `endpoints` | group, slot → endpoint |
-//! | `affinity` | group, client → number of the endpoint; maintained by the rules |
+//! | `affinity` | even group of the service port, client → number of the endpoint; maintained by the rules |
 //! | `affinity-places` | group, slot → number of the endpoint |
 //! | `affinity-endpoints` | group, number of the endpoint → endpoint |
 //! | `masquerade-…`, `reject-…`, `drop-…`, `firewall-ips` | (address, protocol,) port |
 //! | `firewall-sources` | address, protocol, port, prefix length, network |
-//! | `hairpin-connections` | endpoints of this node, twice |
+//! | `hairpin-connections` | the address of an endpoint on this node, as source and as destination, with protocol and port |
 //! | `cluster-ips`, `nodeport-ips` | address |
 //!
 //! Each rule performs its own lookups: Linux 6.18 refuses a rule that reads registers set by another rule (`ENODATA`).
 //!
 //! Differences from kube-proxy's nftables mode: the affinity of a client to a service ends for all of its ports' groups
-//! together, not for the set of one endpoint; a service has at most 32,767 endpoints on a node, further ones are left
-//! out.
-//! groups, not to one endpoint's set; a service has at most 32,767 endpoints on a node, the others are left out.
+//! together, not for the set of one endpoint; a service port has at most 32,767 endpoints, further ones are omitted.
 
 mod kernel;
 mod rules;
