@@ -101,7 +101,7 @@ fn rule(chains: usize) -> Result {
         COMMIT,
     );
     println!(
-        "  of that plan(): {:.1?}; the first one, which reads everything: {:.1?}",
+        "  plan() alone: {:.1?}; the first plan(), which reads everything: {:.1?}",
         one.plan, one.first_plan
     );
     Ok(())
@@ -192,8 +192,8 @@ fn map(elements: usize) -> Result {
     );
     updating.sort_unstable();
     println!(
-        "  the mirror's first plan, of everything, nothing changed: {first:.1?}; first update: {first_update:.1?}; \
-         first plan of what was touched: {first_touched:.1?}; later updates: {:.1?}",
+        "  the mirror's first plan, which reads everything, without changes: {first:.1?}; first update: {first_update:.1?}; \
+         first plan from touched elements: {first_touched:.1?}; later updates: {:.1?}",
         updating[updating.len() / 2]
     );
     // The kernel sends one event per element.
@@ -267,7 +267,7 @@ fn listener_latency(chains: usize) -> Result {
         .iter_mut()
         .for_each(|times| times.sort_unstable_by(f64::total_cmp));
     println!(
-        "\nflush of {events} objects, {rounds} rounds each: when a listener has it, from the commit's return, in us"
+        "\nflush of {events} objects, {rounds} rounds each: time from the commit's return to a listener's receipt, in us"
     );
     for (name, at, goal) in [
         ("median", rounds / 2, BEHIND[0]),

@@ -242,7 +242,10 @@ mod tests {
             // A common subsequence is also found without examining all pairs.
             let some = longest(&old, &new, kinds, false);
             kept(&operations(&some, old.len(), new.len()), &old, &new);
-            assert!(is_near(&old, &new), "they are short");
+            assert!(
+                is_near(&old, &new),
+                "short sequences should be within the edit limit"
+            );
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
         let longest = kept(&made, &sorted, &shuffled);
         assert!(
             (400..500).contains(&longest),
-            "about twice the root: {longest}"
+            "the length should be about twice the square root: {longest}"
         );
         assert_eq!(made, changes(&sorted, &shuffled));
         // The same items except for a few moves: few changes.

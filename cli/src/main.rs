@@ -269,7 +269,7 @@ mod tests {
         let there = std::fs::read(&path).unwrap_or_default();
         assert!(
             there == made,
-            "{name} is not what is made of the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
+            "{name} does not match the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
              -p chainwright-cli --bin chainwright"
         );
     }

@@ -299,7 +299,7 @@ mod tests {
     use super::add;
 
     #[test]
-    fn modules_come_after_those_they_need() {
+    fn modules_follow_their_dependencies() {
         let list = "kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/netfs/netfs.ko\n\
                     kernel/net/9p/9pnet.ko:\n\
                     kernel/fs/netfs/netfs.ko: kernel/fs/fscache/fscache.ko\n\

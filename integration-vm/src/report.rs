@@ -304,7 +304,7 @@ mod tests {
     use super::Cell;
 
     #[test]
-    fn a_log_of_tests_is_read() {
+    fn test_logs_are_parsed() {
         let log = "\nrunning 3 tests\ntest one ... ok\ntest two ... FAILED\ntest three ... ok\n\
                    this kernel lacks flowers (since Linux 9.9)\n\
                    test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.0s\n";

@@ -589,7 +589,7 @@ mod tests {
                     networks: &[&str],
                     uid: &str| {
             let Object::Node(mut object) = node(zone, uid, true) else {
-                unreachable!("`node` makes a node")
+                unreachable!("`node` should return a node")
             };
             object.node.addresses = addresses.iter().map(|a| a.parse().unwrap()).collect();
             object.node.pod_networks = networks.iter().map(|a| a.parse().unwrap()).collect();

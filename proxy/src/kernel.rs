@@ -371,7 +371,7 @@ mod tests {
                     iptables.restore(family, text, &Default::default()).unwrap();
                 }
             }
-            _ => unreachable!("kube-proxy has none"),
+            _ => unreachable!("kube-proxy has no flat layout"),
         }
     }
 

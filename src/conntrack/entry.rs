@@ -533,7 +533,10 @@ mod tests {
             let length = (all.len() - start) as u16;
             all[start..start + 2].copy_from_slice(&length.to_ne_bytes());
         }
-        assert_eq!(place, 5, "two of each direction, and the time");
+        assert_eq!(
+            place, 5,
+            "two counters for each direction, and the timestamps"
+        );
         all
     }
 

@@ -137,7 +137,7 @@ mod tests {
 
     /// Every family number of nf_tables, named or not, converts back to itself, or not at all.
     #[test]
-    fn families_come_back() {
+    fn families_round_trip() {
         let (mut legacies, mut families) = (Vec::new(), Vec::new());
         for family in (0..=u8::MAX).map(nft::Family) {
             match legacy::Family::try_from(family) {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_come_back() {
+    fn policies_round_trip() {
         for policy in [Policy::Accept, Policy::Drop] {
             assert_eq!(nft::Policy::from(policy).try_into(), Ok(policy));
             let name = nft::Policy::from(policy).name().unwrap();

@@ -508,7 +508,7 @@ mod tests {
         let handle = sandbox.run(Iptables::nft).unwrap().unwrap();
         let of = |handle: &Iptables| match &handle.inner {
             Inner::Nft { connection, .. } => connection.retry(),
-            Inner::Legacy { .. } => unreachable!("it was opened over nf_tables"),
+            Inner::Legacy { .. } => unreachable!("the handle was opened on nf_tables"),
         };
         assert_eq!(
             (handle.retry(), of(&handle)),

@@ -198,7 +198,7 @@ mod tests {
         let mut bytes = Vec::new();
         reply(&mut bytes, 5, libc::EPERM, None, None);
         let (0, Some(Err(Error::Refused { errno, .. }))) = replay(&bytes) else {
-            panic!("a refusal was expected");
+            panic!("expected a refusal");
         };
         assert_eq!(errno.number(), libc::EPERM);
 
@@ -206,7 +206,7 @@ mod tests {
         object(&mut bytes, 5, 0);
         done(&mut bytes, 5, 0, -libc::ENOENT);
         let (1, Some(Err(Error::Refused { errno, .. }))) = replay(&bytes) else {
-            panic!("a refusal was expected");
+            panic!("expected a refusal");
         };
         assert_eq!(errno.number(), libc::ENOENT);
     }

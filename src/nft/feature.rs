@@ -321,12 +321,12 @@ mod tests {
         assert!(is_later_than(&CATCH_ALL, Some((5, 10))));
         assert!(
             is_later_than(&TWO_REGISTERS, Some((6, 2))),
-            "13 is more than 2"
+            "minor versions should compare as numbers"
         );
         assert!(!is_later_than(&CATCH_ALL, Some((5, 13))));
         assert!(
             !is_later_than(&CATCH_ALL, None),
-            "nothing is claimed of an unknown release"
+            "an unknown release should not count as too old"
         );
     }
 }

@@ -532,7 +532,7 @@ impl SeenKinds {
         if *self.1.borrow() >= 16 {
             // Padding is parsed, but never written.
             for (kind, name) in known.iter().filter(|(_, name)| !name.ends_with("_PAD")) {
-                assert!(met.contains(kind), "{name} was never there");
+                assert!(met.contains(kind), "{name} never occurred");
             }
         }
     }

@@ -20,7 +20,7 @@ fn shown<T: Declared>(show: fn(&[u8]) -> Option<String>) {
         let Some(bytes) = written(|writer| value.write(writer)) else {
             return;
         };
-        let text = show(&payload(value.family(), &bytes)).expect("what was written is read");
+        let text = show(&payload(value.family(), &bytes)).expect("cannot read the written message");
         assert!(!text.is_empty());
         for noise in &noise {
             show(&payload(value.family(), &nearly_valid(&bytes, noise)));

@@ -25,13 +25,13 @@ pub(crate) const LACKS: &str = "this kernel lacks ";
 /// `false` if the kernel refused it with an error that names the feature, and nothing was changed; any other failure
 /// fails the test.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn commit_if_supported(
     nft: &mut Connection,
     tx: &mut Transaction,
     features: &[&str],
 ) -> bool {
-    let before = nft.generation().expect("the kernel tells the generation");
+    let before = nft.generation().expect("cannot read the generation");
     match nft.commit(tx) {
         Ok(()) => true,
         Err(error) => {
@@ -61,7 +61,7 @@ fn is_lacking(error: &CommitError, features: &[&str]) {
 /// Commits a transaction for which a kernel of any version may have been built without support. `false` if it was
 /// refused with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn commit_if_built(
     nft: &mut Connection,
     tx: &mut Transaction,
@@ -74,14 +74,14 @@ pub(crate) fn commit_if_built(
 /// Commits a transaction that some kernels refuse for reasons that the error does not show. `false` if it was refused
 /// with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn commit_if_accepted(
     nft: &mut Connection,
     tx: &mut Transaction,
     what: &str,
     words: &str,
 ) -> bool {
-    let before = nft.generation().expect("the kernel tells the generation");
+    let before = nft.generation().expect("cannot read the generation");
     let Err(error) = nft.commit(tx) else {
         return true;
     };
@@ -96,7 +96,7 @@ pub(crate) fn commit_if_accepted(
 /// Commits a transaction for which the send buffer of a user without privileges may be too small (`net.core.wmem_max`:
 /// 208 KiB, and 4 MiB since Linux 6.17). `false` if it was refused with that error; nothing was sent then.
 #[track_caller]
-#[must_use = "where it does not fit the test goes another way"]
+#[must_use = "the test must handle a buffer that is too small"]
 pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> bool {
     match nft.commit(tx) {
         Ok(()) => true,
@@ -332,7 +332,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             let words = "initial one for a rule that writes into packets";
             return commit_if_accepted(nft, &mut tx, what, words);
         }
-        other => panic!("no test asks for `{other}`"),
+        other => panic!("no test uses the feature `{other}`"),
     };
     // The names are those of the library, except for one shorter one.
     let name = match feature {
@@ -344,7 +344,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
 
 /// The value, or `None` if the request was refused with an error that names a missing feature.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn if_supported<T, E: Error>(result: Result<T, E>) -> Option<T> {
     match result {
         Ok(value) => Some(value),

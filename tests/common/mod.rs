@@ -50,7 +50,7 @@ static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
 fn become_namespace_root() {
     if let Err(error) = chainwright_testing::become_namespace_root() {
         let reason = report(&error);
-        eprintln!("The tests cannot make network namespaces: {reason}");
+        eprintln!("the tests cannot create network namespaces: {reason}");
         let _ = NO_SANDBOXES.set(reason);
     }
 }
@@ -59,9 +59,9 @@ fn become_namespace_root() {
 #[track_caller]
 pub(crate) fn sandbox() -> Sandbox {
     if let Some(reason) = NO_SANDBOXES.get() {
-        panic!("no network namespaces for tests: {reason}");
+        panic!("cannot create network namespaces for tests: {reason}");
     }
-    Sandbox::new().unwrap_or_else(|error| panic!("no sandbox: {}", report(&error)))
+    Sandbox::new().unwrap_or_else(|error| panic!("cannot create a sandbox: {}", report(&error)))
 }
 
 /// Opens a connection to the nf_tables of a sandbox.
@@ -69,8 +69,8 @@ pub(crate) fn sandbox() -> Sandbox {
 pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
     sandbox
         .run(Connection::open)
-        .expect("the sandbox can be entered")
-        .unwrap_or_else(|error| panic!("no connection: {}", report(&error)))
+        .expect("cannot enter the sandbox")
+        .unwrap_or_else(|error| panic!("cannot open a connection: {}", report(&error)))
 }
 
 /// Opens a monitor of the nf_tables of a sandbox.
@@ -82,8 +82,8 @@ pub(crate) fn watch(sandbox: &Sandbox) -> Monitor {
 #[track_caller]
 pub(crate) fn watch_with(sandbox: &Sandbox, options: MonitorOptions) -> Monitor {
     let monitor = sandbox.run(|| options.open());
-    let monitor = monitor.expect("the sandbox can be entered");
-    monitor.unwrap_or_else(|error| panic!("no monitor: {}", report(&error)))
+    let monitor = monitor.expect("cannot enter the sandbox");
+    monitor.unwrap_or_else(|error| panic!("cannot open a monitor: {}", report(&error)))
 }
 
 /// The rules of a chain, in order, with their handles.
@@ -149,7 +149,7 @@ pub(crate) fn orphaned(nft: &mut Connection) {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    panic!("the tables are still owned");
+    panic!("the tables still have owners");
 }
 
 /// Waits for a tick of the kernel's clock. Only then does Linux 6.18 forget which start in an interval tree was added

@@ -83,7 +83,7 @@ fn the_page_matches_the_code() {
     let written = fs::read_to_string(&path).unwrap();
     assert!(
         written == page(),
-        "docs/differences.md is not what the code declares: write it anew with \
+        "docs/differences.md does not match the code: write it again with \
          CHAINWRIGHT_WRITE_DIFFERENCES=1"
     );
 }

@@ -327,6 +327,6 @@ fn a_test_is_checked_by_the_kernel() {
     assert_eq!(restored.rules, 2);
     assert!(
         before == state(&sandbox, Backend::Nft),
-        "something was changed"
+        "nothing should change"
     );
 }

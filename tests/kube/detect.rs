@@ -65,7 +65,7 @@ const STATES: &[(&str, &[&str], DetectedBackend)] = &[
         DetectedBackend::Mixed,
     ),
     (
-        "IPv4 in one, IPv6 in the other",
+        "IPv4 in one backend, IPv6 in the other",
         &[
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT",
@@ -73,7 +73,7 @@ const STATES: &[(&str, &[&str], DetectedBackend)] = &[
         DetectedBackend::Mixed,
     ),
     (
-        "the hint in one, the canary in the other",
+        "the hint in one backend, the canary in the other",
         &[
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY",
@@ -138,7 +138,7 @@ const STATES: &[(&str, &[&str], DetectedBackend)] = &[
         DetectedBackend::Nft,
     ),
     (
-        "the canary of mangle alone deleted",
+        "only the canary of mangle deleted",
         &[
             "iptables-nft -t mangle -N KUBE-KUBELET-CANARY",
             "iptables-nft -t nat -N KUBE-KUBELET-CANARY",
@@ -152,7 +152,7 @@ const STATES: &[(&str, &[&str], DetectedBackend)] = &[
         DetectedBackend::Undetermined,
     ),
     (
-        "legacy filter merely touched, kubelet in nft",
+        "legacy filter only listed, kubelet in nft",
         &[
             "iptables-legacy -S",
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
@@ -185,7 +185,7 @@ const STATES: &[(&str, &[&str], DetectedBackend)] = &[
         DetectedBackend::Nft,
     ),
     (
-        "others' rules in both",
+        "foreign rules in both backends",
         &[
             "iptables-nft -A INPUT -s 192.0.2.1 -j DROP",
             "iptables-legacy -A INPUT -s 192.0.2.1 -j DROP",
@@ -193,12 +193,12 @@ const STATES: &[(&str, &[&str], DetectedBackend)] = &[
         DetectedBackend::Undetermined,
     ),
     (
-        "the hint in another table than mangle",
+        "the hint in a table other than mangle",
         &["iptables-nft -N KUBE-IPTABLES-HINT"],
         DetectedBackend::Undetermined,
     ),
     (
-        "a chain of nearly that name",
+        "a chain with a similar name",
         &["iptables-legacy -t mangle -N KUBE-IPTABLES-HINT2"],
         DetectedBackend::Undetermined,
     ),

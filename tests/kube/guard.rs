@@ -227,7 +227,7 @@ fn an_idle_guard_does_not_wake_up() {
         }
         before = after;
     }
-    panic!("it woke in each of 20 half seconds: {before:?}");
+    panic!("the guard woke in each of 20 half seconds: {before:?}");
 }
 
 /// Whether a thread is in the sandbox.

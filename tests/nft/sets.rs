@@ -61,7 +61,7 @@ fn elements(nft: &mut Connection, set: &str) -> Vec<Element<'static>> {
 fn oracle(tools: &Tools<'_>, kind: &str, set: &str) -> Value {
     let objects = tools.nft_json(&format!("list {kind} ip t {set}"));
     let found = objects.iter().find_map(|object| object.get(kind));
-    found.unwrap_or_else(|| panic!("nft lists no {kind}: {objects:?}"))["elem"].clone()
+    found.unwrap_or_else(|| panic!("nft lists no {kind} of that name: {objects:?}"))["elem"].clone()
 }
 
 /// A table `t` with the sets.
@@ -272,7 +272,7 @@ fn sets_are_listed_and_looked_up() {
     assert!(nft.set(IP, "t", "e").unwrap().is_some());
 
     let Err(Error::Refused { errno, .. }) = nft.elements(IP, "t", "no").unwrap().next() else {
-        panic!("the elements of a set that is not there");
+        panic!("listing a missing set should fail");
     };
     assert_eq!(errno.name(), "ENOENT");
 }

@@ -49,7 +49,7 @@ fn reach(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
         .plan(desired, exact())
         .map_err(|error| report(&error))?;
     if !left.is_empty() {
-        return Err(format!("after\n{plan}\nthere is left\n{left}"));
+        return Err(format!("after\n{plan}\nnot done:\n{left}"));
     }
     if plan.replaced.is_empty() && kept(&now, &snapshot(nft)) < expected {
         return Err(format!("{expected} rules could stay\n{plan}"));
@@ -108,7 +108,7 @@ fn rules_in_common(now: &Snapshot, desired: &Snapshot) -> usize {
 }
 
 #[test]
-fn between_equal_rulesets_there_is_nothing_to_do() {
+fn equal_rulesets_need_no_operations() {
     let mut failures = BTreeMap::new();
     for ruleset in Ruleset::all() {
         let (Some(one), Some(other)) = (ruleset.load(), ruleset.load()) else {
@@ -139,8 +139,8 @@ fn in_order(listing: &Listing) -> Listing {
     let mut tables: Vec<String> = Vec::new();
     for table in blocks(&listing.text, 0) {
         let lines: Vec<&str> = table.lines().collect();
-        let (first, rest) = lines.split_first().expect("a line");
-        let (_, rest) = rest.split_last().expect("a closing brace");
+        let (first, rest) = lines.split_first().expect("no first line");
+        let (_, rest) = rest.split_last().expect("no closing brace");
         let mut parts = blocks(&rest.join("\n"), 1);
         parts.sort();
         tables.push(format!("{first}\n{}", parts.concat()));
@@ -207,7 +207,7 @@ fn nameless(text: &str) -> String {
 }
 
 #[test]
-fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
+fn equal_client_rulesets_need_no_operations() {
     let load = |name: &str| snapshot(&mut connect(&loaded_data(name)));
     for name in OF_CLIENTS {
         let plan = load(name).plan(&load(name), exact()).unwrap();
@@ -302,7 +302,7 @@ fn change(tx: &mut Transaction, table: &SnapshotTable<'_>, random: &mut Random) 
 }
 
 #[test]
-fn from_any_ruleset_to_any_other() {
+fn plans_lead_from_any_ruleset_to_any_other() {
     let mut failures = BTreeMap::new();
     let mut random = Random::new();
     for ruleset in Ruleset::all() {
@@ -518,7 +518,7 @@ fn a_plan_is_bound_to_its_generation() {
 }
 
 #[test]
-fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
+fn a_restoration_keeps_equal_objects_and_all_tables() {
     let sandbox = with(
         "table ip t {
             set s { type ipv4_addr; flags interval; elements = { 192.0.2.0/24 } }
@@ -610,7 +610,7 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
     let probe = probe
         .table(Family::IP, "t")
         .and_then(|table| table.set("s"));
-    let size = match probe.expect("it is there").set().count() {
+    let size = match probe.expect("no such set").set().count() {
         Some(_) => 4,
         // Every listed element counts: two per interval, and nft's end below all of them.
         None => {
@@ -637,7 +637,7 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
 /// Others commit all the time, in this table and in another; each of their changes survives every reconciliation, or
 /// is reverted by it, and none is lost.
 #[test]
-fn a_reconciliation_gets_through_between_the_changes_of_others() {
+fn reconciliation_succeeds_beside_constant_commits() {
     /// Number of tables of the other writer, beside the one that both change.
     const OTHERS: usize = 16;
     let sandbox = with("table ip t { chain c { counter accept } }");

@@ -113,7 +113,7 @@ fn number_of_tables(snapshot: &Snapshot) -> u32 {
         for element in set.elements() {
             let key = u32::from_be_bytes(element.key_bytes().unwrap().try_into().unwrap());
             numbers.insert(key >> 8);
-            assert!(keys.insert(key), "twice");
+            assert!(keys.insert(key), "an element is listed twice");
         }
         assert_eq!(keys.len(), 200);
     }
@@ -290,7 +290,7 @@ fn every_snapshot_is_of_one_generation() {
     }
     // The change happened during the snapshot, which was restarted.
     assert!(across >= 10, "{across}");
-    println!("{across} were begun again");
+    println!("{across} snapshots were restarted");
 }
 
 /// A single reading without retries shows what the test above would see without them.
@@ -454,7 +454,7 @@ fn ten_thousand_chains_at_a_hundred_commits_a_second() {
                 assert_eq!(userdata_of(chain), 0_u32.to_be_bytes());
             }
         }
-        println!("{quiet:?} when nothing changes, else {times:?}");
+        println!("{quiet:?} without changes, {times:?} with changes");
     });
 }
 

@@ -431,7 +431,11 @@ fn keys_of_tunnels() {
             let words = "Or the kernel lacks the expression";
             let what = format!("the expression `tunnel` in tables of the family {family}");
             if !kernel::commit_if_built(&mut nft, &mut tx, &what, words) {
-                assert_ne!(family, Family::NETDEV, "every kernel has it there");
+                assert_ne!(
+                    family,
+                    Family::NETDEV,
+                    "every kernel should support it in netdev tables"
+                );
                 continue;
             }
             let found = expressions(&mut nft, family, "t", "c");

@@ -341,7 +341,7 @@ mod tests {
                     bits: field.bits,
                     presence: false,
                 });
-                let bytes = written(&option).expect("it can be written");
+                let bytes = written(&option).expect("the expression has no user data");
                 match (read(&bytes, true), &option) {
                     (Some(Expr::Option(read)), Expr::Option(option)) => {
                         let place = |option: &OptionField| {
@@ -370,7 +370,7 @@ mod tests {
                     field: Some((protocol, index)),
                     tunnel: None,
                 });
-                let bytes = written(&payload).expect("it can be written");
+                let bytes = written(&payload).expect("the expression has no user data");
                 assert_eq!(read(&bytes, true), Some(payload));
             }
         }
@@ -405,7 +405,7 @@ mod tests {
             ipsec.clone(),
             Expr::Concat(vec![ipsec.clone(), port.clone()]),
         ] {
-            let bytes = written(&expr).expect("it can be written");
+            let bytes = written(&expr).expect("the expression has no user data");
             assert_eq!(read(&bytes, true), Some(expr));
         }
         let address = Expr::Xfrm {
@@ -415,7 +415,7 @@ mod tests {
         };
         assert_eq!(written(&address), None);
         let both = Expr::Concat(vec![address, port]);
-        let bytes = written(&both).expect("it can be written");
+        let bytes = written(&both).expect("the expression has no user data");
         assert_eq!(read(&bytes, true), Some(both));
         let symhash = Expr::Hash {
             key: None,
@@ -423,7 +423,7 @@ mod tests {
             seed: None,
             offset: 2,
         };
-        let bytes = written(&symhash).expect("it can be written");
+        let bytes = written(&symhash).expect("the expression has no user data");
         assert_eq!(read(&bytes, true), Some(symhash));
     }
 
@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn output_equals_nft() {
         let frag = headers::EXTENSIONS.iter().find(|e| e.name == "frag");
-        let frag = frag.expect("it is there");
+        let frag = frag.expect("no such field");
         let id = Expr::Option(OptionField {
             extension: frag,
             number: frag.number,

@@ -86,7 +86,7 @@ pub fn prepare_tests() {
     if let Err(error) = become_namespace_root() {
         let cause = std::error::Error::source(&error);
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-        eprintln!("The tests cannot create network namespaces: {error}{cause}");
+        eprintln!("the tests cannot create network namespaces: {error}{cause}");
     }
 }
 

@@ -288,7 +288,7 @@ mod tests {
                 let within = Constraint::Within(list(other).into());
                 let within = if turns { within } else { within.not(17) };
                 let Constraint::Within(other) = within else {
-                    unreachable!("of ranges");
+                    unreachable!("the intersection consists of ranges");
                 };
                 ranges = ranges.meet(&other);
                 left = &left & &numbers(other.iter().copied());

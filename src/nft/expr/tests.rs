@@ -288,7 +288,7 @@ fn every_expression_round_trips() {
             }
             let mut list = Expressions::new();
             list.push_decoded(&typed);
-            let Ok(raw) = list.iter().next().expect("one expression") else {
+            let Ok(raw) = list.iter().next().expect("no expression") else {
                 panic!("{typed:?}")
             };
             assert_eq!(raw.raw, list.as_bytes());

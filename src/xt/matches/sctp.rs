@@ -440,7 +440,7 @@ mod tests {
         }
         let mut info = captured();
         info[8..264].fill(0xff);
-        assert_eq!(read(&info), None, "all types, with flags");
+        assert_eq!(read(&info), None, "flags for all types should be rejected");
         info[280] = 0;
         assert_eq!(read(&info).unwrap().chunks.unwrap().types, None);
     }

@@ -246,7 +246,7 @@ fn read(place: &Place, bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn padding_is_never_seen() {
+fn padding_does_not_change_the_result() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with("nft -f -", WIDE);

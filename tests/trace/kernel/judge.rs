@@ -280,21 +280,22 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
         Outcome::Delivered => Some(vec![Place::Node]),
         Outcome::Forwarded | Outcome::Sent => Some(vec![Place::Client, Place::Server]),
         Outcome::Dropped | Outcome::Rejected(_) => None,
-        ref other => return Some(format!("it ends as {other}")),
+        ref other => return Some(format!("the trace ends as {other}")),
     };
     let Some(places) = place else {
         let arrived = observed.arrived.first();
-        return arrived.map(|arrived| format!("it ends, and the packet arrived: {arrived:?}"));
+        return arrived
+            .map(|arrived| format!("the trace ends, but the packet arrived: {arrived:?}"));
     };
     let [arrived] = &observed.arrived[..] else {
         return Some(format!(
-            "it arrives, and {} packets did",
+            "the traced packet arrives, but {} packets arrived",
             observed.arrived.len()
         ));
     };
     if !places.contains(&arrived.place) {
         return Some(format!(
-            "it arrives at {places:?}, and did at {:?}",
+            "the traced packet arrives at {places:?}, the real one at {:?}",
             arrived.place
         ));
     }
@@ -309,16 +310,18 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
             && fits(&packet.destination_port, &headers.ports.1);
     }
     if !same {
-        return Some(format!("it arrives as {packet:?}, and did as {headers:?}"));
+        return Some(format!(
+            "the traced packet arrives as {packet:?}, the real one as {headers:?}"
+        ));
     }
     let number = |words: &str| match words.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => words.parse().ok(),
     };
     match (packet.mark.known().and_then(number), observed.mark) {
-        (Some(walked), Some(seen)) if walked != seen => {
-            Some(format!("its mark is {walked:#x}, and was {seen:#x}"))
-        }
+        (Some(walked), Some(seen)) if walked != seen => Some(format!(
+            "the mark in the trace is {walked:#x}, the real one {seen:#x}"
+        )),
         _ => None,
     }
 }
@@ -339,13 +342,13 @@ pub(crate) fn end_of<'w>(
             Some(reason) => {
                 let _ = writeln!(
                     reasons,
-                    "  not the end with {:?}: {reason}",
+                    "  the end with {:?} differs: {reason}",
                     end.assumptions
                 );
             }
         }
     }
-    let mut text = format!("no end of the trace is what the kernel did\n{reasons}{sent:?}\n");
+    let mut text = format!("no end of the trace matches the kernel's path\n{reasons}{sent:?}\n");
     for met in observed.nft.iter().chain(&observed.legacy) {
         let _ = writeln!(text, "  kernel: {met:?}");
     }

@@ -270,7 +270,11 @@ mod tests {
         assert_eq!(members.named("a".into()), Err(refuse(libc::ENOENT)));
         let before = members.clone();
         members.rename(1, "y".into());
-        assert_eq!(before.named("z".into()), Ok(0), "a copy stays as it is");
+        assert_eq!(
+            before.named("z".into()),
+            Ok(0),
+            "a copy should be unchanged"
+        );
     }
 
     #[test]

@@ -507,7 +507,9 @@ fn assert_layout(of: &str, layout: &[(u16, String, Wire)]) {
             let mut list = Expressions::new();
             list.push_decoded(&expression(of, &attributes).decode()?);
             let copied = only(list.as_bytes()).attributes;
-            let known = copied.strip_suffix(&unknown[..]).expect("it is kept");
+            let known = copied
+                .strip_suffix(&unknown[..])
+                .expect("the unknown attribute is missing");
             Ok::<_, Malformed>(known.to_vec())
         };
         let same = |payload: &[u8], expected: Vec<u8>| {

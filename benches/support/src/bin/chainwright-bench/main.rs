@@ -213,7 +213,7 @@ fn note(text: &str) {
     eprintln!("chainwright-bench: {text}");
 }
 
-/// Prints the current measurement, if somebody watches.
+/// Prints what is being measured if standard error is a terminal.
 fn progress(text: String) {
     if io::stderr().is_terminal() {
         note(&text);

@@ -154,7 +154,7 @@ fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
         });
         assert!(
             of_filter || !wrong.has(entry),
-            "the kernel is not asked for it"
+            "no query to the kernel matches the entry"
         );
         wrong.has(entry)
     })

@@ -187,7 +187,10 @@ fn kernel(
         assert!(!error.incomplete, "{error}");
         assert!(!error.failures.is_empty(), "{error}");
         for failure in &error.failures {
-            let operation = failure.operation.as_ref().expect("one of them");
+            let operation = failure
+                .operation
+                .as_ref()
+                .expect("the failure names no operation");
             results[operation.index] = Err(failure.errno);
         }
     }
@@ -202,7 +205,7 @@ fn kernel(
         .rules(RuleFilter::chain(family, "t", "c"))
         .unwrap();
     for listed in results.iter_mut().flatten() {
-        let rule = rules.next().unwrap().expect("as many as were added");
+        let rule = rules.next().unwrap().expect("a rule is missing");
         let list = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
         *listed = list.unwrap_or_default().to_vec();
     }
@@ -584,6 +587,6 @@ fn expressions_match_the_kernel() {
             eprintln!("{text}");
         }
     }
-    eprintln!("compared {compared}, taken {taken:?}");
+    eprintln!("compared {compared}, accepted {taken:?}");
     assert!(differences.is_empty());
 }

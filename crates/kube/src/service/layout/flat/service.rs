@@ -428,7 +428,7 @@ mod tests {
             pair.sort();
             Some(pair)
         });
-        let [low, high] = pair.expect("of so many some have");
+        let [low, high] = pair.expect("some endpoints should have the same number");
         let alone = numbered(&HashMap::new(), [high].into_iter());
         for before in [&alone, &numbered(&alone, [high, low].into_iter())] {
             let both = numbered(before, [low, high].into_iter());

@@ -565,7 +565,7 @@ fn a_cold_start_is_measured() {
     println!("{services} services: {made} transactions, {took:?}");
     let start = std::time::Instant::now();
     assert_eq!(layout.full_sync(&ports).unwrap(), 0);
-    println!("found again: {:?}", start.elapsed());
+    println!("full sync: {:?}", start.elapsed());
     let before = ports.values().next().unwrap();
     let mut after = ServicePort::clone(before);
     after.backends.cluster.pop();
@@ -576,5 +576,5 @@ fn a_cold_start_is_measured() {
     };
     let start = std::time::Instant::now();
     assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
-    println!("one endpoint fewer: {:?}", start.elapsed());
+    println!("one endpoint removed: {:?}", start.elapsed());
 }

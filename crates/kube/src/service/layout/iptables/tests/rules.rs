@@ -375,7 +375,7 @@ fn probabilities_match_iptables() {
 #[test]
 fn long_comments_are_cut() {
     let Match::Comment(cut) = comment("ü".repeat(200)) else {
-        unreachable!("it is a comment");
+        unreachable!("the match is a comment");
     };
     assert_eq!(cut.as_bytes(), "ü".repeat(127).as_bytes());
     assert_eq!(comment("a\0b"), comment("a"));
