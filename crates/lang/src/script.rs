@@ -480,9 +480,9 @@ impl Change<'_> {
                 message += &format!(": {text}");
             }
             let diagnostic = parse::Diagnostic::new(*span, message);
-            let diagnostic = match (failure.lacks, failure.hint) {
+            let diagnostic = match (failure.lacks, &failure.hint) {
                 (Some(feature), _) => diagnostic.with_hint(format!("this kernel lacks {feature}")),
-                (None, Some(hint)) => diagnostic.with_hint(hint),
+                (None, Some(hint)) => diagnostic.with_hint(&**hint),
                 (None, None) => diagnostic,
             };
             Some(

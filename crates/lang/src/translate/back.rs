@@ -55,7 +55,7 @@ pub struct ReverseTranslation {
 }
 
 /// Error while converting a ruleset.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ReverseError {
     /// The script does not compile.
@@ -68,6 +68,8 @@ pub enum ReverseError {
     #[error("cannot build it in memory: {0}")]
     FakeKernel(String),
 }
+
+chainwright::debug_as_message!(ReverseError);
 
 impl ReverseTranslation {
     /// Converts a ruleset.

@@ -435,9 +435,11 @@ impl<'e> Chains<'e> {
 }
 
 /// The tables are not as they were left.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("a service chain was changed by another process")]
 struct UnexpectedState;
+
+chainwright::debug_as_message!(UnexpectedState);
 
 fn unexpected_state() -> iptables::Error {
     iptables::Error::Other(Box::new(UnexpectedState))
