@@ -49,8 +49,8 @@ pub(crate) enum Error {
     #[error(transparent)]
     Kube(kube::Error),
     /// Writing to standard output failed.
-    #[error("cannot write to standard output")]
-    Output(#[source] io::Error),
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
     /// Any other error, as text.
     #[error("{0}")]
     Other(String),
@@ -153,20 +153,7 @@ impl Error {
     }
 }
 
-/// Joins an error and its causes. Omits causes that the text already contains.
-pub(crate) fn causes(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}
+pub(crate) use chainwright::internal::message_with_causes as causes;
 
 /// Formats a number with a noun: `1 rule`, `2 rules`.
 pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
@@ -473,16 +460,5 @@ mod tests {
         assert!(shown.ends_with("\\u{85}é\\u{9b}2J\n\t".as_bytes()));
         let is_harmful = |byte: &u8| byte.is_ascii_control() && !b"\n\t".contains(byte);
         assert!(!shown.iter().any(is_harmful));
-    }
-
-    #[test]
-    fn causes_are_not_repeated() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("cannot dig: {0}")]
-        struct Outer(#[source] io::Error);
-        let error = Outer(io::Error::other("no spade"));
-        assert_eq!(causes(&error), "cannot dig: no spade");
-        let error = Error::Output(io::Error::other("full"));
-        assert_eq!(causes(&error), "cannot write to standard output: full");
     }
 }

@@ -96,12 +96,14 @@ impl fmt::Display for Version {
 }
 
 /// A version whose reading cannot be predicted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported iptables version {name:?}: 1.8.7 to 1.8.11 and 1.8.13 are supported")]
 pub struct UnknownVersion {
     /// The requested version.
     pub name: String,
 }
+
+crate::debug_as_message!(UnknownVersion);
 
 impl std::str::FromStr for Version {
     type Err = UnknownVersion;

@@ -7,7 +7,7 @@ use crate::nft::expr::Counter;
 use crate::{legacy, nft};
 
 /// A family or a policy of nf_tables without an equivalent in x_tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoEquivalent {
     /// No family of x_tables, or of its extensions, is the same: `inet`, for instance.
@@ -17,6 +17,8 @@ pub enum NoEquivalent {
     #[error("x_tables has no policy {0}")]
     Policy(nft::Policy),
 }
+
+crate::debug_as_message!(NoEquivalent);
 
 impl From<Family> for legacy::Family {
     fn from(family: Family) -> Self {

@@ -5,6 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::nft::Unwritable;
 use super::text::ParseError;
 use super::{Backend, CleanedUp, Family, NotExpressible, SetError};
+use crate::error::ErrorKind;
 use crate::legacy::{self, EditError};
 use crate::netlink::{self, MessageError};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
@@ -12,7 +13,7 @@ use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 /// An error of the iptables view.
 ///
 /// Nothing was applied, unless [`nothing_applied`](Self::nothing_applied) is `false`.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A request to nf_tables failed.
@@ -154,8 +155,8 @@ pub enum Error {
         chain: BString,
     },
     /// The change was made, but reading the tables again to verify it failed.
-    #[error("done, but the result could not be verified")]
-    NotVerified(#[source] Box<Error>),
+    #[error("done, but the result could not be verified: {0}")]
+    NotVerified(Box<Error>),
     /// Another process restored the removed chains or rules.
     #[error("{}", recreated_message(.0))]
     Recreated(Box<CleanedUp>),
@@ -269,6 +270,45 @@ pub enum Error {
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
+
+crate::debug_as_message!(Error);
+
+crate::classified!(Error, |error| match error {
+    Self::Nft(error) => error.class(),
+    Self::Snapshot(error) => error.class(),
+    Self::Commit(error) => error.class(),
+    Self::Legacy(error) => error.class(),
+    Self::Set(error) => error.class(),
+    Self::Io(error) => error.into(),
+    Self::Line { error, .. } | Self::Input { error, .. } => error.class(),
+    Self::NoSuchTable { .. }
+    | Self::NotInText { .. }
+    | Self::NoSuchChain { .. }
+    | Self::NoSuchRule { .. }
+    | Self::NoSuchNumber { .. } => ErrorKind::NotFound.into(),
+    Self::ChainExists { .. } => ErrorKind::AlreadyExists.into(),
+    Self::NotEmpty { .. } => ErrorKind::InUse.into(),
+    Self::Contended { .. } => ErrorKind::Retryable.into(),
+    Self::UnknownExtension { .. } | Self::Unsupported { .. } => ErrorKind::Unsupported.into(),
+    // Part of it was done.
+    Self::NotVerified(_) | Self::PartlyApplied { .. } | Self::Recreated(_) => {
+        ErrorKind::Other.into()
+    }
+    Self::Refused { .. } | Self::Other(_) => ErrorKind::Other.into(),
+    Self::Edit(_)
+    | Self::Unwritable(_)
+    | Self::MessageError(_)
+    | Self::Builtin { .. }
+    | Self::TargetName { .. }
+    | Self::NatDrop
+    | Self::NoPolicy { .. }
+    | Self::Policy { .. }
+    | Self::Drops { .. }
+    | Self::InexpressibleRule { .. }
+    | Self::SharedName { .. }
+    | Self::Text { .. }
+    | Self::NoCommit { .. } => ErrorKind::Invalid.into(),
+});
 
 impl Error {
     /// Returns `true` if it is certain that nothing was applied.

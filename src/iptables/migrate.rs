@@ -58,25 +58,25 @@ pub struct Migrated {
 }
 
 /// The reason why a migration failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrationError {
     /// There are obstacles; nothing was changed.
     #[error("{} in the way; nothing was changed", counted(.0.len()))]
     Obstacles(Vec<Obstacle>),
     /// The lock of the legacy tables, held during the whole migration, could not be taken; nothing was changed.
-    #[error("nothing was changed")]
-    Lock(#[source] Error),
+    #[error("nothing was changed: {0}")]
+    Lock(Error),
     /// The tables of the old backend could not be read; nothing was changed.
-    #[error("cannot read the tables")]
-    Read(#[source] Error),
+    #[error("cannot read the tables: {0}")]
+    Read(Error),
     /// The rules could not be written to the new backend; the old one has all of them.
-    #[error("cannot write the rules to {to}; the other backend still has all of them")]
+    #[error("cannot write the rules to {to}; the other backend still has all of them: {source}")]
     Write {
         /// The new backend.
         to: Backend,
         /// The cause.
-        source: Error,
+        r#source: Error,
     },
     /// The written rules differ from those read, or another process changed them. Both backends have the rules.
     #[error(
@@ -105,14 +105,16 @@ pub enum MigrationError {
         chain: BString,
     },
     /// The rules could not be taken out of the old backend, or not of all its legacy tables ([`Error::PartlyApplied`]).
-    #[error("cannot remove all rules from {from}; the other backend has all of them")]
+    #[error("cannot remove all rules from {from}; the other backend has all of them: {source}")]
     Remove {
         /// The old backend.
         from: Backend,
         /// The cause.
-        source: Error,
+        r#source: Error,
     },
 }
+
+crate::debug_as_message!(MigrationError);
 
 /// An obstacle to a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,13 +25,15 @@ pub struct Entry {
 }
 
 /// A rule that iptables' language cannot express.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotExpressible {
     /// Index of the expression in the rule; `None` if it is another part of the rule.
     pub expression: Option<usize>,
     /// The reason.
     pub reason: &'static str,
 }
+
+crate::debug_as_message!(NotExpressible);
 
 impl fmt::Display for NotExpressible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

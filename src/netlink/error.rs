@@ -3,9 +3,10 @@
 use std::io;
 
 use crate::errno::Errno;
+use crate::error::{Class, ErrorKind};
 
 /// Bytes that do not have the expected format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} at byte {offset}: {reason}")]
 pub struct Malformed {
     /// The structure being read, for instance `netlink message` or `chain`.
@@ -16,8 +17,10 @@ pub struct Malformed {
     pub reason: &'static str,
 }
 
+crate::debug_as_message!(Malformed);
+
 /// The evidence that replies were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
     /// The kernel reports that it dropped some: the receive buffer was full, or there was no memory
@@ -36,37 +39,39 @@ pub enum Loss {
     MissingReply,
 }
 
+crate::debug_as_message!(Loss);
+
 /// An error of a netlink socket or of one request over it.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A socket could not be opened.
-    #[error("cannot open a netlink socket (protocol {protocol})")]
+    #[error("cannot open a netlink socket (protocol {protocol}): {source}")]
     Open {
         /// `NETLINK_*` protocol number.
         protocol: i32,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The module `nf_tables` is not loaded, and reading does not load it: there are no tables, in any network
     /// namespace.
     #[error("nf_tables is not loaded, so it is empty (a change loads it, a read does not)")]
     NotLoaded,
     /// A socket option could not be set.
-    #[error("cannot set {option} on a netlink socket")]
+    #[error("cannot set {option} on a netlink socket: {source}")]
     Option {
         /// Name of the option, for instance `NETLINK_EXT_ACK`.
         option: &'static str,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The kernel did not accept the message; none of it was applied.
-    #[error("cannot send {length} bytes over netlink")]
+    #[error("cannot send {length} bytes over netlink: {source}")]
     Send {
         /// Length of the datagram in bytes.
         length: usize,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The message is larger than the socket's send buffer may become for this user.
     ///
@@ -86,10 +91,10 @@ pub enum Error {
     #[error(transparent)]
     MessageError(#[from] super::MessageError),
     /// Receiving failed.
-    #[error("cannot receive from netlink")]
+    #[error("cannot receive from netlink: {source}")]
     Receive {
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// Replies of the kernel were lost. The result is unknown; repeat the request.
     #[error("lost a reply of the kernel: {0}")]
@@ -133,27 +138,33 @@ pub enum Error {
     Interrupted,
 }
 
-impl Error {
-    /// Returns the errno that caused this error, if any.
-    #[must_use]
-    pub fn errno(&self) -> Option<Errno> {
-        match self {
-            Self::Open { source, .. }
-            | Self::Option { source, .. }
-            | Self::Send { source, .. }
-            | Self::Receive { source } => Some(Errno::of(source)),
-            Self::Refused { errno, .. } | Self::Lacks { errno, .. } => Some(*errno),
-            Self::Lost(Loss::Dropped(errno)) => Some(*errno),
-            Self::TooLarge { .. } => Some(Errno::new(libc::EMSGSIZE)),
-            Self::NotLoaded
-            | Self::Lost(_)
-            | Self::Truncated { .. }
-            | Self::Malformed(_)
-            | Self::Interrupted
-            | Self::MessageError(_) => None,
-        }
-    }
+crate::debug_as_message!(Error);
 
+crate::classified!(Error, |error| match error {
+    Self::Open { source, .. }
+    | Self::Option { source, .. }
+    | Self::Send { source, .. }
+    | Self::Receive { source } => source.into(),
+    Self::NotLoaded => ErrorKind::NotFound.into(),
+    Self::TooLarge { .. } => Class {
+        kind: ErrorKind::Invalid,
+        errno: Some(Errno::new(libc::EMSGSIZE)),
+    },
+    Self::MessageError(_) => ErrorKind::Invalid.into(),
+    Self::Lost(Loss::Dropped(errno)) => Class {
+        kind: ErrorKind::Retryable,
+        errno: Some(*errno),
+    },
+    Self::Lost(_) | Self::Interrupted => ErrorKind::Retryable.into(),
+    Self::Truncated { .. } | Self::Malformed(_) => ErrorKind::Other.into(),
+    Self::Refused { errno, .. } => (*errno).into(),
+    Self::Lacks { errno, .. } => Class {
+        kind: ErrorKind::Unsupported,
+        errno: Some(*errno),
+    },
+});
+
+impl Error {
     /// Adds the request's name to an error that knows only the attribute.
     pub(crate) fn of_request(mut self, request: &str) -> Self {
         if let Self::MessageError(unfit) = &mut self {
@@ -218,11 +229,5 @@ impl Error {
             },
             Self::Interrupted => Self::Interrupted,
         }
-    }
-
-    /// Returns `true` if repeating the request may succeed: replies were lost, or a change interrupted the listing.
-    #[must_use]
-    pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Interrupted)
     }
 }

@@ -240,7 +240,7 @@ impl Unread {
 }
 
 /// A value does not fit its attribute: the message has been removed from the buffer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{error_kind} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
 pub struct MessageError {
     /// Type of the attribute.
@@ -251,8 +251,10 @@ pub struct MessageError {
     pub operation: Option<String>,
 }
 
+crate::debug_as_message!(MessageError);
+
 /// The reason why a value does not fit its attribute.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
     /// The payload is too long for the attribute's own length field.
@@ -285,6 +287,8 @@ pub enum MessageErrorKind {
         max_length: usize,
     },
 }
+
+crate::debug_as_message!(MessageErrorKind);
 
 impl MessageErrorKind {
     /// Returns the reason why the kernel does not accept this name; `None` if it does.

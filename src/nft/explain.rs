@@ -449,5 +449,6 @@ pub(super) fn hint(
     })
 }
 
+pub(super) mod diagnose;
 #[cfg(test)]
 mod tests;

@@ -306,7 +306,7 @@ fn by_group<K>(
 }
 
 /// Returns the anonymous sets and bound chains that a transaction creates and no rule of it uses.
-fn unused(transaction: &Transaction) -> Vec<Operation> {
+pub(super) fn unused(transaction: &Transaction) -> Vec<Operation> {
     let mut used = HashSet::new();
     let is_rule = |message: &Message<'_>| message.kind as u8 == NFT_MSG_NEWRULE;
     for message in transaction.messages().filter(is_rule) {

@@ -33,7 +33,7 @@ use crate::netlink::{Error, MessageError};
 pub struct Ranges(BTreeMap<u128, u128>);
 
 /// Error of a change of ranges. Nothing was applied, unless [`CommitError::outcome`] is unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RangesError {
     /// The element to delete at this index begins a range that is not in the set, or that begins inside another range
@@ -44,8 +44,8 @@ pub enum RangesError {
     #[error("the range that starts with element {0} of the elements to add overlaps another range")]
     Overlapping(usize),
     /// Reading the set failed.
-    #[error("the ranges of the set were not read")]
-    Unread(#[from] Error),
+    #[error("the ranges of the set were not read: {0}")]
+    Unread(Error),
     /// The elements do not fit into messages.
     #[error(transparent)]
     MessageError(#[from] MessageError),
@@ -53,6 +53,9 @@ pub enum RangesError {
     #[error(transparent)]
     Refused(#[from] CommitError),
 }
+
+crate::debug_as_message!(RangesError);
+crate::cause_from!(RangesError { Error => Unread });
 
 /// Converts a key to a number.
 fn number(key: &[u8]) -> u128 {

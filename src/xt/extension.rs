@@ -206,7 +206,7 @@ impl fmt::Display for Opaque {
 }
 
 /// Error from encoding an extension for the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Hash)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// It refers to a set by a name that was not looked up.
@@ -221,6 +221,8 @@ pub enum EncodeError {
         error: OptionError,
     },
 }
+
+crate::debug_as_message!(EncodeError);
 
 /// An extension's name, revision and data in the kernel's format.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

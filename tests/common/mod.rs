@@ -22,7 +22,6 @@ pub(crate) mod transactions;
 pub(crate) mod unwritable;
 pub(crate) mod wire;
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -160,15 +159,7 @@ pub(crate) fn tick() {
 }
 
 /// An error and its causes as one line.
-pub(crate) fn report(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
+pub(crate) use chainwright::internal::message_with_causes as report;
 
 /// Returns the number in an environment variable.
 pub(crate) fn number(name: &str) -> Option<usize> {

@@ -7,6 +7,7 @@ use super::query::{Planned as PlannedNames, QueryCache};
 use super::script::{Planned, Script};
 #[cfg(feature = "json")]
 use super::syntax::Span;
+use chainwright::ErrorKind;
 use chainwright::netlink;
 #[cfg(feature = "json")]
 use chainwright::nft::Committed;
@@ -51,7 +52,7 @@ pub struct Echo {
 }
 
 /// Error while running a script.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The script is invalid, or refers to a missing object. [`Script::run`] reports this before it changes anything.
@@ -75,6 +76,19 @@ pub enum RunError {
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
 }
+
+chainwright::debug_as_message!(RunError);
+
+chainwright::classified!(RunError, |error| match error {
+    Self::Script(error) => error.class(),
+    Self::Refused { errors, .. } => match errors.first() {
+        Some(error) => error.class(),
+        None => ErrorKind::Invalid.into(),
+    },
+    Self::Commit(error) => error.class(),
+    Self::Snapshot(error) => error.class(),
+    Self::Netlink(error) => error.class(),
+});
 
 impl From<RunError> for chainwright::Error {
     fn from(error: RunError) -> Self {

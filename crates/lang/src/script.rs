@@ -510,9 +510,9 @@ impl CompiledScript<'_> {
                 message += &format!(": {text}");
             }
             let diagnostic = parse::Diagnostic::new(*span, message);
-            let diagnostic = match (failure.lacks, failure.hint) {
+            let diagnostic = match (failure.lacks, &failure.hint) {
                 (Some(feature), _) => diagnostic.with_hint(format!("this kernel lacks {feature}")),
-                (None, Some(hint)) => diagnostic.with_hint(hint),
+                (None, Some(hint)) => diagnostic.with_hint(&**hint),
                 (None, None) => diagnostic,
             };
             Some(

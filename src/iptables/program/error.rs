@@ -307,7 +307,7 @@ impl ProgramError {
             }
             Error::Unwritable(error) => Self::parameter(error.to_string()),
             Error::Contended { .. } => Self::resource(error.to_string()),
-            _ => Self::resource(causes(error)),
+            _ => Self::resource(crate::error::message_with_causes(error)),
         }
     }
 
@@ -433,15 +433,4 @@ fn words(errno: Errno) -> String {
         .split_once(" (os error ")
         .map(|(words, _)| words.to_owned());
     words.unwrap_or(message_text)
-}
-
-/// Joins the error and its causes.
-fn causes(error: &Error) -> String {
-    let mut message_text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        message_text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    message_text
 }

@@ -8,7 +8,7 @@ use crate::nft::userdata::CommentError;
 ///
 /// After the first error, further calls on the [`Build`](super::Build) have no effect, and the
 /// method that ends the rule returns that error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Tables of this family have no such packets, or the kernel does not support this in them.
@@ -115,3 +115,5 @@ pub enum BuildError {
     #[error(transparent)]
     Comment(#[from] CommentError),
 }
+
+crate::debug_as_message!(BuildError);

@@ -46,7 +46,7 @@ pub enum Item {
 
 /// Changes whose events were lost. The caller has to read the ruleset again; the next [`Change`] is the first one after
 /// [`through`](Self::through).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("changes after generation {after} up to {through} were lost: {cause}")]
 pub struct Lost {
     /// The last generation before the gap.
@@ -58,8 +58,10 @@ pub struct Lost {
     pub cause: Cause,
 }
 
+crate::debug_as_message!(Lost);
+
 /// The evidence that changes were lost.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// The kernel reported it: the receive buffer was full, there was no memory, or an object was larger than the
@@ -106,6 +108,8 @@ pub enum Cause {
         thread_name: Option<BString>,
     },
 }
+
+crate::debug_as_message!(Cause);
 
 /// An event outside of a transaction: a quota object is used up. (The kernel doesn't report quotas inside of rules.) It
 /// doesn't move the generation. Linux 5.10, 6.1 and 6.12 report it with the next commit, before the events of that

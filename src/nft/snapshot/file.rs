@@ -43,6 +43,7 @@ use sha2::{Digest, Sha256};
 
 use super::outside::MAX_MESSAGE_LENGTH;
 use super::{MissingElements, Snapshot};
+use crate::error::ErrorKind;
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
@@ -55,7 +56,7 @@ const FIXED: usize = 64;
 const CHECKSUM: usize = 32;
 
 /// The reason why a file could not be written or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The snapshot lacks elements.
@@ -63,14 +64,14 @@ pub enum FileError {
     MissingElements(#[from] MissingElements),
     /// Reading or writing failed. An existing file is unchanged, except if `action` is `write the directory of`: then
     /// the new file is in place, but may be lost after a power failure.
-    #[error("cannot {action} {}", path.display())]
+    #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// The failed action.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The path is not a regular file, so it is not replaced: it is a device, a directory, a pipe, a socket or a
     /// symbolic link.
@@ -139,6 +140,13 @@ pub enum FileError {
         source: Malformed,
     },
 }
+
+crate::debug_as_message!(FileError);
+
+crate::classified!(FileError, |error| match error {
+    Self::Io { source, .. } => source.into(),
+    _ => ErrorKind::Invalid.into(),
+});
 
 /// The type of a path that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -60,7 +60,7 @@ pub struct SnapshotOptions {
 }
 
 /// An operation needs elements that were left out when the snapshot was read ([`SnapshotOptions`]): it would lose them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the elements of set {set} were left out when the snapshot was read, so they cannot be {purpose}"
 )]
@@ -70,8 +70,10 @@ pub struct MissingElements {
     purpose: &'static str,
 }
 
+crate::debug_as_message!(MissingElements);
+
 /// The reason why a snapshot could not be converted into a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The snapshot lacks elements that are required.
@@ -84,6 +86,8 @@ pub enum WriteError {
     #[error(transparent)]
     MessageError(#[from] MessageError),
 }
+
+crate::debug_as_message!(WriteError);
 
 impl Snapshot {
     /// Returns the sets whose elements it contains, as requested when it was read.

@@ -33,6 +33,7 @@ use super::{
     TableRef,
 };
 use crate::arena::{Arena, Full, Position};
+use crate::error::ErrorKind;
 use crate::netlink::{Error, Malformed, Message};
 
 mod apply;
@@ -132,7 +133,7 @@ pub struct Snapshot {
 }
 
 /// The reason why a snapshot could not be read, or not consistently.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The ruleset changed during every attempt. The snapshot of the last attempt mixes several generations.
@@ -161,6 +162,14 @@ pub enum SnapshotError {
     #[error(transparent)]
     Netlink(#[from] Error),
 }
+
+crate::debug_as_message!(SnapshotError);
+
+crate::classified!(SnapshotError, |error| match error {
+    Self::Interrupted { .. } => ErrorKind::Retryable.into(),
+    Self::Incomplete { .. } => ErrorKind::Other.into(),
+    Self::Netlink(error) => error.class(),
+});
 
 impl From<Malformed> for SnapshotError {
     fn from(malformed: Malformed) -> Self {

@@ -145,7 +145,7 @@ struct SetForm {
 }
 
 /// The reason why the input is not a snapshot.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 enum Refused {
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -158,6 +158,8 @@ enum Refused {
     #[error("it contains a table outside its scope")]
     OutOfScope,
 }
+
+crate::debug_as_message!(Refused);
 
 impl From<Full> for Refused {
     fn from(full: Full) -> Self {

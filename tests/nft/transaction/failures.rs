@@ -196,7 +196,7 @@ fn a_loop_is_rejected_and_named() {
         assert_eq!((at, &*text), (Some(index), operation), "{error}");
         let loops = [libc::ELOOP, libc::EMLINK];
         assert!(loops.contains(&failure.errno.number()), "{error}");
-        let hint = failure.hint.unwrap();
+        let hint = failure.hint.as_deref().unwrap();
         assert!(hint.contains("jump to itself"), "{error}");
     };
     // Created together with the chains.
@@ -338,7 +338,10 @@ fn common_mistakes_are_reported_with_a_hint() {
             assert_eq!(failure.attribute.as_deref(), Some(*attribute), "{error}");
         }
         assert!(failure.hint.is_some(), "{error}");
-        assert!(error.to_string().contains(failure.hint.unwrap()), "{error}");
+        assert!(
+            error.to_string().contains(failure.hint.as_deref().unwrap()),
+            "{error}"
+        );
     }
     // A name that is too long for the kernel is not sent.
     let mut tx = Transaction::new();
@@ -531,7 +534,11 @@ fn an_anonymous_set_that_is_used_twice_is_explained() {
     let failure = &error.failures[0];
     assert_eq!(failure.errno.name(), "EBUSY");
     assert!(
-        failure.hint.unwrap().contains("once, by one rule"),
+        failure
+            .hint
+            .as_deref()
+            .unwrap()
+            .contains("once, by one rule"),
         "{error}"
     );
 }

@@ -18,7 +18,7 @@ use super::detect;
 use chainwright::iptables::nft::Unwritable;
 use chainwright::iptables::{self, Backend, Family, Iptables, Rule, SetError, builtin};
 use chainwright::nft::{CommitError, Connection, Scope};
-use chainwright::{netlink, nft};
+use chainwright::{ErrorKind, netlink, nft};
 
 pub(super) use found::Found;
 pub(super) use on_legacy::change as change_legacy;
@@ -26,21 +26,21 @@ pub(super) use on_nft::{Attempt, change as change_nft};
 pub use text::TextError;
 
 /// An error of this module.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The ruleset could not be read.
-    #[error("cannot read the declared chains")]
-    Read(#[from] netlink::Error),
+    #[error("cannot read the declared chains: {0}")]
+    Read(netlink::Error),
     /// The transaction failed; the error describes the known state of the ruleset.
-    #[error("cannot change the declared chains")]
-    Commit(#[source] Box<CommitError>),
+    #[error("cannot change the declared chains: {0}")]
+    Commit(Box<CommitError>),
     /// An attribute was too long to be put into a message.
-    #[error("cannot write the declared rules")]
-    MessageError(#[from] netlink::MessageError),
+    #[error("cannot write the declared rules: {0}")]
+    MessageError(netlink::MessageError),
     /// A rule could not be put into nf_tables' terms.
-    #[error("cannot encode the declared rules")]
-    Encode(#[from] Unwritable),
+    #[error("cannot encode the declared rules: {0}")]
+    Encode(Unwritable),
     /// A set that a rule refers to could not be looked up.
     #[error(transparent)]
     Set(#[from] SetError),
@@ -83,6 +83,22 @@ pub enum Error {
         wanted: Backend,
     },
 }
+
+chainwright::debug_as_message!(Error);
+chainwright::classified!(Error, |error| match error {
+    Self::Read(error) => error.class(),
+    Self::Commit(error) => error.class(),
+    Self::Set(error) => error.class(),
+    Self::Tables(error) => error.class(),
+    Self::MessageError(_) | Self::Encode(_) | Self::Ineffective { .. } => ErrorKind::Invalid.into(),
+    Self::Contended { .. } => ErrorKind::Retryable.into(),
+    Self::HintElsewhere { .. } => ErrorKind::AlreadyExists.into(),
+});
+chainwright::cause_from!(Error {
+    netlink::Error => Read,
+    netlink::MessageError => MessageError,
+    Unwritable => Encode,
+});
 
 impl From<iptables::Error> for Error {
     fn from(error: iptables::Error) -> Self {

@@ -13,7 +13,7 @@ use chainwright::iptables::{Family, Rule, builtin, builtins};
 const MAX_RULES: usize = 10_000;
 
 /// The reason why a text cannot be read as a declaration.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TextError {
     /// The line number, from 1.
@@ -21,6 +21,8 @@ pub struct TextError {
     /// The error in the text.
     pub reason: String,
 }
+
+chainwright::debug_as_message!(TextError);
 
 impl Declared {
     /// Reads a text in the format of `iptables-save`, for one family: its chains, and the rules that `-A` and `-I` add

@@ -65,7 +65,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::causes;
 use super::declared::{self, BackendMut, Declared};
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
@@ -86,16 +85,18 @@ const MAX_EVENTS_PER_TURN: usize = 4096;
 const MAX_ATTRIBUTIONS: usize = 16;
 
 /// The reason why a guard cannot run.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The tables cannot be opened.
     #[error(transparent)]
     Tables(#[from] declared::Error),
     /// A thread could not be started, or could not be stopped later.
-    #[error("cannot start the guard's thread")]
-    Thread(#[source] io::Error),
+    #[error("cannot start the guard's thread: {0}")]
+    Thread(io::Error),
 }
+
+chainwright::debug_as_message!(Error);
 
 /// Options of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -488,7 +489,7 @@ impl ChainGuard {
 
     fn fail(&mut self, on: &mut dyn FnMut(Notification), error: &dyn std::error::Error) {
         metrics::failed();
-        let error = causes(error);
+        let error = error.to_string();
         if self.failure.as_ref() != Some(&error) {
             self.failure = Some(error.clone());
             let retry = self.backoff.pause();

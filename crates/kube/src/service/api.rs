@@ -34,7 +34,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const AFFINITY: Duration = Duration::from_secs(10_800);
 
 /// A field of an object that cannot be parsed, or whose value the API does not allow.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {object}: {field}: {problem}")]
 pub struct InvalidObject {
     kind: &'static str,
@@ -42,6 +42,8 @@ pub struct InvalidObject {
     field: String,
     problem: String,
 }
+
+chainwright::debug_as_message!(InvalidObject);
 
 impl InvalidObject {
     /// Returns the object's kind, for instance `Service`.

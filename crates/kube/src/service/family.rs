@@ -14,7 +14,6 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use super::stale::StaleFlows;
 use super::store::Services;
-use crate::causes;
 use chainwright::Error;
 use chainwright::iptables::{self, Family};
 use chainwright::nft::CommitError;
@@ -65,8 +64,10 @@ pub struct SkippedService {
 }
 
 /// The errors of each family. An error in one family does not stop the sync of the other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FamilyErrors(Vec<(Family, Error)>);
+
+chainwright::debug_as_message!(FamilyErrors);
 
 impl FamilyErrors {
     /// Returns the errors, each with its family.
@@ -95,7 +96,7 @@ impl fmt::Display for FamilyErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, (family, error)) in self.iter().enumerate() {
             let before = if position == 0 { "" } else { "; " };
-            write!(f, "{before}{family}: {}", causes(error))?;
+            write!(f, "{before}{family}: {error}")?;
         }
         Ok(())
     }

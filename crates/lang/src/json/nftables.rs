@@ -12,13 +12,15 @@ use crate::parse::Error;
 use crate::script::Script;
 
 /// A listing that the structs of the crate `nftables` cannot represent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NotInStructs {
     /// Path of the value: `nftables[3].rule.expr[0].match.right`.
     pub path: String,
     /// The value as the structs represent it.
     pub why: String,
 }
+
+chainwright::debug_as_message!(NotInStructs);
 
 impl fmt::Display for NotInStructs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

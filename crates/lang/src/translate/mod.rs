@@ -34,7 +34,7 @@ pub use back::ReverseTranslation;
 pub use script::{ParseLineError, Translation, UntranslatedRule};
 
 /// Reason why a rule has no translation.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Untranslatable {
     /// An extension, or its options, have no equivalent.
@@ -50,6 +50,8 @@ pub enum Untranslatable {
     #[error("the translation cannot be parsed: {0}")]
     ParseLineError(String),
 }
+
+chainwright::debug_as_message!(Untranslatable);
 
 /// Translation of a part of a rule; empty if it adds no condition.
 type Words = Result<Vec<String>, Untranslatable>;

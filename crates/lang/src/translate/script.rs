@@ -54,7 +54,7 @@ pub struct UntranslatedRule {
 }
 
 /// A line that is not valid input for iptables-restore.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("line {line}: {error}")]
 #[non_exhaustive]
 pub struct ParseLineError {
@@ -63,6 +63,8 @@ pub struct ParseLineError {
     /// Error message.
     pub error: String,
 }
+
+chainwright::debug_as_message!(ParseLineError);
 
 struct Table {
     name: String,

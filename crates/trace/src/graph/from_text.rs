@@ -26,7 +26,7 @@ use chainwright::xt;
 use chainwright_lang::{Error as ScriptError, Script};
 
 /// Error while building a graph from a text.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
     /// The script does not compile.
@@ -49,6 +49,8 @@ pub enum TextError {
         why: String,
     },
 }
+
+chainwright::debug_as_message!(TextError);
 
 /// Map of a script, named or anonymous.
 struct Map {

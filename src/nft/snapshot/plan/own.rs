@@ -8,7 +8,7 @@ use crate::nft::snapshot::{SnapshotChain, SnapshotSet};
 use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 
 /// An object that is desired with an [`OwnerTag`] exists without it: it belongs to someone else.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object} exists without the tag {tag}: it belongs to someone else")]
 pub struct NotOwned {
     /// The object: `chain ip nat PREROUTING`.
@@ -16,6 +16,8 @@ pub struct NotOwned {
     /// The tag.
     pub tag: OwnerTag,
 }
+
+crate::debug_as_message!(NotOwned);
 
 /// A named member of a table.
 pub(super) trait Named {

@@ -434,9 +434,11 @@ impl<'e> Chains<'e> {
 }
 
 /// The error that the tables differ from the state in which the layout left them.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("another process changed a service chain")]
 struct UnexpectedState;
+
+chainwright::debug_as_message!(UnexpectedState);
 
 fn unexpected_state() -> iptables::Error {
     iptables::Error::Other(Box::new(UnexpectedState))
