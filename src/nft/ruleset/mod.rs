@@ -139,7 +139,8 @@ impl Ruleset {
     /// Executes the operations of a transaction.
     ///
     /// It refuses what refers to something that does not exist, and the creation of what exists. The kernel also refuses
-    /// what this function does not check, such as values of a wrong length or the deletion of an object in use.
+    /// what this function does not check, such as values of a wrong length or the deletion of an object in use. It
+    /// deletes an element of a set of ranges only by the exact bounds.
     ///
     /// # Errors
     /// The error of a kernel with this ruleset, with the first failed operation; nothing is applied then.
