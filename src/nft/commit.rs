@@ -133,7 +133,7 @@ impl CommitError {
         Self {
             outcome: Outcome::NothingApplied,
             failures: vec![Failure {
-                hint: hint(errno, Some(&operation), None),
+                hint: hint(errno, Some(&operation), None).map(Into::into),
                 operation: Some(operation),
                 errno,
                 text: None,

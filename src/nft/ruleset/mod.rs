@@ -96,8 +96,8 @@ pub struct RulesetSet {
     elements: BTreeMap<ElementKey<Box<[u8]>>, Box<[u8]>>,
 }
 
-/// Why an object cannot be added to a [`Ruleset`].
-#[derive(Debug, thiserror::Error)]
+/// The reason why an object cannot be added to a [`Ruleset`].
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesetError {
     /// The object does not fit into a message.
@@ -107,6 +107,8 @@ pub enum RulesetError {
     #[error(transparent)]
     Refused(#[from] CommitError),
 }
+
+crate::debug_as_message!(RulesetError);
 
 impl Ruleset {
     /// Creates an empty ruleset.
