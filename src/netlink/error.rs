@@ -111,7 +111,14 @@ pub enum Error {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The kernel refused the request.
-    #[error("the kernel refused to {request}: {errno}{}", text.as_deref().map(|t| format!(": {t}")).unwrap_or_default())]
+    #[error(
+        "the kernel refused to {request}: {errno}{}{}",
+        text.as_deref().map(|t| format!(": {t}")).unwrap_or_default(),
+        match errno.number() {
+            libc::EPERM => " (this requires CAP_NET_ADMIN in the network namespace's user namespace)",
+            _ => "",
+        }
+    )]
     Refused {
         /// The request.
         request: &'static str,

@@ -21,7 +21,7 @@ pub enum Error {
 
     /// There is no network namespace of that name.
     #[error(
-        "no network namespace {:?} in /run/netns or /var/run/netns",
+        "no network namespace {:?} in /run/netns or /var/run/netns (`ip netns add` creates one there)",
         name.display()
     )]
     NoSuchName {

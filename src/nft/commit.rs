@@ -263,7 +263,8 @@ impl Connection {
     ///
     /// # Errors
     /// [`CommitError`]: its [`outcome`](CommitError::outcome) is the state of the ruleset, its
-    /// [`failures`](CommitError::failures) are the failed operations.
+    /// [`failures`](CommitError::failures) are the failed operations. If the kernel refused operations, this reads the
+    /// tables concerned, to name the reason in [`Failure::hint`].
     #[tracing::instrument(level = "debug", skip_all, fields(
         operations = transaction.len(),
         bytes = transaction.byte_length(),

@@ -378,6 +378,10 @@ pub(super) fn hint(
              initial one for a rule that writes into packets; a table that another process owns cannot be changed \
              by others"
         }
+        libc::EPERM if operation.is_none() => {
+            "this requires CAP_NET_ADMIN in the network namespace's user namespace: run it as root, or in a namespace \
+             of your own (unshare --user --map-root-user --net)"
+        }
         libc::EPERM => {
             "this requires CAP_NET_ADMIN in the namespace's user namespace; a table that another \
              process owns cannot be changed by others"

@@ -179,7 +179,7 @@ fn elements_are_added_looked_up_and_deleted() {
             &failures[0],
             "delete element ip t s #0: ENOENT (No such file or directory)",
             "element 1 (0a000003)",
-            "its set does not exist, or does not have an element"
+            "the set s does not have the element"
         ),
         "{failures:?}"
     );

@@ -7,10 +7,10 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netlink::NLM_F_EXCL;
 use chainwright_sys::nf_tables::{
-    NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELSET, NFT_MSG_NEWCHAIN,
-    NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
-    NFTA_CHAIN_POLICY, NFTA_FLOWTABLE_HOOK, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_TIMEOUT,
-    NFTA_TABLE_FLAGS,
+    NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELSET, NFT_MSG_DELSETELEM,
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET,
+    NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_POLICY, NFTA_FLOWTABLE_HOOK,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_TIMEOUT, NFTA_TABLE_FLAGS,
 };
 
 use super::Operation;
@@ -57,6 +57,7 @@ pub(in crate::nft) fn is_diagnosable(errno: Errno, operation: Option<&Operation>
         | libc::ELOOP
         | libc::EMLINK
         | libc::EINVAL
+        | libc::ENFILE
         | libc::EAFNOSUPPORT => operation.is_some(),
         _ => false,
     }
@@ -83,6 +84,7 @@ pub(in crate::nft) fn reason(
         NFT_MSG_NEWRULE => operation.of_new_rule(view, message),
         NFT_MSG_NEWSET => operation.of_new_set(view),
         NFT_MSG_NEWSETELEM => operation.of_elements(view),
+        NFT_MSG_DELSETELEM => operation.of_deleted_elements(view),
         NFT_MSG_NEWFLOWTABLE => operation.of_new_flowtable(),
         NFT_MSG_DELCHAIN | NFT_MSG_DELSET | NFT_MSG_DELOBJ | NFT_MSG_DELFLOWTABLE => {
             operation.of_deletion(view)
@@ -263,6 +265,18 @@ impl<'m> Refused<'m> {
         self.find(view::NAME).map(view::name)
     }
 
+    const fn is_addition(&self) -> bool {
+        matches!(
+            self.kind,
+            NFT_MSG_NEWCHAIN
+                | NFT_MSG_NEWRULE
+                | NFT_MSG_NEWSET
+                | NFT_MSG_NEWSETELEM
+                | NFT_MSG_NEWOBJ
+                | NFT_MSG_NEWFLOWTABLE
+        )
+    }
+
     /// The operation's table does not exist, or belongs to another process.
     fn of_table(&self, view: &View) -> Option<String> {
         let key = self.table()?;
@@ -288,8 +302,12 @@ impl<'m> Refused<'m> {
                         did_you_mean(&key.1, known.map(|(_, name)| name))
                     }
                 };
+                let remedy = match self.is_addition() {
+                    true => "; add it first, earlier in the same transaction",
+                    false => "",
+                };
                 Some(format!(
-                    "the table {} {name} does not exist; it must come before in the transaction{hint}",
+                    "the table {} {name} does not exist{hint}{remedy}",
                     self.family
                 ))
             }
@@ -420,7 +438,7 @@ impl<'m> Refused<'m> {
             && !view.chains.contains_key(&(table.clone(), chain.clone()))
             && view.is_complete
         {
-            return Some(view.no_such(&table, NameKind::Chain, chain));
+            return Some(view.no_such_yet(&table, NameKind::Chain, chain));
         }
         let expressions = view::expressions(self.attributes.clone());
         let found = match self.errno {
@@ -490,7 +508,7 @@ impl<'m> Refused<'m> {
         let named = rule.names.iter();
         let mut missing = named.filter(|(kind, name)| !view.has(table, *kind, name));
         let (kind, name) = missing.next()?;
-        Some(view.no_such(table, *kind, name))
+        Some(view.no_such_yet(table, *kind, name))
     }
 
     /// An expression of the rule does not fit the set that it uses, or its own attributes are wrong.
@@ -535,7 +553,7 @@ impl<'m> Refused<'m> {
                     ))
                 } else if !deletes && !set.flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT) {
                     Some(format!(
-                        "rules cannot add elements to the set {name}; declare it with the flag `dynamic` and a size"
+                        "rules cannot add elements to the set {name}; declare it with the flag `dynamic`"
                     ))
                 } else {
                     None
@@ -638,7 +656,7 @@ impl<'m> Refused<'m> {
             .get(&(table.clone(), view::set_key(name.as_bstr(), id)))
         else {
             let is_missing = self.errno == libc::ENOENT && view.is_complete;
-            return is_missing.then(|| view.no_such(&table, NameKind::Set, &name));
+            return is_missing.then(|| view.no_such_yet(&table, NameKind::Set, &name));
         };
         let list = Attributes::new(self.find(NFTA_SET_ELEM_LIST_ELEMENTS)?);
         let elements = list.map_while(Result::ok);
@@ -660,12 +678,30 @@ impl<'m> Refused<'m> {
             libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => {
                 elements.find_map(|element| self.of_element(view, &table, &text, set, &element))
             }
+            libc::ENFILE => Some(format!(
+                "the set {text} is full; delete elements first, or declare the set with a greater size"
+            )),
             libc::EBUSY if set.flags.contains(SetFlags::CONSTANT) => Some(format!(
                 "the set {text} has the flag `constant`: its elements cannot change once a rule uses it; make a set \
                  without that flag"
             )),
             _ => None,
         }
+    }
+
+    /// An element to delete is not in the set, or there is no such set.
+    fn of_deleted_elements(&self, view: &View) -> Option<String> {
+        let (table, name) = (self.table()?, self.name()?);
+        if self.errno != libc::ENOENT || !view.is_complete {
+            return None;
+        }
+        Some(match view.has(&table, NameKind::Set, &name) {
+            true => format!(
+                "the set {} does not have the element; `destroy_elements` ignores missing elements (Linux 6.3)",
+                Escaped(name.as_bstr())
+            ),
+            false => view.no_such(&table, NameKind::Set, &name),
+        })
     }
 
     /// An element does not fit its set.
@@ -693,11 +729,12 @@ impl<'m> Refused<'m> {
                 let chain = view.chains.get(&(table.clone(), target.clone()));
                 match chain.map(|chain| &chain.base) {
                     None if view.is_complete => {
-                        return Some(view.no_such(table, NameKind::Chain, &target));
+                        return Some(view.no_such_yet(table, NameKind::Chain, &target));
                     }
                     Some(Some(base)) => {
                         return Some(format!(
-                            "the chain {} is {}: an element can jump only to a chain without a hook",
+                            "the chain {} is {}: an element can jump only to a chain without a hook; use \
+                             such a chain",
                             Escaped(target.as_bstr()),
                             base_words(self.family, base)
                         ));
@@ -761,14 +798,11 @@ impl<'m> Refused<'m> {
             ));
         }
         let is_elsewhere = hook.number.is_some_and(|number| number != Hook::INGRESS);
-        is_elsewhere.then(|| "a flowtable has the hook ingress (number 0)".to_owned())
+        is_elsewhere.then(|| "the hook of a flowtable is ingress (number 0); use that".to_owned())
     }
 
-    /// The object to delete is in use.
+    /// The object to delete does not exist, or is in use.
     fn of_deletion(&self, view: &View) -> Option<String> {
-        if self.errno != libc::EBUSY {
-            return None;
-        }
         let table = self.table()?;
         let (kind, attribute) = match self.kind {
             NFT_MSG_DELCHAIN => (NameKind::Chain, view::CHAIN_NAME),
@@ -777,6 +811,16 @@ impl<'m> Refused<'m> {
             _ => (NameKind::Flowtable, view::NAME),
         };
         let name = self.find(attribute).map(view::name)?;
+        match self.errno {
+            libc::ENOENT if view.is_complete && !view.has(&table, kind, &name) => {
+                let missing = view.no_such(&table, kind, &name);
+                return Some(format!(
+                    "{missing}; `destroy` ignores what does not exist (Linux 6.3)"
+                ));
+            }
+            libc::EBUSY => {}
+            _ => return None,
+        }
         let users = view.users(&table, kind, &name);
         let shown = users.iter().take(MAX_USERS).cloned().collect::<Vec<_>>();
         let more = match users.len().saturating_sub(MAX_USERS) {
@@ -785,7 +829,7 @@ impl<'m> Refused<'m> {
         };
         (!users.is_empty()).then(|| {
             format!(
-                "the {} {} is still in use by {}{more}; delete those first, earlier in the same transaction",
+                "the {} {} is still in use by {}{more}; delete that first, earlier in the same transaction",
                 kind_words(kind),
                 Escaped(name.as_bstr()),
                 shown.join(", ")

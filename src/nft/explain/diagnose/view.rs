@@ -431,12 +431,18 @@ impl View {
             }
         };
         format!(
-            "the table {} {} has no {} {}; it must come before in the transaction{hint}",
+            "the table {} {} has no {} {}{hint}",
             table.0,
             Escaped(table.1.as_bstr()),
             kind_words(kind),
             Escaped(name.as_bstr())
         )
+    }
+
+    /// Explains that an object does not exist that an addition refers to.
+    pub(super) fn no_such_yet(&self, table: &Key, kind: NameKind, name: &BString) -> String {
+        let missing = self.no_such(table, kind, name);
+        format!("{missing}; add it first, earlier in the same transaction")
     }
 
     /// Returns the chains that a rule leads to.
