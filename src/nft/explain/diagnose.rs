@@ -673,7 +673,7 @@ impl<'m> Refused<'m> {
                  same transaction"
             )),
             libc::EEXIST => Some(format!(
-                "the set {text} already contains the element; `add_elements` accepts existing elements"
+                "the set {text} already contains the element; `add` accepts existing elements"
             )),
             libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => {
                 elements.find_map(|element| self.of_element(view, &table, &text, set, &element))
@@ -697,7 +697,7 @@ impl<'m> Refused<'m> {
         }
         Some(match view.has(&table, NameKind::Set, &name) {
             true => format!(
-                "the set {} does not have the element; `destroy_elements` ignores missing elements (Linux 6.3)",
+                "the set {} does not have the element; `destroy` ignores missing elements (Linux 6.3)",
                 Escaped(name.as_bstr())
             ),
             false => view.no_such(&table, NameKind::Set, &name),

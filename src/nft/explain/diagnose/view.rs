@@ -1,7 +1,7 @@
 //! The part of a ruleset that decides whether the kernel accepts an operation: read from the kernel, and changed by the
 //! operations of a transaction.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netlink::NLM_F_REPLACE;
@@ -485,69 +485,57 @@ impl View {
         None
     }
 
-    /// Returns a path of jumps through this chain that the kernel refuses: it returns to its start, or is too long.
+    /// Returns a path of jumps that the kernel refuses, from this chain or from a base chain: it ends where it begins, or
+    /// is too long.
     pub(super) fn looping<'v>(
         &'v self,
         table: &'v Key,
         chain: &'v BString,
     ) -> Option<Vec<&'v BStr>> {
-        let mut path = vec![chain.as_bstr()];
-        let mut seen = HashSet::new();
-        if self.returns(table, chain, chain, &mut path, &mut seen) {
-            return Some(path);
-        }
         let of_table = self.chains.iter().filter(|((of, _), _)| of == table);
-        of_table
-            .filter(|(_, chain)| chain.base.is_some())
-            .find_map(|((_, name), _)| {
-                let mut path = vec![name.as_bstr()];
-                self.descends(table, name, &mut path).then_some(path)
-            })
+        let base = of_table.filter(|(_, chain)| chain.base.is_some());
+        let starts = std::iter::once(chain).chain(base.map(|((_, name), _)| name));
+        let mut seen = HashMap::new();
+        starts.into_iter().find_map(|start| {
+            let mut path = vec![start.as_bstr()];
+            self.descends(table, start, &mut path, &mut seen)
+                .then_some(path)
+        })
     }
 
-    /// Whether jumps from a chain lead back to this start; extends the path up to it.
-    fn returns<'v>(
+    /// Whether jumps from the last chain of the path form a loop or nest too deeply; then that is the path. `seen` has
+    /// the greatest depths from which chains were followed.
+    fn descends<'v>(
         &'v self,
         table: &'v Key,
         from: &'v BString,
-        start: &'v BString,
         path: &mut Vec<&'v BStr>,
-        seen: &mut HashSet<&'v BString>,
+        seen: &mut HashMap<&'v BString, usize>,
     ) -> bool {
+        if path.len() > MAX_DEPTH {
+            return true;
+        }
+        let depth = seen.entry(from).or_insert(0);
+        if *depth >= path.len() {
+            return false;
+        }
+        *depth = path.len();
         let Some(chain) = self.chains.get(&(table.clone(), from.clone())) else {
             return false;
         };
         for next in chain.rules.iter().flat_map(|rule| self.next(table, rule)) {
+            let loop_start = path.iter().position(|name| *name == next.as_bstr());
             path.push(next.as_bstr());
-            let is_new = seen.insert(next);
-            if next == start || (is_new && self.returns(table, next, start, path, seen)) {
+            if let Some(start) = loop_start {
+                path.drain(..start);
+                return true;
+            }
+            if self.descends(table, next, path, seen) {
                 return true;
             }
             path.pop();
         }
         false
-    }
-
-    /// Whether jumps from a chain nest too deeply; extends the path by them.
-    fn descends<'v>(&'v self, table: &'v Key, from: &'v BString, path: &mut Vec<&'v BStr>) -> bool {
-        if path.len() > MAX_DEPTH {
-            return true;
-        }
-        let Some(chain) = self.chains.get(&(table.clone(), from.clone())) else {
-            return false;
-        };
-        chain
-            .rules
-            .iter()
-            .flat_map(|rule| self.next(table, rule))
-            .any(|next| {
-                path.push(next.as_bstr());
-                let is_too_deep = self.descends(table, next, path);
-                if !is_too_deep {
-                    path.pop();
-                }
-                is_too_deep
-            })
     }
 
     /// Describes the rules and maps that refer to an object.
