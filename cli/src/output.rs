@@ -1,7 +1,6 @@
 //! Output, exit codes, and error messages of verbs.
 
 use std::borrow::Cow;
-use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::ExitCode;

@@ -322,7 +322,8 @@ fn a_full_set_and_keys_of_another_length_are_named() {
         tx.add(&set).unwrap();
     });
     assert!(
-        failures[0].contains("EINVAL") && failures[0].contains("anonymous set"),
+        failures[0].contains("EINVAL")
+            && failures[0].contains("no rule of the transaction uses it"),
         "{failures:?}"
     );
 }

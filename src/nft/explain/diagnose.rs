@@ -63,6 +63,14 @@ pub(in crate::nft) fn is_diagnosable(errno: Errno, operation: Option<&Operation>
     }
 }
 
+/// Whether the rules matter for this error number.
+pub(in crate::nft) fn needs_rules(errno: Errno) -> bool {
+    matches!(
+        errno.number(),
+        libc::EBUSY | libc::EOPNOTSUPP | libc::EINVAL | libc::ELOOP | libc::EMLINK
+    )
+}
+
 /// Returns the reason why the kernel refused an operation, and the way out; `None` if it is not known. `view` is the
 /// ruleset before the operation.
 pub(in crate::nft) fn reason(
