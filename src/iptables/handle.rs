@@ -187,6 +187,9 @@ impl Iptables {
     /// Turns off suggestions in errors: reads no more than a change needs.
     pub(super) fn without_hints(mut self) -> Self {
         self.hints = false;
+        if let Inner::Nft { connection, .. } = &mut self.inner {
+            connection.set_diagnoses(false);
+        }
         self
     }
 

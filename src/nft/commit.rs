@@ -8,7 +8,7 @@ use bstr::BString;
 
 use super::committed::{Committed, EchoCollector};
 use super::connection::Connection;
-use super::explain::diagnose::{View, is_diagnosable, reason};
+use super::explain::diagnose::{View, is_diagnosable, needs_rules, reason};
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, missing_feature};
 use super::generation::{Generation, Origin};
@@ -264,7 +264,7 @@ impl Connection {
     /// # Errors
     /// [`CommitError`]: its [`outcome`](CommitError::outcome) is the state of the ruleset, its
     /// [`failures`](CommitError::failures) are the failed operations. If the kernel refused operations, this reads the
-    /// tables concerned, to name the reason in [`Failure::hint`].
+    /// tables concerned (their rules only where they matter), to name the reason in [`Failure::hint`].
     #[tracing::instrument(level = "debug", skip_all, fields(
         operations = transaction.len(),
         bytes = transaction.byte_length(),
@@ -373,6 +373,7 @@ impl Connection {
             let mut sent = self.send_batch(transaction, batch, echoes.as_deref_mut());
             if let Err(error) = &mut sent
                 && error.is_refusal()
+                && self.diagnoses
             {
                 self.diagnose(transaction, &mut error.failures);
             }
@@ -394,6 +395,12 @@ impl Connection {
     #[doc(hidden)]
     pub const fn set_check_only(&mut self, yes: bool) {
         self.check_only = yes;
+    }
+
+    /// Sets whether a refused commit reads the ruleset to name the reason; it does by default. For callers that do not
+    /// show hints.
+    pub(crate) const fn set_diagnoses(&mut self, yes: bool) {
+        self.diagnoses = yes;
     }
 
     fn send_batch(
@@ -529,7 +536,8 @@ impl Connection {
         if tables.is_empty() {
             return;
         }
-        let mut view = View::read(self, &tables);
+        let with_rules = failures.iter().any(|failure| needs_rules(failure.errno));
+        let mut view = View::read(self, &tables, with_rules);
         let mut failures = failures.iter_mut().peekable();
         for (index, message) in transaction.messages().enumerate() {
             let is_refused = |failure: &&mut &mut Failure| {

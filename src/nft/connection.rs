@@ -66,6 +66,8 @@ pub struct Connection {
     pub(super) acknowledges_ends: Option<bool>,
     /// Whether commits only check transactions.
     pub(super) check_only: bool,
+    /// Whether a refused commit reads the ruleset to name the reason.
+    pub(super) diagnoses: bool,
     pub(super) retry: Retry,
     /// State for receiving notifications, kept between calls.
     pub(super) listener: watch::IdleSocket,
@@ -118,6 +120,7 @@ impl Connection {
             unfinished: None,
             acknowledges_ends: None,
             check_only: false,
+            diagnoses: true,
             retry: Retry::DEFAULT,
             listener: watch::IdleSocket::default(),
         })

@@ -279,7 +279,11 @@ impl Connection {
         needs: &[(Requirement, usize)],
     ) -> Result<HashSet<Requirement>, Error> {
         let (tx, probed_parts) = probes(needs)?;
-        let Err(error) = self.check(&tx) else {
+        // Refusals are the answers to the probes.
+        let diagnoses = std::mem::replace(&mut self.diagnoses, false);
+        let checked = self.check(&tx);
+        self.diagnoses = diagnoses;
+        let Err(error) = checked else {
             return Ok(HashSet::new());
         };
         if error.source.is_some() {

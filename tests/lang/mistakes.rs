@@ -56,11 +56,29 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "add rule ip t two jump one",
         &["the jumps form a loop: two → one → two"],
     ),
-    ("add rule ip t one ip saddr @ss accept", &["ss"]),
-    ("add rule ip t one ip saddr vmap @s", &["s"]),
-    ("add element ip t s { 1::1 }", &["1::1"]),
-    ("add element ip t s { 300.0.0.1 }", &["300.0.0.1"]),
-    ("add element ip t r { 10.1.0.0/16 }", &["overlap"]),
+    (
+        "add rule ip t one ip saddr @ss accept",
+        &["no set `ss` in table ip t"],
+    ),
+    (
+        "add rule ip t one ip saddr vmap @s",
+        &["expected a map: `s` is a set", "declare it with `map`"],
+    ),
+    (
+        "add element ip t s { 1::1 }",
+        &["`1::1` is not an IPv4 address"],
+    ),
+    (
+        "add element ip t s { 300.0.0.1 }",
+        &["`300.0.0.1` is not an IPv4 address"],
+    ),
+    (
+        "add element ip t r { 10.1.0.0/16 }",
+        &[
+            "interval overlaps with an existing one",
+            "delete that one first, or declare the set with `auto-merge`",
+        ],
+    ),
     (
         "add chain ip t c { type nat hook forward priority 0; }",
         &[
@@ -91,7 +109,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "add rule ip t one limit rate 0/second accept",
-        &["a limit of 0"],
+        &["rate is 0 or too large"],
     ),
     (
         "delete chain ip t two",

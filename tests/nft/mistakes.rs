@@ -2,6 +2,7 @@
 
 use crate::common::{committed, connect, sandbox};
 use caps::{CapSet, Capability};
+use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{self, Iptables};
 use chainwright::netns::Netns;
 use chainwright::nft::build::Build;
@@ -189,13 +190,13 @@ fn refused_operations_name_the_reason_and_the_way_out() {
         "marks is a map, but the element has no data; add the data that the key maps to": |tx| tx.add_elements(&set_id("marks"), [Element::new(&[1; 4])]);
         "the data has 2 bytes, but the data of marks has 4": |tx| tx.add_elements(&set_id("marks"), [Element::new(&[1; 4]).with_data(&[1; 2])]);
         "the element has a timeout, but clients lacks the flag `timeout`; declare the set with it": |tx| tx.add_elements(&set_id("clients"), [Element::new(&[1; 4]).with_timeout(std::time::Duration::from_secs(1))]);
-        "the element is a range, but clients lacks the flag `interval`; declare the set with it": |tx| tx.add_elements(&set_id("clients"), &Element::interval(&[1; 4], &[2; 4]));
-        "the set ranges already contains a range that overlaps; delete that first, earlier in the same transaction, or use `change_ranges`, which reads the set and checks this": |tx| tx.add_elements(&set_id("ranges"), &Element::interval(&[10, 1, 0, 0], &[10, 2, 0, 0]));
-        "the set clients already contains the element; `add_elements` accepts existing elements": |tx| tx.create_elements(&set_id("clients"), [Element::new(&TEN)]);
+        "the element is a range, but clients lacks the flag `interval`; declare the set with it": |tx| tx.add_elements(&set_id("clients"), Element::interval(&[1; 4], &[2; 4]));
+        "the set ranges already contains a range that overlaps; delete that first, earlier in the same transaction, or use `change_ranges`, which reads the set and checks this": |tx| tx.add_elements(&set_id("ranges"), Element::interval(&[10, 1, 0, 0], &[10, 2, 0, 0]));
+        "the set clients already contains the element; `add` accepts existing elements": |tx| tx.create_elements(&set_id("clients"), [Element::new(&TEN)]);
         "the map marks already contains the key with other data; delete the element first, earlier in the same transaction": |tx| tx.add_elements(&set_id("marks"), [Element::new(&TEN).with_data(&[2; 4])]);
         "the set one-only is full; delete elements first, or declare the set with a greater size": |tx| tx.add_elements(&set_id("one-only"), [Element::new(&[1; 4])]);
         "the table ip t has no set client; did you mean clients?; add it first, earlier in the same transaction": |tx| tx.add_elements(&set_id("client"), [Element::new(&[1; 4])]);
-        "the set clients does not have the element; `destroy_elements` ignores missing elements (Linux 6.3)": |tx| tx.delete_elements(&set_id("clients"), [Element::new(&[1; 4])]);
+        "the set clients does not have the element; `destroy` ignores missing elements (Linux 6.3)": |tx| tx.delete_elements(&set_id("clients"), [Element::new(&[1; 4])]);
         "the table ip t has no chain tow; did you mean two?; add it first, earlier in the same transaction": |tx| tx.add_elements(&set_id("verdicts"), [Element::new(&[1; 4]).with_verdict(Verdict::Jump("tow".into()))]);
         "the chain in is a filter chain at input: an element can jump only to a chain without a hook; use such a chain": |tx| tx.add_elements(&set_id("verdicts"), [Element::new(&[1; 4]).with_verdict(Verdict::Jump("in".into()))]);
         "in the chain one; delete that first, earlier in the same transaction": |tx| tx.delete(&Chain::new(IP, "t", "two"));
@@ -284,13 +285,16 @@ fn other_mistakes_are_explained() {
     explains(&error.into(), "`ip netns add` creates one there");
 
     let mut iptables = sandbox.run(Iptables::nft).unwrap().unwrap();
+    let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPTU -j ACCEPT\nCOMMIT\n";
     let error = iptables
-        .read(iptables::Family::Ipv4, &["fliter"])
+        .restore(iptables::Family::Ipv4, text, &RestoreOptions::default())
         .unwrap_err();
+    let error = Error::from(error);
     explains(
-        &error.into(),
-        "table `fliter` not found (did you mean filter?)",
+        &error,
+        "line 3: chain INPTU not found in table filter (did you mean INPUT?)",
     );
+    assert!(error.is_not_found());
 }
 
 #[cfg(feature = "backup")]
@@ -317,12 +321,11 @@ fn unwrap_prints_the_reason() {
     let mut nft = connect(&sandbox);
     let mut tx = Transaction::new();
     tx.add(&Chain::new(IP, "nix", "c")).unwrap();
-    let error = nft.commit(&tx).unwrap_err();
-    assert!(error.is_not_found() && !error.is_retryable());
-    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        Err::<(), _>(error).unwrap();
-    }))
-    .unwrap_err();
+    let refused = nft.commit(&tx);
+    let is_retryable = refused.as_ref().is_err_and(|error| error.is_retryable());
+    assert!(!is_retryable);
+    let unwrap = std::panic::AssertUnwindSafe(|| refused.unwrap());
+    let panic = std::panic::catch_unwind(unwrap).unwrap_err();
     let text = panic.downcast_ref::<String>().unwrap();
     assert!(
         text.contains("the table ip nix does not exist; add it first"),

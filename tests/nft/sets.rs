@@ -153,7 +153,7 @@ fn elements_are_added_looked_up_and_deleted() {
             &failures[0],
             "create element ip t s #0: EEXIST (File exists)",
             "element 1 (0a000002)",
-            "an element with this key"
+            "the set s already contains the element"
         ),
         "{failures:?}"
     );
@@ -292,11 +292,11 @@ fn a_full_set_and_keys_of_another_length_are_named() {
             &failures[0],
             "add element ip t s #0: ENFILE",
             "element 2 (0a000003)",
-            "the set is full"
+            "the set s is full"
         ),
         "{failures:?}"
     );
-    assert!(failures[0].contains("the set is full"), "{failures:?}");
+    assert!(failures[0].contains("the set s is full"), "{failures:?}");
     let failures = refused(&mut nft, |tx| {
         tx.add_elements(&id("s"), [Element::new(&[1; 6])]).unwrap();
     });
@@ -305,7 +305,7 @@ fn a_full_set_and_keys_of_another_length_are_named() {
             &failures[0],
             "add element ip t s #0: EINVAL",
             "element 0 (010101010101)",
-            "a key or data of a different length"
+            "the key 010101010101 has 6 bytes, but the keys of s have 4"
         ),
         "{failures:?}"
     );
@@ -322,7 +322,8 @@ fn a_full_set_and_keys_of_another_length_are_named() {
         tx.add(&set).unwrap();
     });
     assert!(
-        failures[0].contains("EINVAL") && failures[0].contains("anonymous set"),
+        failures[0].contains("EINVAL")
+            && failures[0].contains("no rule of the transaction uses it"),
         "{failures:?}"
     );
 }

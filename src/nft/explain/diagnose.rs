@@ -63,6 +63,14 @@ pub(in crate::nft) fn is_diagnosable(errno: Errno, operation: Option<&Operation>
     }
 }
 
+/// Whether the rules matter for this error number.
+pub(in crate::nft) fn needs_rules(errno: Errno) -> bool {
+    matches!(
+        errno.number(),
+        libc::EBUSY | libc::EOPNOTSUPP | libc::EINVAL | libc::ELOOP | libc::EMLINK
+    )
+}
+
 /// Returns the reason why the kernel refused an operation, and the way out; `None` if it is not known. `view` is the
 /// ruleset before the operation.
 pub(in crate::nft) fn reason(
@@ -673,7 +681,7 @@ impl<'m> Refused<'m> {
                  same transaction"
             )),
             libc::EEXIST => Some(format!(
-                "the set {text} already contains the element; `add_elements` accepts existing elements"
+                "the set {text} already contains the element; `add` accepts existing elements"
             )),
             libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => {
                 elements.find_map(|element| self.of_element(view, &table, &text, set, &element))
@@ -697,7 +705,7 @@ impl<'m> Refused<'m> {
         }
         Some(match view.has(&table, NameKind::Set, &name) {
             true => format!(
-                "the set {} does not have the element; `destroy_elements` ignores missing elements (Linux 6.3)",
+                "the set {} does not have the element; `destroy` ignores missing elements (Linux 6.3)",
                 Escaped(name.as_bstr())
             ),
             false => view.no_such(&table, NameKind::Set, &name),

@@ -166,7 +166,7 @@ fn an_element_without_a_name_ends_the_list() {
         let items: Vec<_> = elements(&bytes).collect();
         assert_eq!(items.len(), 2);
         assert!(items[0].is_ok() && items[1].is_err());
-        assert!(format!("{:?}", Expressions::decode(&bytes)).contains("Malformed"));
+        assert!(format!("{:?}", Expressions::decode(&bytes)).contains("malformed"));
     }
 }
 

@@ -68,7 +68,7 @@ fn maps_of_values_and_verdicts_and_a_catch_all() {
         tx.add_elements(&id("m"), [other]).unwrap();
     });
     assert!(
-        failures[0].contains("EEXIST") && failures[0].contains("with different data"),
+        failures[0].contains("EEXIST") && failures[0].contains("with other data"),
         "{failures:?}"
     );
     // Jumps to a missing chain.

@@ -81,7 +81,7 @@ fn one_bad_element_among_many_is_named() {
             &failures[0],
             "create element ip t s #2: EEXIST (File exists)",
             "element 810 (00002328)",
-            "an element with this key"
+            "the set s already contains the element"
         ),
         "{failures:?}"
     );

@@ -273,13 +273,13 @@ impl Compiler<'_> {
                 _ => intervals.find(|from, to| there.overlaps(from, to)),
             };
             if let Some(span) = wrong {
-                return Err(Diagnostic::new(
-                    span,
-                    match is_deletion(verb) {
-                        true => "element does not exist: the set has no such range",
-                        false => "interval overlaps with an existing one",
-                    },
-                ));
+                return Err(match is_deletion(verb) {
+                    true => {
+                        Diagnostic::new(span, "element does not exist: the set has no such range")
+                    }
+                    false => Diagnostic::new(span, "interval overlaps with an existing one")
+                        .with_hint("delete that one first, or declare the set with `auto-merge`"),
+                });
             }
             if are_several {
                 match is_deletion(verb) {

@@ -276,7 +276,9 @@ impl Compiler<'_> {
         if let Some(set_spec) = known.and_then(|sets| sets.get(name.as_bytes())) {
             if is_map && set_spec.data.is_none() {
                 let message = format!("expected a map: `{name}` is a set");
-                return Err(Diagnostic::new(self.span, message));
+                return Err(Diagnostic::new(self.span, message).with_hint(
+                    "declare it with `map` and data, for example: type ipv4_addr : verdict",
+                ));
             }
             // A map can be used as a set of its keys.
             return Ok(set_spec.clone());

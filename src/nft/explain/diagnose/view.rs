@@ -1,7 +1,7 @@
 //! The part of a ruleset that decides whether the kernel accepts an operation: read from the kernel, and changed by the
 //! operations of a transaction.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netlink::NLM_F_REPLACE;
@@ -233,68 +233,73 @@ pub(in crate::nft) struct View {
 }
 
 impl View {
-    /// Reads the names of all tables, and the content of these.
+    /// Reads the names of all tables, and the objects of these; their rules and verdict maps only if those matter.
     pub(in crate::nft) fn read<'t>(
         nft: &mut Connection,
         tables: impl IntoIterator<Item = &'t (Family, BString)>,
+        with_rules: bool,
     ) -> Self {
         let mut view = Self::default();
-        view.is_complete = view.try_read(nft, tables).is_ok();
+        let read = view.read_tables(nft).and_then(|()| {
+            let mut tables = tables.into_iter();
+            tables.try_for_each(|table| view.read_table(nft, table, with_rules))
+        });
+        view.is_complete = read.is_ok();
         view
     }
 
-    fn try_read<'t>(
+    fn read_tables(&mut self, nft: &mut Connection) -> Result<(), crate::netlink::Error> {
+        nft.tables(Scope::all())?.for_each(|table| {
+            let owner = table.owner();
+            let key = (table.family(), table.name().into());
+            self.tables.insert(key, TableView { owner });
+        })
+    }
+
+    fn read_table(
         &mut self,
         nft: &mut Connection,
-        tables: impl IntoIterator<Item = &'t (Family, BString)>,
+        table: &Key,
+        with_rules: bool,
     ) -> Result<(), crate::netlink::Error> {
-        let mut listing = nft.tables(Scope::all())?;
-        while let Some(table) = listing.next()? {
-            let key = (table.family(), table.name().into());
-            let owner = table.owner();
-            self.tables.insert(key, TableView { owner });
+        if !self.tables.contains_key(table) {
+            return Ok(());
         }
-        drop(listing);
-        for (family, name) in tables {
-            if !self.tables.contains_key(&(*family, name.clone())) {
-                continue;
-            }
-            let scope = Scope::table(*family, name.as_slice());
-            let snapshot = nft.snapshot_once(scope)?;
-            let Some(table) = snapshot.table(*family, name) else {
-                continue;
+        let scope = || Scope::table(table.0, table.1.as_slice());
+        let key = |name: &BStr| (table.clone(), BString::from(name));
+        nft.chains(scope())?.for_each(|chain| {
+            let view = ChainView {
+                base: BaseChain::of(chain.attributes()),
+                rules: Vec::new(),
             };
-            let key = (*family, name.clone());
-            for chain in table.chains() {
-                let view = ChainView {
-                    base: BaseChain::of(chain.chain().attributes()),
-                    rules: chain
-                        .rules()
-                        .map(|rule| RuleView::of(rule.attributes()))
-                        .collect(),
-                };
-                let name = chain.chain().name().into();
-                self.chains.insert((key.clone(), name), view);
+            self.chains.insert(key(chain.name()), view);
+        })?;
+        nft.sets(scope())?.for_each(|set| {
+            let view = SetView::of(set.attributes());
+            self.sets.insert(key(set.name()), view);
+        })?;
+        let others = &mut self.others;
+        nft.objects(scope())?.for_each(|object| {
+            others.insert((table.clone(), NameKind::Object, object.name().into()));
+        })?;
+        nft.flowtables(scope())?.for_each(|flowtable| {
+            others.insert((table.clone(), NameKind::Flowtable, flowtable.name().into()));
+        })?;
+        if !with_rules {
+            return Ok(());
+        }
+        nft.rules(scope())?.for_each(|rule| {
+            if let Some(chain) = self.chains.get_mut(&key(rule.chain())) {
+                chain.rules.push(RuleView::of(rule.attributes()));
             }
-            for set in table.sets() {
-                let mut view = SetView::of(set.set().attributes());
-                if view.has_verdicts {
-                    view.jumps.extend(
-                        set.elements().filter_map(|element| {
-                            element.to_builder().data.as_ref().and_then(jump)
-                        }),
-                    );
-                }
-                let name = set.set().name().into();
-                self.sets.insert((key.clone(), name), view);
+        })?;
+        let sets = self.sets.iter_mut().filter(|((of, _), _)| of == table);
+        for ((_, name), set) in sets.filter(|(_, set)| set.has_verdicts) {
+            let mut elements = nft.elements(table.0, table.1.as_slice(), name.as_slice())?;
+            while let Some(element) = elements.next()? {
+                set.jumps
+                    .extend(element.to_builder().data.as_ref().and_then(jump));
             }
-            let objects = table.objects();
-            let objects = objects.map(|object| (NameKind::Object, object.name().into()));
-            let flowtables = table.flowtables();
-            let flowtables = flowtables.map(|table| (NameKind::Flowtable, table.name().into()));
-            let others = objects.chain(flowtables);
-            self.others
-                .extend(others.map(|(kind, name)| (key.clone(), kind, name)));
         }
         Ok(())
     }
@@ -485,69 +490,57 @@ impl View {
         None
     }
 
-    /// Returns a path of jumps through this chain that the kernel refuses: it returns to its start, or is too long.
+    /// Returns a path of jumps that the kernel refuses, from this chain or from a base chain: it ends where it begins, or
+    /// is too long.
     pub(super) fn looping<'v>(
         &'v self,
         table: &'v Key,
         chain: &'v BString,
     ) -> Option<Vec<&'v BStr>> {
-        let mut path = vec![chain.as_bstr()];
-        let mut seen = HashSet::new();
-        if self.returns(table, chain, chain, &mut path, &mut seen) {
-            return Some(path);
-        }
         let of_table = self.chains.iter().filter(|((of, _), _)| of == table);
-        of_table
-            .filter(|(_, chain)| chain.base.is_some())
-            .find_map(|((_, name), _)| {
-                let mut path = vec![name.as_bstr()];
-                self.descends(table, name, &mut path).then_some(path)
-            })
+        let base = of_table.filter(|(_, chain)| chain.base.is_some());
+        let starts = std::iter::once(chain).chain(base.map(|((_, name), _)| name));
+        let mut seen = HashMap::new();
+        starts.into_iter().find_map(|start| {
+            let mut path = vec![start.as_bstr()];
+            self.descends(table, start, &mut path, &mut seen)
+                .then_some(path)
+        })
     }
 
-    /// Whether jumps from a chain lead back to this start; extends the path up to it.
-    fn returns<'v>(
+    /// Whether jumps from the last chain of the path form a loop or nest too deeply; then that is the path. `seen` has
+    /// the greatest depths from which chains were followed.
+    fn descends<'v>(
         &'v self,
         table: &'v Key,
         from: &'v BString,
-        start: &'v BString,
         path: &mut Vec<&'v BStr>,
-        seen: &mut HashSet<&'v BString>,
+        seen: &mut HashMap<&'v BString, usize>,
     ) -> bool {
+        if path.len() > MAX_DEPTH {
+            return true;
+        }
+        let depth = seen.entry(from).or_insert(0);
+        if *depth >= path.len() {
+            return false;
+        }
+        *depth = path.len();
         let Some(chain) = self.chains.get(&(table.clone(), from.clone())) else {
             return false;
         };
         for next in chain.rules.iter().flat_map(|rule| self.next(table, rule)) {
+            let loop_start = path.iter().position(|name| *name == next.as_bstr());
             path.push(next.as_bstr());
-            let is_new = seen.insert(next);
-            if next == start || (is_new && self.returns(table, next, start, path, seen)) {
+            if let Some(start) = loop_start {
+                path.drain(..start);
+                return true;
+            }
+            if self.descends(table, next, path, seen) {
                 return true;
             }
             path.pop();
         }
         false
-    }
-
-    /// Whether jumps from a chain nest too deeply; extends the path by them.
-    fn descends<'v>(&'v self, table: &'v Key, from: &'v BString, path: &mut Vec<&'v BStr>) -> bool {
-        if path.len() > MAX_DEPTH {
-            return true;
-        }
-        let Some(chain) = self.chains.get(&(table.clone(), from.clone())) else {
-            return false;
-        };
-        chain
-            .rules
-            .iter()
-            .flat_map(|rule| self.next(table, rule))
-            .any(|next| {
-                path.push(next.as_bstr());
-                let is_too_deep = self.descends(table, next, path);
-                if !is_too_deep {
-                    path.pop();
-                }
-                is_too_deep
-            })
     }
 
     /// Describes the rules and maps that refer to an object.
