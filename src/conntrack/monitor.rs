@@ -12,7 +12,7 @@ use chainwright_sys::nfnetlink_conntrack::{IPCTNL_MSG_CT_DELETE, IPCTNL_MSG_CT_N
 
 use super::connection::message_type;
 use super::entry::EntryRef;
-use crate::netlink::{Error, Loss, NextDatagram, RECEIVE_BUFFER, Socket, Unread};
+use crate::netlink::{Error, Loss, RECEIVE_BUFFER, Socket, Unread};
 
 bitflags! {
     /// The kinds of events to receive.
@@ -175,10 +175,9 @@ impl Monitor {
     fn advance(&mut self) -> Result<Option<Found>, Error> {
         loop {
             if self.unread.is_empty() {
-                let mut next = NextDatagram::new(&mut self.buffer);
-                match self.socket.receive_all(&mut next) {
-                    Ok(()) => self.unread = Unread::of(next.length()),
-                    Err(Error::Lost(Loss::MissingReply)) => return Ok(None),
+                match self.socket.try_receive(&mut self.buffer) {
+                    Ok(Some(length)) => self.unread = Unread::of(length),
+                    Ok(None) => return Ok(None),
                     Err(Error::Lost(loss)) => return Ok(Some(Found::Lost(loss))),
                     Err(error) => return Err(error),
                 }

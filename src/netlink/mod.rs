@@ -15,7 +15,8 @@
 //! One loop (`receive.rs`) receives replies and events and hands them to a `DatagramReceiver`. The peer of a socket
 //! need not be the kernel (`peer.rs`): it can be a fake kernel, or in tests a recording of a kernel (`replay.rs`).
 //!
-//! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`].
+//! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`]. A `Session` (`session.rs`) makes the
+//! requests of nf_tables, of hooks and of conntrack: it numbers them, repeats them, and ends dumps that were abandoned.
 //!
 //! Code that runs for every object of a listing is always inlined, here and in [`nft`](crate::nft):
 //! otherwise the compiler turns it into calls, and passes every view through memory, as soon as a
@@ -39,6 +40,7 @@ mod receive;
     allow(dead_code, reason = "most of it is for unit tests alone")
 )]
 pub(crate) mod replay;
+mod session;
 #[allow(unsafe_code)]
 mod socket;
 
@@ -55,7 +57,8 @@ pub(crate) use message::Unread;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
 #[doc(hidden)]
 pub use peer::Peer;
-pub(crate) use receive::{DatagramReceiver, NextDatagram, ObjectReply};
+pub(crate) use receive::DatagramReceiver;
+pub(crate) use session::{AbandonedDump, DumpReader, Request, Session, write_request};
 #[doc(hidden)]
 pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};

@@ -180,7 +180,7 @@ pub struct Mirror {
 
 impl_retry! {
     /// Stored in its [`connection`](Self::connection); applies when the mirror reads tables again.
-    Mirror, connection.retry
+    Mirror, connection.session.retry
 }
 
 /// The changes since the last plan.

@@ -70,7 +70,7 @@ impl MonitorOptions {
     /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace than the
     /// connection and lacks permission to enter it (`CAP_SYS_ADMIN`).
     pub fn open_in_namespace_of(self, connection: &Connection) -> Result<Monitor, Error> {
-        let socket = connection.socket.try_sibling()?;
+        let socket = connection.session.socket.try_sibling()?;
         self.open_over(socket, connection.origin)
     }
 

@@ -129,7 +129,7 @@ pub(super) fn retry_commit<R>(
 ) -> Result<R, Error> {
     // A commit with an unknown outcome. Repeating it gives the same result.
     let mut unknown = None;
-    let mut attempts = connection.retry.begin();
+    let mut attempts = connection.session.retry.begin();
     loop {
         match attempt(connection, &attempts) {
             Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
