@@ -17,6 +17,7 @@
 //!
 //! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`]. A `Session` (`session.rs`) makes the
 //! requests of nf_tables, of hooks and of conntrack: it numbers them, repeats them, and ends dumps that were abandoned.
+//! An `EventSocket` (`events.rs`) receives events of nf_tables, traces and events of conntrack.
 //!
 //! Code that runs for every object of a listing is always inlined, here and in [`nft`](crate::nft):
 //! otherwise the compiler turns it into calls, and passes every view through memory, as soon as a
@@ -31,6 +32,7 @@ mod attribute;
 mod batch;
 mod dump;
 mod error;
+mod events;
 mod message;
 mod peer;
 mod receive;
@@ -51,9 +53,9 @@ pub use attribute::{AttributeCursor, FastPathMiss};
 pub use batch::{BatchReplies, BatchResult, BatchStatus, Rejection};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
+pub(crate) use events::{EventDecoder, EventSocket};
 #[cfg(feature = "serde")]
 pub(crate) use message::MAX_CONTEXT_LENGTH;
-pub(crate) use message::Unread;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
 #[doc(hidden)]
 pub use peer::Peer;

@@ -116,8 +116,6 @@ macro_rules! visit {
 const OBJECTS: usize = 3;
 
 fn users() -> Vec<User> {
-    const NFT: u8 = NFNL_SUBSYS_NFTABLES as u8;
-    const CONNTRACK: u8 = NFNL_SUBSYS_CTNETLINK as u8;
     let user = |name, open, object: fn(&mut MessageWriter<'_>), (subsystem, message)| User {
         name,
         repeats: false,
@@ -126,9 +124,9 @@ fn users() -> Vec<User> {
         subsystem,
         message,
     };
-    let chains = (NFT, NFT_MSG_NEWCHAIN);
-    let elements = (NFT, NFT_MSG_NEWSETELEM);
-    let entries = (CONNTRACK, IPCTNL_MSG_CT_NEW);
+    let chains = (NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWCHAIN);
+    let elements = (NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWSETELEM);
+    let entries = (NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW);
     vec![
         user(
             "chains, one by one",
@@ -206,7 +204,7 @@ fn users() -> Vec<User> {
                     })
                 },
                 |_| {},
-                (NFNL_SUBSYS_HOOK as u8, NFNL_MSG_HOOK_GET as u8),
+                (NFNL_SUBSYS_HOOK, NFNL_MSG_HOOK_GET),
             )
         },
         User {

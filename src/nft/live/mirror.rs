@@ -459,8 +459,7 @@ impl Mirror {
                 keys.push((table.family(), table.name().to_owned()));
             });
             match listed {
-                Err(netlink::Error::Interrupted) if attempts.again() => {}
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {}
+                Err(error) if error.allows(&mut attempts) => {}
                 listed => break listed?,
             }
         }

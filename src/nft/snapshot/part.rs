@@ -381,8 +381,7 @@ impl Connection {
             let consistent = reader.consistent && missing.is_none();
             match done {
                 Ok(()) => {}
-                Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => continue,
+                Err(error) if error.allows(&mut attempts) => continue,
                 Err(error) => return Err(error.into()),
             }
             snapshot.close();

@@ -272,8 +272,7 @@ impl Connection {
                 quiet,
             } = match read {
                 Ok(read) => read,
-                Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => continue,
+                Err(error) if error.allows(&mut attempts) => continue,
                 Err(error) => return Err(error.into()),
             };
             if snapshot.generation.is_some() && missing.is_none() {

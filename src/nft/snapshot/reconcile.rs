@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use bstr::BString;
 
 use super::{Plan, PlanOptions, Restored, Snapshot, SnapshotError};
-use crate::netlink;
 use crate::nft::commit::CommitError;
 use crate::nft::{Connection, Family, Outcome, Scope, TableRef};
 use crate::retry::Attempts;
@@ -132,12 +131,11 @@ pub(super) fn retry_commit<R>(
     let mut attempts = connection.session.retry.begin();
     loop {
         match attempt(connection, &attempts) {
-            Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
             Err(Error::Snapshot(
                 SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
             )) if attempts.again() => {}
             Err(Error::Netlink(error) | Error::Snapshot(SnapshotError::Netlink(error)))
-                if error.is_retryable() && attempts.retry_after_loss() => {}
+                if error.allows(&mut attempts) => {}
             Err(Error::Commit(error)) if is_outdated(&error) && attempts.again() => {}
             Err(Error::Commit(error))
                 if error.outcome == Outcome::Unknown
