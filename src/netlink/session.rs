@@ -394,7 +394,13 @@ impl DumpReader<'_> {
     ) -> Result<Option<(usize, usize)>, Error> {
         while !self.dump.ended() {
             self.fill()?;
-            let (start, message) = self.unread.next(&self.session.buffer)?;
+            let start = self.unread.offset();
+            let mut messages = self.unread.messages(&self.session.buffer);
+            let message = messages.next();
+            self.unread.keep(&messages);
+            let Some(message) = message.transpose()? else {
+                continue;
+            };
             if self.dump.is_expected(&message) || selects(&mut self.dump, message.raw)? {
                 let end = start + message.raw.len();
                 return Ok(Some((end - message.payload.len(), end)));
@@ -424,7 +430,7 @@ impl DumpReader<'_> {
                     false => Ok(()),
                 }
             });
-            self.unread.pass(messages.offset());
+            self.unread.keep(&messages);
             result?;
         }
         Ok(())
