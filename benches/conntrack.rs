@@ -95,7 +95,7 @@ fn list(entries: usize) -> Result {
         (2_000_000 / entries).clamp(9, 51),
         &mut || Ok(()),
         &mut [
-            ("baseline: replies thrown away", &mut || {
+            ("baseline: replies discarded", &mut || {
                 for table in &mut *tables.borrow_mut() {
                     black_box(table.baseline.dump(&request)?);
                 }
@@ -146,7 +146,7 @@ fn delete(entries: usize) -> Result {
         ],
     )?;
     report(
-        &format!("delete {entries} entries by name"),
+        &format!("delete {entries} entries by their keys"),
         &measured,
         1.10,
     );

@@ -63,7 +63,7 @@ fn list(elements: usize) -> Result {
         // For every datagram the kernel skips the elements that it has already sent.
         (100_000_000_000 / elements.pow(2)).clamp(3, 51),
         &mut [
-            ("baseline: replies thrown away", &mut || {
+            ("baseline: replies discarded", &mut || {
                 black_box(baseline.dump(&request)?);
                 Ok(())
             }),

@@ -50,7 +50,7 @@ fn large(chains: usize) -> Result {
     };
     let took: Duration = start.elapsed();
     println!(
-        "\n{} events, {:.1} MB, queued while nobody receives: taken in within {took:.1?}; receive buffer {} MiB",
+        "\n{} events, {:.1} MB, queued while nothing is received: read in {took:.1?}; receive buffer {} MiB",
         change.events().len(),
         change.as_bytes().len() as f64 / 1e6,
         monitor.receive_buffer() >> 20,

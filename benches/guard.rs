@@ -16,8 +16,8 @@ use chainwright::legacy::LockPolicy;
 use chainwright::nft::{self, Connection, Scope, Transaction};
 use chainwright_bench::events::Listeners;
 use chainwright_kube::declared::Declared;
-use chainwright_kube::detect::{Detector, Verdict};
-use chainwright_kube::guard::{BackoffOptions, Event, Guard, GuardOptions};
+use chainwright_kube::detect::{DetectedBackend, Detector};
+use chainwright_kube::guard::{BackoffOptions, ChainGuard, Event, GuardOptions};
 use chainwright_kube::kubelet::Kubelet;
 use common::{Result, counts, in_sandbox, loaded};
 
@@ -144,7 +144,7 @@ fn notification_time(nft: &mut Connection) -> Result {
     drop(go);
     drop(listening.join());
     print(
-        "from the commit to a bare socket being told",
+        "from the commit to the event at a bare socket",
         quantiles(&mut baseline),
         None,
     );
@@ -186,7 +186,7 @@ fn repair_latency(
     assert!(declared.check(&mut *nft)?.is_empty());
 
     let (mut running, events) = {
-        let guard = Guard::open(declared.clone(), Backend::Nft, fast_options())?;
+        let guard = ChainGuard::open(declared.clone(), Backend::Nft, fast_options())?;
         start(guard)?
     };
     ready(&events)?;
@@ -217,12 +217,12 @@ fn repair_latency(
         None,
     );
     print(
-        "from the flush to the whole set",
+        "from the flush to the restored set",
         quantiles(&mut whole),
         goals,
     );
     print(
-        "  of it, from being told to the whole set",
+        "  of it, from the event to the restored set",
         quantiles(&mut took),
         None,
     );
@@ -239,7 +239,7 @@ fn legacy() -> Result {
     };
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let kubelet = Kubelet::new();
-    let guard = Guard::open(kubelet.declared(), Backend::Legacy, options)?;
+    let guard = ChainGuard::open(kubelet.declared(), Backend::Legacy, options)?;
     let (running, events) = start(guard.with_lock(LockPolicy::None, Retry::ONCE))?;
     ready(&events)?;
     let (mut whole, mut replace) = (Vec::new(), Vec::new());
@@ -264,7 +264,7 @@ fn legacy() -> Result {
     print("the flush: one reading and replacing", [median, p99], None);
     let goal = interval + p99;
     print(
-        "from the flush to the whole set",
+        "from the flush to the restored set",
         quantiles(&mut whole),
         Some([goal, goal]),
     );
@@ -284,9 +284,9 @@ fn detection(chains: usize) -> Result {
     let mut detector = Detector::open();
     for _ in 0..DETECTIONS {
         let start = Instant::now();
-        let verdict = detector.probe().verdict();
+        let verdict = detector.probe().detected_backend();
         looks.push(start.elapsed());
-        assert_eq!(verdict, Verdict::Nft);
+        assert_eq!(verdict, DetectedBackend::Nft);
         let start = Instant::now();
         Detector::open().probe();
         opened.push(start.elapsed());
@@ -306,7 +306,7 @@ fn detection(chains: usize) -> Result {
 
 type Running = chainwright_kube::guard::Running;
 
-fn start(guard: Guard) -> Result<(Running, Receiver<(Instant, Event)>)> {
+fn start(guard: ChainGuard) -> Result<(Running, Receiver<(Instant, Event)>)> {
     let (sender, events) = channel();
     let running =
         guard.start(move |notification| drop(sender.send((Instant::now(), notification.event))))?;

@@ -39,7 +39,7 @@ fn listing(count: usize) -> Result {
     let measured = alternate::<BoxError>(
         rounds,
         &mut [
-            ("baseline: replies thrown away", &mut || {
+            ("baseline: replies discarded", &mut || {
                 black_box(baseline.dump(&dump)?);
                 Ok(())
             }),
@@ -58,7 +58,7 @@ fn listing(count: usize) -> Result {
     let measured = alternate::<BoxError>(
         51,
         &mut [
-            ("baseline: 1,000 × ask for the generation", &mut || {
+            ("baseline: 1,000 × request the generation", &mut || {
                 for _ in 0..1000 {
                     black_box(baseline.ask(&generation)?);
                 }
@@ -73,7 +73,7 @@ fn listing(count: usize) -> Result {
         ],
     )?;
     report(
-        &format!("ask again for {count} chains of the same generation"),
+        &format!("refresh {count} chains of the same generation"),
         &measured,
         1.20,
     );

@@ -37,7 +37,7 @@ const FLUSHES: usize = 2_000;
 fn main() -> Result {
     let given = counts(&[50_000, 1_000_000, 10_000_000]);
     let [chains, elements, count] = given[..] else {
-        return Err("give three numbers: chains, elements, look-ups".into());
+        return Err("expected three numbers: chains, elements and lookups".into());
     };
     in_sandbox(|| lookup(chains, count))?;
     if elements > 0 {
@@ -101,7 +101,7 @@ fn rule(chains: usize) -> Result {
         COMMIT,
     );
     println!(
-        "  of that plan(): {:.1?}; the first one, which looks at everything: {:.1?}",
+        "  plan() alone: {:.1?}; the first plan(), which reads everything: {:.1?}",
         one.plan, one.first_plan
     );
     Ok(())
@@ -168,7 +168,7 @@ fn map(elements: usize) -> Result {
                 assert!(black_box(&one) == black_box(&other));
                 Ok(())
             }),
-            ("Mirror::plan(), asked again", &mut || {
+            ("Mirror::plan(), called again", &mut || {
                 let mirror = &mut *mirror.borrow_mut();
                 let plan = mirror.plan(&desired, PlanOptions::default())?;
                 assert!(!black_box(plan).is_empty());
@@ -192,8 +192,8 @@ fn map(elements: usize) -> Result {
     );
     updating.sort_unstable();
     println!(
-        "  the mirror's first plan, of everything, nothing changed: {first:.1?}; first update: {first_update:.1?}; \
-         first plan of what was touched: {first_touched:.1?}; later updates: {:.1?}",
+        "  the mirror's first plan, which reads everything, without changes: {first:.1?}; first update: {first_update:.1?}; \
+         first plan from touched elements: {first_touched:.1?}; later updates: {:.1?}",
         updating[updating.len() / 2]
     );
     // The kernel sends one event per element.
@@ -267,7 +267,7 @@ fn listener_latency(chains: usize) -> Result {
         .iter_mut()
         .for_each(|times| times.sort_unstable_by(f64::total_cmp));
     println!(
-        "\nflush of {events} objects, {rounds} rounds each: when a listener has it, from the commit's return, in us"
+        "\nflush of {events} objects, {rounds} rounds each: time from the commit's return to a listener's receipt, in us"
     );
     for (name, at, goal) in [
         ("median", rounds / 2, BEHIND[0]),

@@ -34,7 +34,7 @@ fn main() -> Result {
     become_namespace_root()?; // before any thread starts
     let numbers = counts(&[10_000, 1_000_000]);
     let &[services, elements] = &numbers[..] else {
-        return Err("two numbers are wanted: of services, of elements".into());
+        return Err("expected two numbers: services and elements".into());
     };
     // First, before any freed memory can be reused.
     memory(elements)?;
@@ -122,7 +122,7 @@ fn list(snapshot: &Snapshot, nft: bool) -> Result {
     };
     let mut of_nft = || run(Command::new("nft").args(["list", "ruleset"]));
     let mut contenders: Vec<Contender<'_, BoxError>> = vec![
-        ("baseline: replies thrown away", &mut baseline),
+        ("baseline: replies discarded", &mut baseline),
         ("a snapshot", &mut snapshot_alone),
         ("a snapshot, and its text", &mut text),
     ];
@@ -201,7 +201,7 @@ fn most() -> Result<usize> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
-    Ok(kilobytes.ok_or("the kernel does not say it")? * 1024)
+    Ok(kilobytes.ok_or("the kernel does not report it")? * 1024)
 }
 
 fn run(command: &mut Command) -> Result {

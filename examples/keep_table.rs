@@ -10,10 +10,9 @@ use std::time::Duration;
 use chainwright::nft::build::{Build, CtState};
 use chainwright::nft::live::{Mirror, Update};
 use chainwright::nft::{
-    Chain, Connection, Family, Hook, PlanOptions, Policy, Priority, Scope, Snapshot, Table,
-    Transaction,
+    Chain, Connection, Family, Hook, PlanOptions, Policy, Priority, Ruleset, Scope, Snapshot,
+    Table, Transaction,
 };
-use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
 
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -84,7 +83,7 @@ fn table() -> Scope<'static> {
     Scope::table(Family::INET, "mine")
 }
 
-/// The desired table, created in a model, which lists it as the kernel would.
+/// The desired table.
 fn desired() -> Result<Snapshot, Error> {
     let input = || Build::new(Family::INET, "mine", "input");
     let mut tx = Transaction::new();
@@ -98,9 +97,7 @@ fn desired() -> Result<Snapshot, Error> {
     tx.add(&input().ct_state(known).accept()?)?;
     tx.add(&input().tcp_dport(22).accept()?)?;
 
-    let mut model = FakeKernel::new().connect()?;
-    model.commit(&tx)?;
-    Ok(model.snapshot(table())?)
+    Ok(Ruleset::of(&tx)?.to_snapshot(&table()))
 }
 
 /// A change by another program to this table, and elsewhere.
@@ -114,6 +111,8 @@ fn interference() -> Result<Transaction, Error> {
 
 #[cfg(test)]
 mod tests {
+    use chainwright_testing::FakeKernel;
+
     use super::*;
 
     /// Creates a keeper of an existing table.

@@ -79,14 +79,14 @@ impl Arena {
         (self.current, self.before, self.used) = (0, 0, 0);
     }
 
-    /// Takes the first `length` bytes of the last [room](Self::space); returns their start.
+    /// Takes the first `length` bytes of the last [space](Self::space), and returns their start.
     pub(crate) fn take(&mut self, length: usize) -> Position {
         let start = self.current * STRIDE + self.used;
         self.used += length.next_multiple_of(UNIT);
         Position((start / UNIT) as u32)
     }
 
-    /// Returns the end of the room that was taken last, from this position on, to the arena.
+    /// Gives the end of the space that was taken last, from this position on, back to the arena.
     pub(crate) fn return_space(&mut self, Position(start): Position) {
         let at = start as usize * UNIT;
         if at / STRIDE == self.current {
@@ -94,12 +94,12 @@ impl Arena {
         }
     }
 
-    /// Number of bytes in use.
+    /// Returns the number of bytes in use.
     pub(crate) fn len(&self) -> usize {
         self.before + self.used
     }
 
-    /// Number of bytes of memory held.
+    /// Returns the number of bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         // Untouched parts of the last segment use no memory, except for the rest of a huge page.
         let lengths = self.segments.iter().map(|segment| segment.len());
@@ -112,7 +112,7 @@ impl Arena {
         lengths.sum::<usize>() - untouched
     }
 
-    /// The bytes from a position to the end of its segment.
+    /// Returns the bytes from a position to the end of its segment.
     #[inline]
     pub(crate) fn bytes(&self, Position(at): Position) -> &[u8] {
         let at = at as usize * UNIT;
@@ -122,7 +122,7 @@ impl Arena {
             .unwrap_or_default()
     }
 
-    /// The message at a position.
+    /// Returns the message at a position.
     #[inline]
     pub(crate) fn message(&self, at: Position) -> Result<Message<'_>, Malformed> {
         Message::first(self.bytes(at))
@@ -130,7 +130,7 @@ impl Arena {
 }
 
 impl Position {
-    /// The position `bytes` further on.
+    /// Returns the position `bytes` further on.
     #[inline]
     pub(crate) const fn plus(self, bytes: usize) -> Self {
         Self(self.0 + (bytes / UNIT) as u32)

@@ -11,26 +11,26 @@ use std::io;
 pub struct Errno(i32);
 
 impl Errno {
-    /// The errno with this number. A negative number, as in netlink, becomes positive.
+    /// Creates the errno with this number. A negative number, as in netlink, becomes positive.
     #[must_use]
     pub const fn new(number: i32) -> Self {
         // `i32::MIN` has no positive counterpart; the kernel never sends it.
         Self(number.saturating_abs())
     }
 
-    /// The errno of an I/O error; 0, which is no error number, if it has none.
+    /// Creates the errno of an I/O error; 0, which is no error number, if it has none.
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
         Self::new(error.raw_os_error().unwrap_or(0))
     }
 
-    /// The number, always positive.
+    /// Returns the number, always positive.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// The symbol, for instance `ENOENT`; `errno 524` for a number without a name in the C
+    /// Returns the symbol, for instance `ENOENT`; `errno 524` for a number without a name in the C
     /// library.
     #[must_use]
     pub fn name(self) -> String {
@@ -40,7 +40,7 @@ impl Errno {
         }
     }
 
-    /// The text of glibc's `strerror` for the number, whichever C library the program uses.
+    /// Returns the text of glibc's `strerror` for the number, whichever C library the program uses.
     #[must_use]
     pub fn strerror(self) -> String {
         let text = match nix::errno::Errno::from_raw(self.0) {
@@ -72,7 +72,7 @@ impl Errno {
 }
 
 impl fmt::Display for Errno {
-    /// Symbol and text: `ENOENT (No such file or directory)`.
+    /// Formats as the symbol and its text: `ENOENT (No such file or directory)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match nix::errno::Errno::from_raw(self.0) {
             nix::errno::Errno::UnknownErrno => write!(f, "errno {}", self.0),

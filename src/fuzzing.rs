@@ -1,11 +1,9 @@
 //! Entry points for the fuzz targets and their tests (feature `fuzzing`): parsers that are otherwise reachable only
 //! through a socket. Not for other uses; it changes without notice.
 
-use bstr::BString;
-use chainwright_sys::ip_set::{ip_set_name_index, ip_set_req_get_set_family};
-use zerocopy::FromBytes;
-
+#[cfg(feature = "iptables")]
 use crate::ipset;
+#[cfg(feature = "iptables")]
 pub use crate::iptables::text::restore_drafts;
 use crate::netlink::Message;
 use crate::nft;
@@ -17,8 +15,12 @@ pub fn explain(message: &Message<'_>, offset: u32) -> (nft::Operation, Option<St
 }
 
 /// Parses the kernel's replies to set lookups; `None` if there are too few bytes.
+#[cfg(feature = "iptables")]
 #[must_use]
-pub fn ipset_answer(bytes: &[u8]) -> Option<(Option<ipset::SetInfo>, Option<BString>)> {
+pub fn ipset_answer(bytes: &[u8]) -> Option<(Option<ipset::SetInfo>, Option<bstr::BString>)> {
+    use chainwright_sys::ip_set::{ip_set_name_index, ip_set_req_get_set_family};
+    use zerocopy::FromBytes;
+
     let (answer, _) = ip_set_req_get_set_family::read_from_prefix(bytes).ok()?;
     let ip_set_name_index { name } = answer.set;
     Some((

@@ -235,18 +235,18 @@
 //!
 //! ```
 //! use chainwright::iptables::{Backend, Iptables};
-//! use chainwright_kube::detect::{Detector, Verdict};
-//! use chainwright_kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright_kube::detect::{DetectedBackend, Detector};
+//! use chainwright_kube::guard::{ChainGuard, Event, GuardOptions};
 //! use chainwright_kube::kubelet::Kubelet;
 //!
 //! # chainwright_testing::Sandbox::new()?.run(|| {
-//! let backend = match Detector::open().probe().verdict() {
-//!     Verdict::Undetermined => Backend::Nft, // this is the node's first kubelet
-//!     other => other.backend().ok_or("which backend is used cannot be said")?,
+//! let backend = match Detector::open().probe().detected_backend() {
+//!     DetectedBackend::Undetermined => Backend::Nft, // this is the node's first kubelet
+//!     other => other.backend().ok_or("the backend in use is not known")?,
 //! };
 //! Kubelet::new().ensure(&mut Iptables::open(backend)?)?;
 //!
-//! let guard = Guard::open(Kubelet::new().declared(), backend, GuardOptions::default())?;
+//! let guard = ChainGuard::open(Kubelet::new().declared(), backend, GuardOptions::default())?;
 //! let running = guard.start(|notice| if let Event::Repaired(repair) = notice.event {
 //!     println!("{} vanished, by {:?}", repair.items.len(), repair.by);
 //! })?;

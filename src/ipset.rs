@@ -28,13 +28,14 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::errno::Errno;
+use crate::error::ErrorKind;
 use crate::sockopt;
 
 /// Length of a name in the kernel's structs, with its NUL.
 const LENGTH: usize = IPSET_MAXNAMELEN;
 
-/// Why a set could not be looked up.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// The reason why a set could not be looked up.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// This kernel has no sets: not built in, or the module is not loaded.
@@ -58,6 +59,15 @@ pub enum Error {
         errno: Errno,
     },
 }
+
+crate::debug_as_message!(Error);
+
+crate::classified!(Error, |error| match error {
+    Self::NotBuilt => ErrorKind::Unsupported.into(),
+    Self::NoPermission => ErrorKind::PermissionDenied.into(),
+    Self::Name { .. } => ErrorKind::Invalid.into(),
+    Self::Kernel { errno, .. } => (*errno).into(),
+});
 
 /// The address family of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +122,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The version of ipset's protocol that the kernel speaks.
+    /// Returns the version of ipset's protocol that the kernel speaks.
     #[must_use]
     pub const fn version(&self) -> u32 {
         self.version

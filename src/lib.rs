@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! The module `guide`, documented with the feature `diff`, has more short examples.
+//! The module `guide`, documented with the features `diff` and `iptables`, has more short examples.
 //!
 //! # Modules
 //!
@@ -34,12 +34,12 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`iptables`] | one view of iptables' tables in either backend: read, change atomically, save, restore |
+//! | `iptables` | one view of iptables' tables in either backend: read, change atomically, save, restore (feature `iptables`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
-//! | [`xt`] | x_tables extensions: matches and targets, their data and their options |
-//! | [`legacy`] | the legacy tables: read, edit, replace |
+//! | `xt` | x_tables extensions: matches and targets, their data and their options (feature `iptables`) |
+//! | `legacy` | the legacy tables: read, edit, replace (feature `iptables`) |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
-//! | [`ipset`] | names and indexes of ipset sets |
+//! | `ipset` | names and indexes of ipset sets (feature `iptables`) |
 //! | `conntrack` | conntrack entries: list, delete, watch (feature `conntrack`) |
 //! | [`netns`] | network namespaces: open one, run code in it |
 //!
@@ -51,10 +51,12 @@
 //!
 //! # Features
 //!
-//! By default the crate is the library alone: synchronous, without async, JSON or a command line.
+//! By default the crate is synchronous, without async, JSON or a command line. The feature `iptables` is on by default;
+//! a program that uses nf_tables alone compiles faster with `default-features = false`.
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `iptables` (default) | iptables' tables in both backends, and x_tables' extensions: `iptables`, `legacy`, `xt`, `ipset` |
 //! | `backup` | snapshots in files: `nft::Snapshot::save`, `nft::Snapshot::load` |
 //! | `diff` | the differences between two snapshots: `nft::Snapshot::diff` |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
@@ -77,13 +79,16 @@ mod escape;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-#[cfg(feature = "diff")]
+#[cfg(all(feature = "diff", feature = "iptables"))]
 pub mod guide;
 mod input;
 #[doc(hidden)]
 pub mod internal;
+#[cfg(feature = "iptables")]
 pub mod ipset;
+#[cfg(feature = "iptables")]
 pub mod iptables;
+#[cfg(feature = "iptables")]
 pub mod legacy;
 mod memory;
 pub mod netlink;
@@ -92,13 +97,15 @@ pub mod netns;
 pub mod nft;
 mod retry;
 mod sequence;
+#[cfg(feature = "iptables")]
 mod sockopt;
 mod spelling;
+#[cfg(feature = "iptables")]
 pub mod xt;
 
 /// Re-exported because names and other byte strings of the kernel are [`BStr`](bstr::BStr) and
 /// [`BString`](bstr::BString): nearly always text, but not guaranteed to be UTF-8.
 pub use bstr;
 pub use errno::Errno;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use retry::Retry;

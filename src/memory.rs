@@ -23,6 +23,7 @@ enum Kind {
 
 impl Memory {
     /// No bytes.
+    #[cfg(feature = "iptables")]
     pub(crate) const EMPTY: Self = Self {
         length: 0,
         kind: Kind::Heap(Vec::new()),

@@ -42,7 +42,7 @@ pub use error::Error;
 /// The calling thread's network namespace. `/proc/self` would be that of the main thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Where `ip netns` keeps named namespaces; the second is the older name of the first.
+/// The directories in which `ip netns` keeps named namespaces; the second is the older name of the first.
 const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
 /// A handle to a network namespace.
@@ -147,8 +147,8 @@ impl Netns {
         })
     }
 
-    /// Opens the namespace that a command's `--netns NAME|PATH` names: with a `/` in it a path
-    /// ([`Netns::from_path`]), otherwise a name ([`Netns::from_name`]).
+    /// Opens the namespace that the argument of a command's option `--netns NAME|PATH` names: a path if it contains a
+    /// `/` ([`Netns::from_path`]), otherwise a name ([`Netns::from_name`]).
     ///
     /// # Errors
     /// The errors of the two.

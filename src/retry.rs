@@ -1,12 +1,12 @@
-//! How often, for how long and at which intervals to retry.
+//! Retry policies: how often, for how long and at which intervals to retry.
 
 use std::time::{Duration, Instant};
 
-/// How often, for how long and at which intervals to retry after interference: a ruleset that changes
-/// during a read or between read and commit, a lock that is held, a lost reply of the kernel.
+/// A retry policy: how often, for how long and at which intervals to retry after interference, such as a ruleset that
+/// changes during a read or between read and commit, a lock that is held, or a lost reply of the kernel.
 ///
 /// Each of these handles has one policy, initially [`Retry::DEFAULT`], for all its operations:
-/// [`nft::Connection`], [`nft::Pool`], [`nft::live::Mirror`], [`iptables::Iptables`] and [`legacy::Connection`].
+/// [`nft::Connection`], [`nft::Pool`], [`nft::live::Mirror`], `iptables::Iptables` and `legacy::Connection`.
 /// `with_retry` returns the handle with another policy, `set_retry` sets it, and `retry` returns it.
 /// Retrying ends when one of the limits is reached; the error is then that of the last attempt.
 ///
@@ -22,21 +22,19 @@ use std::time::{Duration, Instant};
 /// [`nft::Connection`]: crate::nft::Connection::with_retry
 /// [`nft::Pool`]: crate::nft::Pool::with_retry
 /// [`nft::live::Mirror`]: crate::nft::live::Mirror::with_retry
-/// [`iptables::Iptables`]: crate::iptables::Iptables::with_retry
-/// [`legacy::Connection`]: crate::legacy::Connection::with_retry
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// The most attempts, including the first. There is always one.
     pub attempts: u32,
-    /// How long after the first attempt further ones may start. It does not interrupt an attempt:
-    /// one more starts when the time is up. `None` for no such limit.
+    /// The time after the first attempt in which further ones may start. It does not interrupt an attempt: one more
+    /// starts when the time is up. `None` for no such limit.
     pub deadline: Option<Duration>,
     /// The pause before the second attempt. Each pause is twice as long as the one before it.
     pub pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
-    /// How many attempts may fail because a reply of the kernel was lost. Such losses have other
-    /// causes than concurrent changes: a reply that is lost repeatedly will be lost again.
+    /// The number of attempts that may fail because a reply of the kernel was lost. Such losses have other causes than
+    /// concurrent changes: a reply that is lost repeatedly will be lost again.
     pub losses: u32,
 }
 
@@ -149,18 +147,18 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Number of attempts started.
+    /// Returns the number of attempts started.
     #[doc(hidden)]
     pub const fn made(&self) -> u32 {
         self.made
     }
 
-    /// Whether the current attempt is the last one.
+    /// Returns `true` if the current attempt is the last one.
     pub(crate) const fn is_last(&self) -> bool {
         self.last
     }
 
-    /// Time since the first attempt started.
+    /// Returns the time since the first attempt started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

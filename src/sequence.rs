@@ -16,7 +16,7 @@ const MAX_MYERS_EDITS: usize = 500;
 /// The most pairs of equal rules to examine.
 const MAX_EQUAL_PAIRS: usize = 4_000_000;
 
-/// The shortest list of changes between two sequences, including the equal parts.
+/// Returns the shortest list of changes between two sequences, including the equal parts.
 pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     let mut numbers: HashMap<&T, usize> = HashMap::new();
     let mut number = |value| {
@@ -38,8 +38,8 @@ pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     operations(&longest(old, new, kinds, all), old.len(), new.len())
 }
 
-/// Whether no more than [`MAX_MYERS_EDITS`] deletions and insertions separate the sequences: Myers' forward search without
-/// recording the path.
+/// Returns `true` if no more than [`MAX_MYERS_EDITS`] deletions and insertions separate the sequences: Myers' forward
+/// search without recording the path.
 fn is_near(old: &[usize], new: &[usize]) -> bool {
     let (length, other) = (old.len() as isize, new.len() as isize);
     if length.abs_diff(other) > MAX_MYERS_EDITS {
@@ -73,8 +73,8 @@ fn is_near(old: &[usize], new: &[usize]) -> bool {
     false
 }
 
-/// A longest common subsequence, as pairs of places (Hunt and Szymanski). Unless `all` pairs of equal values are
-/// examined, it pairs the first occurrence of each value with the first, the second with the second, and so on.
+/// Returns a longest common subsequence, as pairs of places (Hunt and Szymanski). Unless `all` pairs of equal values
+/// are examined, it pairs the first occurrence of each value with the first, the second with the second, and so on.
 fn longest(old: &[usize], new: &[usize], kinds: usize, all: bool) -> Vec<(usize, usize)> {
     let mut places: Vec<Vec<usize>> = vec![Vec::new(); kinds];
     for (at, &value) in new.iter().enumerate() {
@@ -119,7 +119,7 @@ fn longest(old: &[usize], new: &[usize], kinds: usize, all: bool) -> Vec<(usize,
     common
 }
 
-/// The list of changes that preserves these pairs.
+/// Returns the list of changes that preserves these pairs.
 fn operations(common: &[(usize, usize)], old_len: usize, new_len: usize) -> Vec<DiffOp> {
     let mut operations = Vec::new();
     let (mut old_index, mut new_index) = (0, 0);
@@ -242,7 +242,10 @@ mod tests {
             // A common subsequence is also found without examining all pairs.
             let some = longest(&old, &new, kinds, false);
             kept(&operations(&some, old.len(), new.len()), &old, &new);
-            assert!(is_near(&old, &new), "they are short");
+            assert!(
+                is_near(&old, &new),
+                "short sequences should be within the edit limit"
+            );
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
         let longest = kept(&made, &sorted, &shuffled);
         assert!(
             (400..500).contains(&longest),
-            "about twice the root: {longest}"
+            "the length should be about twice the square root: {longest}"
         );
         assert_eq!(made, changes(&sorted, &shuffled));
         // The same items except for a few moves: few changes.

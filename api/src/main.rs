@@ -40,7 +40,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let check = match std::env::args().nth(1).as_deref() {
         None => false,
         Some("--check") => true,
-        Some(other) => return Err(format!("`{other}`: the only option is --check").into()),
+        Some(other) => {
+            return Err(format!("unknown option `{other}`: the only option is --check").into());
+        }
     };
     // Of the checkout that it runs in, which need not be the one that it was built in.
     let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
@@ -102,7 +104,7 @@ fn compare(root: &Path, library: &str, check: bool) -> Result<Compared, Box<dyn 
         println!("{hunk}");
     }
     eprintln!(
-        "the public API is not what api/{library}.txt says; if that is meant: cargo run -p chainwright-api"
+        "the public API differs from api/{library}.txt; to accept the change: cargo run -p chainwright-api"
     );
     Ok(Compared::Differs)
 }
@@ -134,5 +136,5 @@ fn format_of(json: &Path) -> Result<u64, Box<dyn Error>> {
     let format = value
         .get("format_version")
         .and_then(serde_json::Value::as_u64);
-    Ok(format.ok_or("rustdoc's JSON names no format")?)
+    Ok(format.ok_or("rustdoc's JSON has no format version")?)
 }

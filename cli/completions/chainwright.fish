@@ -37,21 +37,21 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "backup" -d 
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rollback" -d 'Restore the ruleset from a backup, in one transaction'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "reconcile" -d 'Make the tables in a backup match the backup, with the fewest changes'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show the changes since a backup, or between two backups'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "graph" -d 'Show which chains lead to which'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Restore tables atomically, as iptables-restore does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "cleanup" -d 'Remove leftover chains, and everything that leads to them'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "cleanup" -d 'Remove leftover chains, and all rules that jump to them'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "migrate" -d 'Move iptables\' tables from one backend to the other'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "doctor" -d 'Find present and future problems in iptables\' tables'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "translate" -d 'Translate iptables\' rules into nft\'s language, or nft\'s rules into iptables\''
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "nft" -d 'Behave like the program `nft`, also through a link with the name nft'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "detect" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "guard" -d 'Guard chains and rules: restore them immediately when somebody removes them'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "kubelet" -d 'Create, check or remove the chains that a kubelet creates when it starts'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "watch" -d 'Print each change of nf_tables, and the thread that made it'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace" -d 'Show the path of a packet through the rules'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "why" -d 'Show the rules that stop a packet, although others accept it'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace-packets" -d 'Print the rules that packets meet'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace-packets" -d 'Print the rules that packets traverse'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "man" -d 'Print a manual page'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables" -d 'Behave like iptables: change or list a table of IPv4'
@@ -90,7 +90,7 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print the output of `nft --debug=netlink list` before its own listing (nft 1.0.6): for each table of nf_tables its sets with their elements, then its rules, one expression per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables its sets with their elements, then its rules, one expression per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -117,7 +117,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l netns -
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s a -l handles -d 'Show the handles assigned by the kernel'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s t -l terse -d 'Omit the elements of sets'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times in seconds, and every other value'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times (in seconds), and all others'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s T -l numeric-time -d 'Show times in seconds'
@@ -129,7 +129,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s h -l he
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Allow the text to include files in and below this directory (`include "file"`); may be given more than once. Without this option, no file can be included' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l check -d 'Only check the text, and have the kernel check the changes; change nothing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, in the document'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, the document contains them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: print the handles assigned by the kernel'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'The input is libnftables\' JSON'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -197,7 +197,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s t -l ta
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Also compare counters, quotas and times of last use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l bytecode -d 'Show rules that iptables cannot express as bytecode, one pair of brackets per expression, instead of in nft\'s syntax'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l packets -d 'Instead of changes, show packets that the rulesets treat differently, with the values that occur in the rules. The files may also be output of iptables-save, or in nft\'s language'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l packets -d 'Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The files may also be output of iptables-save, or in nft\'s language'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -240,8 +240,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 4 -l ip
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them from other chains, and change only differences from the input: to restore tables while agents run that have chains in them (KUBE-*, CNI-*, cali-*). May be given more than once. Such chains in the input are ignored; unchanged rules keep their counters' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Only this table of the input, which must have it (-t is --test, as in iptables-restore)' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the input. Use this on a node whose running agents have chains in these tables (KUBE-*, CNI-*, cali-*). May be given more than once. Matching chains in the input are ignored; unchanged rules keep their counters' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Restore only this table; the input must contain it (-t is --test, as in iptables-restore)' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l profile -d 'In nf_tables, write rules in the form of this version of iptables. All later versions read the form of 1.8.7; earlier versions overlook parts of later forms' -r -f -a "1.8.7\t'marks, ports and flags as matches'
 1.8.8\t'marks, ports and flags as native expressions of nf_tables, which older versions overlook'
 1.8.10\t'as 1.8.8, with the protocol of IPv4 from the packet\'s header'"
@@ -287,7 +287,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l from
 legacy\t'the legacy x_tables, as iptables-legacy'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l to -d 'The backend to move the tables to' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If there are other rules next to such a jump in a built-in chain, or its policy is DROP, this needs --force: packets that the kept chain accepts still meet the moved rules, and the other way round' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If such a jump is in a built-in chain that has other rules or the policy DROP, this requires --force: packets that the kept chain accepts still traverse the moved rules, and the other way round' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
@@ -297,7 +297,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 4 -l
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 6 -l ipv6 -d 'Only tables of IPv6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l versions -d 'The versions of iptables that may read the tables: those on the node and in its agents\' images. By default all known versions' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l versions -d 'The versions of iptables that may read the tables: those on the node and in the images of its agents. The default is all known versions' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -327,22 +327,22 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l def
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Search this directory for included files; may be given more than once' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'First print the instructions of listed or created rules. Only nft\'s level `netlink` is implemented' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, one line at a time, until `quit` or the end; errors do not end it. Lines are edited by the terminal'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, one line at a time, until `quit` or the end; errors do not end the session. There is no line editing other than the terminal\'s'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s c -l check -d 'Have the kernel check the changes; change nothing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s e -l echo -d 'Print the added objects, as reported by the kernel'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s o -l optimize -d 'Optimize a ruleset: not implemented'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s a -l handles -d 'Show the handles assigned by the kernel'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s t -l terse -d 'Omit the elements of sets'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times in seconds, and every other value'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times (in seconds), and all others'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s T -l numeric-time -d 'Show times in seconds'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s u -l guid -d 'Show users and groups by name'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s S -l service -d 'Show ports by their names in /etc/services'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Print host names instead of addresses: not implemented, because a look-up can hang or lie'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Print host names instead of addresses: not implemented, because DNS can hang or return wrong names'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s j -d 'Write libnftables\' JSON, and read it if the input is JSON'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version, after that of the emulated nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version of the emulated nft, then that of this program'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s V -d 'Print the version, and the built-in features'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -354,8 +354,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s q -l 
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l file -d 'Guard the chains in a file in the format of iptables-save, and the rules that -A and -I add to them; for IPv4, or with -6 for IPv6. Policies are ignored' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l poll -d 'Polling interval of legacy tables' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l quiet -d 'Time without changes after which a burst is over' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l poll -d 'Interval between checks of legacy tables' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l quiet -d 'Time without changes that ends a burst of changes' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l log -d 'Also write the library\'s log to standard error, up to this level: error, warn, info, debug or trace' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
@@ -369,9 +369,9 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l backen
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -388,16 +388,16 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Create what is missing, in one transaction; each legacy table separately'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List what is missing; the exit code is 1 if there is anything'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "remove" -d 'Remove them, in the same way, except chains that other programs use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Create the missing chains and rules, in one transaction; in legacy tables, one table at a time'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List the missing chains and rules; the exit code is 1 if there are any'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "remove" -d 'Remove the chains and rules in the same way, except chains that other programs use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
@@ -411,9 +411,9 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -430,9 +430,9 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -449,16 +449,16 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Create what is missing, in one transaction; each legacy table separately'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List what is missing; the exit code is 1 if there is anything'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove them, in the same way, except chains that other programs use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Create the missing chains and rules, in one transaction; in legacy tables, one table at a time'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List the missing chains and rules; the exit code is 1 if there are any'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove the chains and rules in the same way, except chains that other programs use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l count -d 'Exit after this number of transactions' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l show -d 'Maximum number of shown objects of a transaction; JSON has all' -r
@@ -507,8 +507,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every path, and the ends of chains that accept'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Use the present elements of sets that rules fill; otherwise a packet may be in them or not'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every path, and also where a packet reaches the end of a chain and is accepted'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Use the current elements of sets that rules fill; by default, any packet may or may not be in such a set'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -587,21 +587,21 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "rollback" -d 'Restore the ruleset from a backup, in one transaction'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "reconcile" -d 'Make the tables in a backup match the backup, with the fewest changes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "diff" -d 'Show the changes since a backup, or between two backups'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "graph" -d 'Show which chains lead to which'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "restore" -d 'Restore tables atomically, as iptables-restore does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "cleanup" -d 'Remove leftover chains, and everything that leads to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "cleanup" -d 'Remove leftover chains, and all rules that jump to them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "migrate" -d 'Move iptables\' tables from one backend to the other'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "doctor" -d 'Find present and future problems in iptables\' tables'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "translate" -d 'Translate iptables\' rules into nft\'s language, or nft\'s rules into iptables\''
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "nft" -d 'Behave like the program `nft`, also through a link with the name nft'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "detect" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "guard" -d 'Guard chains and rules: restore them immediately when somebody removes them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "kubelet" -d 'Create, check or remove the chains that a kubelet creates when it starts'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "watch" -d 'Print each change of nf_tables, and the thread that made it'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace" -d 'Show the path of a packet through the rules'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "why" -d 'Show the rules that stop a packet, although others accept it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace-packets" -d 'Print the rules that packets meet'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace-packets" -d 'Print the rules that packets traverse'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "completions" -d 'Print completions for a shell'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "man" -d 'Print a manual page'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables" -d 'Behave like iptables: change or list a table of IPv4'
@@ -611,6 +611,6 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "ensure" -d 'Create what is missing, in one transaction; each legacy table separately'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "check" -d 'List what is missing; the exit code is 1 if there is anything'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "remove" -d 'Remove them, in the same way, except chains that other programs use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "ensure" -d 'Create the missing chains and rules, in one transaction; in legacy tables, one table at a time'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "check" -d 'List the missing chains and rules; the exit code is 1 if there are any'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "remove" -d 'Remove the chains and rules in the same way, except chains that other programs use'

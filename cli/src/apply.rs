@@ -20,8 +20,7 @@ use crate::script_report::{added, added_json, report_error};
 /// Reads tables with blocks, commands (add, create, insert, replace, delete, destroy, flush, rename), variables and
 /// comments: the output of `list`, and the input of `nft -f`. Everything is one transaction: if a line is wrong, or the
 /// kernel refuses one, nothing is changed, and standard error shows the position: FILE:LINE:COLUMN. If the text refers
-/// to existing sets, chains or rules, and another process commits meanwhile, these are read again and the commit is
-/// retried.
+/// to existing sets, chains or rules, and another process commits meanwhile, the command reads them again and retries.
 ///
 /// With `-j` it reads libnftables' JSON (libnftables-json(5)) instead: the output of `list -j`, and the input of `nft
 /// -j -f`.
@@ -33,7 +32,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     check: bool,
 
-    /// Print the added objects in nft's language, as reported by the kernel; with --json, in the document
+    /// Print the added objects in nft's language, as reported by the kernel; with --json, the document contains them
     #[arg(short, long, conflicts_with = "check")]
     echo: bool,
 

@@ -17,9 +17,9 @@ use crate::scope::Scope;
 /// rules with handles, counters and comments, sets and maps with elements, timeouts and counters, stateful objects,
 /// flowtables; also attributes that this program does not know. It does not contain state that the kernel does not list
 /// (the fill of a `limit`, the connections that a `connlimit` counted, the position of a `numgen inc`), connections,
-/// devices, or legacy tables (if there are any in use, standard error names them).
+/// devices, or legacy tables; if any are in use, a warning lists them.
 ///
-/// The file is replaced atomically: at any moment it is either the complete old one or the complete new one. Only its
+/// The file is replaced atomically: readers see either the complete old file or the complete new one. Only its
 /// owner can read it. A checksum detects damage. It can be read on machines with the same byte order.
 ///
 /// If the ruleset keeps changing, nothing is written and the exit code is 2. `rollback` restores the ruleset, `diff`
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        writeln!(out, "kept     {contents} ({bytes} bytes)")?;
+        writeln!(out, "saved    {contents} ({bytes} bytes)")?;
     }
     out.flush()?;
     Ok(Exit::Done)

@@ -23,7 +23,7 @@ struct Document<'d> {
     unmatched: usize,
     differences: Vec<Record<'d>>,
     not_traced: NotTraced<'d>,
-    not_looked_at: &'d [UnreadPart],
+    not_read: &'d [UnreadPart],
 }
 
 /// Tables and chains that traces do not cover.
@@ -118,7 +118,7 @@ fn document<'d>(
             })
             .collect(),
         not_traced,
-        not_looked_at: &found.not_looked_at,
+        not_read: &found.not_read,
     }
 }
 

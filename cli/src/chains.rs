@@ -20,7 +20,7 @@ use crate::scope::{Found, Scope, admits};
 ///
 /// Prints backend, family, table and name; for a base chain also type, hook, priority and policy.
 ///
-/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the chains are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
 /// is 2.
 ///
@@ -40,8 +40,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the equivalent of `--backend BACKEND --match PATTERN --rules`.
-    /// Whether a chain's name matches.
+    /// Returns `true` if a chain's name matches.
     fn admits(&self, chain: &BStr) -> bool {
         admits(self.pattern.as_ref(), chain)
     }
@@ -182,7 +181,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     });
     if let Some(rows) = rows {
         let rest = found.as_ref().ok();
-        let rest = rest.map(|found| ("not_looked_at", &found.not_looked_at));
+        let rest = rest.map(|found| ("not_read", &found.not_read));
         rows.end(&mut out, found.is_ok(), rest)?;
     }
     // Prints the chains found before an error before the error itself.
@@ -206,7 +205,7 @@ fn list(args: &Args, each: &mut ChainCallback<'_>) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// How long to restart a listing that changes interrupt, before it is shown inconsistently.
+/// Maximum time for which a listing that changes interrupt is restarted, before it is shown inconsistently.
 const RETRY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Lists the chains of nf_tables. Returns a note if they are not of one generation.

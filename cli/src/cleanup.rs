@@ -9,19 +9,19 @@ use crate::iptables::{Locking, backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::Scope;
 
-/// Remove leftover chains, and everything that leads to them
+/// Remove leftover chains, and all rules that jump to them
 ///
 /// Removes the chains of iptables' tables whose names match, with their rules and all jumps to them: in nf_tables from
 /// all tables in one transaction, from each legacy table atomically, under the lock of the legacy tools. Without
 /// --backend and --family it covers both backends and both families. It creates no table; built-in chains remain.
-/// Afterwards it verifies that the chains are gone.
+/// Afterwards it verifies that the chains no longer exist.
 ///
-/// Patterns: `*` any characters, `?` one, `[a-z]` one of these, `{a,b}` either. For instance, AZURE-NPM* are Azure's
-/// network policies.
+/// In patterns, `*` matches any characters, `?` one character, `[a-z]` one of these characters, and `{a,b}` either
+/// part. For instance, AZURE-NPM* matches the chains of Azure's network policies.
 ///
-/// Prints the removed chains and rules. Failures are reported on standard error, with exit code 2: if a rule that
-/// iptables cannot express leads to a chain, this chain remains, with all others of its backend's transaction or of its
-/// table.
+/// Prints the removed chains and rules. If a rule that iptables cannot express jumps to a matching chain, the chain
+/// cannot be removed. Then all chains of the same transaction (nf_tables) or table (legacy) remain, standard error
+/// shows the reason, and the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only print the chains and rules that would be removed; exit code 1 if there are any

@@ -5,7 +5,8 @@ use std::time::Duration;
 use chainwright::iptables::{Backend, Family};
 use chainwright::legacy::Status;
 use chainwright_kube::detect::{
-    Detection, Detector, Evidence, Owned, ProbeResult, ServiceTableKind, Verdict, WatchOptions,
+    DetectedBackend, Detection, Detector, Evidence, Owned, ProbeResult, ServiceTableKind,
+    WatchOptions,
 };
 use chainwright_kube::kubelet::{CANARY, HINT};
 use serde::Serialize;
@@ -19,7 +20,7 @@ use crate::scope::UnreadPart;
 /// Looks for the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families,
 /// like iptables-wrappers, Calico and azure-npm; but it creates no table and loads no module, and there is no default.
 /// It also prints the evidence: the chains of Kubernetes, CNI plugins, azure-npm and Calico in each table, tables of
-/// kube-proxy's or chainwright's services in nf_tables, and anything that could not be read.
+/// kube-proxy's or chainwright's services in nf_tables, and everything that could not be read.
 ///
 /// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
 /// initialised, or its chains were flushed) or unavailable (it cannot be determined).
@@ -47,7 +48,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  nft or legacy
   1  undetermined
-  2  unavailable; standard error says why
+  2  unavailable; see standard error
   3  mixed";
 
 const FAMILIES: [Family; 2] = Family::ALL;
@@ -55,7 +56,7 @@ const FAMILIES: [Family; 2] = Family::ALL;
 #[derive(Serialize)]
 struct Formatted {
     verdict: &'static str,
-    looks: Vec<ProbeRecord>,
+    probes: Vec<ProbeRecord>,
     #[serde(flatten)]
     evidence: Option<EvidenceRecord>,
 }
@@ -75,7 +76,7 @@ struct EvidenceRecord {
     legacy: Vec<LegacyRecord>,
     chains: Vec<OwnedRecord>,
     services: Vec<ServiceRecord>,
-    not_looked_at: Vec<UnreadPart>,
+    not_read: Vec<UnreadPart>,
 }
 
 #[derive(Serialize)]
@@ -116,13 +117,13 @@ impl OwnedRecord {
     }
 }
 
-/// Returns each look with its backend and family.
-fn looks(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &ProbeResult)> {
+/// Returns each probe with its backend and family.
+fn probes(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &ProbeResult)> {
     [Backend::Nft, Backend::Legacy]
         .into_iter()
         .flat_map(move |backend| {
-            let looks = FAMILIES.into_iter().zip(detection.of(backend));
-            looks.map(move |(family, probe)| (backend, family, probe))
+            let probes = FAMILIES.into_iter().zip(detection.of(backend));
+            probes.map(move |(family, probe)| (backend, family, probe))
         })
 }
 
@@ -133,12 +134,12 @@ fn probe_records(detection: &Detection) -> Vec<ProbeRecord> {
         hint: probe.marks().hint,
         canary: probe.marks().canary,
         state: match probe {
-            ProbeResult::Marks(_) => "looked".to_owned(),
+            ProbeResult::Marks(_) => "read".to_owned(),
             ProbeResult::Absent => "absent".to_owned(),
             ProbeResult::Failed(error) => error.clone(),
         },
     };
-    looks(detection).map(record).collect()
+    probes(detection).map(record).collect()
 }
 
 /// Describes the legacy tables of a family: a status, and the tables in use.
@@ -186,24 +187,24 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             note(&format!("{backend}: not examined: {}", causes(error)));
         }
     }
-    let exit = match detection.verdict() {
-        Verdict::Nft | Verdict::Legacy => Exit::Done,
+    let exit = match detection.detected_backend() {
+        DetectedBackend::Nft | DetectedBackend::Legacy => Exit::Done,
         // The parts that were not read may determine the backend.
-        Verdict::Undetermined if is_partial => Exit::Failed,
-        Verdict::Undetermined => Exit::Absent,
-        Verdict::Mixed => Exit::Code(3),
-        Verdict::Unavailable => Exit::Failed,
+        DetectedBackend::Undetermined if is_partial => Exit::Failed,
+        DetectedBackend::Undetermined => Exit::Absent,
+        DetectedBackend::Mixed => Exit::Code(3),
+        DetectedBackend::Unavailable => Exit::Failed,
     };
     print_failures(&detection);
     Ok(exit)
 }
 
-/// If the verdict is unavailable, prints the errors on standard error.
+/// Prints the errors on standard error if the verdict is unavailable.
 fn print_failures(detection: &Detection) {
-    if detection.verdict() != Verdict::Unavailable {
+    if detection.detected_backend() != DetectedBackend::Unavailable {
         return;
     }
-    for (backend, family, probe) in looks(detection) {
+    for (backend, family, probe) in probes(detection) {
         match probe {
             ProbeResult::Failed(error) => note(&format!("{backend}, {family}: {error}")),
             ProbeResult::Absent => note(&format!("{backend}, {family}: not in this kernel")),
@@ -218,7 +219,7 @@ fn print_detection(
     evidence: Option<&Evidence>,
     json: bool,
 ) -> Result<(), Error> {
-    let verdict = detection.verdict();
+    let verdict = detection.detected_backend();
     if json {
         let evidence = evidence.map(|evidence| EvidenceRecord {
             nft_loaded: evidence.nft_loaded,
@@ -248,7 +249,7 @@ fn print_detection(
                     kind: table.kind.name(),
                 })
                 .collect(),
-            not_looked_at: evidence
+            not_read: evidence
                 .uncounted
                 .iter()
                 .map(|(backend, error)| UnreadPart {
@@ -262,7 +263,7 @@ fn print_detection(
             "detect",
             &Formatted {
                 verdict: verdict.name(),
-                looks: probe_records(detection),
+                probes: probe_records(detection),
                 evidence,
             },
         );
@@ -280,9 +281,9 @@ fn print_detection(
         (CANARY, |probe| probe.marks().canary),
     ] {
         let where_to = |backend| {
-            let looks = FAMILIES.into_iter().zip(detection.of(backend));
+            let probes = FAMILIES.into_iter().zip(detection.of(backend));
             let words = |admits: &dyn Fn(&ProbeResult) -> bool| {
-                let those = looks.clone().filter(|(_, probe)| admits(probe));
+                let those = probes.clone().filter(|(_, probe)| admits(probe));
                 let words: Vec<_> = those.map(|(family, _)| family_word(family)).collect();
                 words.join(", ")
             };
@@ -339,7 +340,7 @@ fn print_detection(
     }
     // Standard error has the reasons.
     for (backend, _) in &evidence.uncounted {
-        writeln!(out, "{backend}: not examined, or only in part")?;
+        writeln!(out, "{backend}: not examined completely")?;
     }
     Ok(())
 }
@@ -388,12 +389,12 @@ fn print_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
     Ok(())
 }
 
-const fn describe(verdict: Verdict) -> &'static str {
+const fn describe(verdict: DetectedBackend) -> &'static str {
     match verdict {
-        Verdict::Nft => "this node's Kubernetes uses nf_tables",
-        Verdict::Legacy => "this node's Kubernetes uses the legacy tables",
-        Verdict::Mixed => "both backends have a hint or a canary chain",
-        Verdict::Undetermined => "kubelet has not created its chains, or they were flushed",
-        Verdict::Unavailable => "cannot be determined",
+        DetectedBackend::Nft => "this node's Kubernetes uses nf_tables",
+        DetectedBackend::Legacy => "this node's Kubernetes uses the legacy tables",
+        DetectedBackend::Mixed => "both backends have a hint or a canary chain",
+        DetectedBackend::Undetermined => "kubelet has not created its chains, or they were flushed",
+        DetectedBackend::Unavailable => "cannot be determined",
     }
 }

@@ -16,10 +16,10 @@ use crate::scope::Scope;
 
 /// Show the changes since a backup, or between two backups
 ///
-/// One line per object: `-` with the old one, `+` with the new one. Rules and elements are shown as in `rules` and
-/// `sets`, with the two ends of a range separately; other objects in nft's syntax, as between braces. In JSON, rules
-/// that iptables cannot express are bytecode. The second file is the new ruleset; without it, this is the part of the
-/// kernel's ruleset that the first file covers. The exit code is 1 if there are differences.
+/// Prints each changed object on one line: `-` marks the old version, `+` the new one. Rules are formatted as by
+/// `rules`, elements as by `sets` (the start and the end of a range are separate lines), and other objects in nft's
+/// syntax. In JSON, rules that iptables cannot express are bytecode. Without a second file, compares with the part of
+/// the kernel's ruleset that the first file covers. The exit code is 1 if there are differences.
 ///
 /// Values that the kernel assigns are not compared: handles, numbers of references, positions of rules, owners of
 /// tables, remaining times of timeouts.
@@ -42,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long)]
     bytecode: bool,
 
-    /// Instead of changes, show packets that the rulesets treat differently, with the values that occur in the rules.
-    /// The files may also be output of iptables-save, or in nft's language
+    /// Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The
+    /// files may also be output of iptables-save, or in nft's language
     #[arg(long, conflicts_with_all = ["counters", "bytecode"])]
     packets: bool,
 

@@ -21,17 +21,17 @@ use crate::scope::{Backend as Backends, Scope, UnreadPart};
 /// Find present and future problems in iptables' tables
 ///
 /// Examines iptables' tables of both backends and both families, and changes nothing. nft's own tables are listed, but
-/// not examined. It finds rules that a version of iptables-nft misreads, and so would restore as other rules; tables
-/// that a version does not show; rules that iptables cannot express; rules in both backends; rules and chains that no
-/// packet reaches; duplicate rules; legacy tables without rules.
+/// not examined. It finds rules that a version of iptables-nft misreads, and would therefore restore as other rules;
+/// tables that a version does not show; rules that iptables cannot express; rules in both backends; rules and chains
+/// that no packet reaches; duplicate rules; legacy tables without rules.
 ///
-/// Risks come first: the filter accepts or drops other packets than its rules suggest, or will do so after a save and a
-/// restore. The exit code is 1 if there is a risk, 2 if there is none but some tables could not be examined. Similar
-/// problems are listed together, with the first of their rules; --all lists each one.
+/// Lists risks first: the filter accepts or drops other packets than its rules suggest, or will do so after the tables
+/// are saved and restored. The exit code is 1 if there is a risk, 2 if there is none but some tables could not be
+/// examined. Similar problems are listed together, with the first of their rules; --all lists each one.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The versions of iptables that may read the tables: those on the node and in its agents' images. By default all
-    /// known versions
+    /// The versions of iptables that may read the tables: those on the node and in the images of its agents. The
+    /// default is all known versions
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     versions: Vec<Version>,
 
@@ -49,7 +49,7 @@ struct Document<'a> {
     risk: bool,
     findings: Vec<Record>,
     tables: Vec<TableRecord>,
-    not_looked_at: &'a [UnreadPart],
+    not_read: &'a [UnreadPart],
     not_examined: &'a [NotExamined],
 }
 
@@ -75,7 +75,7 @@ struct Record {
     number: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
-    said: String,
+    message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     versions: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         None => vec![Family::Ipv4, Family::Ipv6],
     };
     let mut all = Vec::new();
-    let mut not_looked_at = Vec::new();
+    let mut not_read = Vec::new();
     let (mut has_read_any, mut first) = (false, None);
     for &backend in args.scope.place.iptables_backends() {
         for &family in &families {
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     all.extend(tables);
                 }
                 Err(error) => {
-                    not_looked_at.push(UnreadPart {
+                    not_read.push(UnreadPart {
                         backend: backend_word(backend),
                         family: Some(family_word(family)),
                         reason: causes(&error),
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if args.scope.place.listed() != Backends::Legacy {
         match other_tables(args) {
             Ok(tables) => not_examined = tables,
-            Err(error) => not_looked_at.push(UnreadPart {
+            Err(error) => not_read.push(UnreadPart {
                 backend: backend_word(Backend::Nft),
                 family: None,
                 reason: causes(&error),
@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .is_none_or(|table| args.scope.admits_table(table))
     });
     let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
-    let is_partial = !not_looked_at.is_empty();
+    let is_partial = !not_read.is_empty();
     let mut numbered = Numbered::new(&all);
     let mut out = Output::new();
     if json {
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             risk,
             findings: records.collect(),
             tables: tables(args, &all),
-            not_looked_at: &not_looked_at,
+            not_read: &not_read,
             not_examined: &not_examined,
         };
         out.json("doctor", &document)?;
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    for one in &not_looked_at {
+    for one in &not_read {
         let family = one.family.map(|family| format!(", {family}"));
         let family = family.unwrap_or_default();
         let (backend, reason) = (one.backend, &one.reason);
@@ -229,7 +229,7 @@ fn other_tables(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
     Ok(tables)
 }
 
-/// Prints on standard error what the result covers.
+/// Prints the coverage of the result on standard error.
 fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined: &[NotExamined]) {
     if !not_examined.is_empty() {
         let names = not_examined.iter().take(NAMED);
@@ -246,7 +246,7 @@ fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined
         ));
     }
     match (all.is_empty(), findings.is_empty()) {
-        (true, _) if is_partial => note("no iptables table found in what was examined"),
+        (true, _) if is_partial => note("no iptables tables found in the examined part"),
         (true, _) => note("no iptables tables found"),
         (false, true) if !is_partial && not_examined.is_empty() => note("no problems found"),
         (false, true) => note("no problems found in the examined tables"),
@@ -266,7 +266,7 @@ impl Record {
             chain: place.chain.as_ref().map(ToString::to_string),
             number: place.rule,
             rule: numbered.rule(finding),
-            said: finding.fault.to_string(),
+            message: finding.fault.to_string(),
             versions: finding
                 .fault
                 .versions()

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bstr::ByteSlice as _;
 use chainwright::nft::{Family, Snapshot};
 use chainwright_kube::explain::{self, Part};
-use chainwright_trace::graph::{Graph, Kind, Node, Selected, ViewOptions};
+use chainwright_trace::graph::{Graph, Node, NodeKind, Selected, ViewOptions};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -18,16 +18,16 @@ use crate::ruleset_source::Source;
 use crate::scope::{Backend, Found, Scope, UnreadPart};
 use crate::trace_output::wrapped;
 
-/// Show which chains lead to which
+/// Show the jumps between chains, as a tree or a graph
 ///
 /// Follows the jumps and gotos of rules and maps, starting at base chains. Prints a tree for a terminal, or the input
 /// of Graphviz (dot) or Mermaid, or a picture (SVG). Many similar chains, such as kube-proxy's chains of services, are
-/// folded into one, unless --full is given. Also lists problems: chains to which nothing leads, and, in a file, jumps
-/// to missing chains and loops of chains.
+/// folded into one, unless --full is given. Also lists problems: chains that packets cannot reach, and, in a file,
+/// jumps to missing chains and loops of chains.
 ///
 /// Chains of Kubernetes are shown with their services.
 ///
-/// Exit codes: 1 if there is nothing to show.
+/// The exit code is 1 if there is nothing to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Output format
@@ -78,7 +78,7 @@ struct Document<'g> {
     dangling: Vec<[usize; 2]>,
     unreferenced: Vec<usize>,
     unreachable: Vec<usize>,
-    not_looked_at: &'g [UnreadPart],
+    not_read: &'g [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -162,7 +162,7 @@ impl Args {
             (Some(requested), _) => part(node)
                 .and_then(|part| part.port)
                 .is_some_and(|port| explain::matches_port(&port, requested)),
-            (None, Some(chain)) => node.kind != Kind::Map && node.name == chain.as_bytes(),
+            (None, Some(chain)) => node.kind != NodeKind::Map && node.name == chain.as_bytes(),
             (None, None) => false,
         };
         let what = match (&self.service, &self.chain) {
@@ -292,13 +292,13 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
             .collect(),
         unreferenced: shown(&findings.unreferenced),
         unreachable: shown(&findings.unreachable),
-        not_looked_at: &found.not_looked_at,
+        not_read: &found.not_read,
     }
 }
 
 fn record(node: &Node) -> NodeRecord {
     let base = match &node.kind {
-        Kind::Base(base) => Some(base),
+        NodeKind::Base(base) => Some(base),
         _ => None,
     };
     let part = part(node);
@@ -306,10 +306,10 @@ fn record(node: &Node) -> NodeRecord {
         table: node.table,
         name: node.name.to_string(),
         kind: match node.kind {
-            Kind::Base(_) => "base",
-            Kind::Chain => "chain",
-            Kind::Map => "map",
-            Kind::Missing => "missing",
+            NodeKind::Base(_) => "base",
+            NodeKind::Chain => "chain",
+            NodeKind::Map => "map",
+            NodeKind::Missing => "missing",
         },
         size: node.size,
         hook: base.map(|base| base.hook.clone()),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use chainwright::iptables::{Backend, Family, text};
 use chainwright_kube::declared::Declared;
 use chainwright_kube::guard::{
-    Attribution, AuditLog, BackoffOptions, Event, Guard, GuardOptions, Notification, Running,
+    Attribution, AuditLog, BackoffOptions, ChainGuard, Event, GuardOptions, Notification, Running,
 };
 use clap::ValueEnum;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -27,13 +27,13 @@ use crate::kubelet::{Record, Which, records};
 use crate::output::{Error, Exit, Output, Printable, causes, note};
 use crate::scope::Selection;
 
-/// Guard chains and rules: restore them immediately when somebody removes them
+/// Guard chains and rules: restore them immediately when another process removes them
 ///
 /// Creates what is missing, and watches each chain, jump and rule, not only a canary. In nf_tables it restores removed
 /// items immediately, and again at the end of a burst of changes; it also polls legacy tables, whose changes only the
-/// audit log reports. It prints the removed items and the process that removed them: for legacy tables only if
-/// netfilter is audited. If somebody keeps removing them, it backs off for a minute, and reports this. While idle it
-/// uses no CPU time.
+/// audit log reports. It prints the removed items and the process that removed them: for legacy tables only if the
+/// audit system records changes of netfilter. If a process keeps removing them, it backs off for a minute, and reports
+/// this. While idle it uses no CPU time.
 ///
 /// Runs until SIGTERM or SIGINT, and leaves the chains in place. It notifies systemd when everything exists
 /// (Type=notify), and of its watchdog (WatchdogSec=); docs/guard.md has a unit.
@@ -51,11 +51,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Polling interval of legacy tables
+    /// Interval between checks of legacy tables
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     poll: u64,
 
-    /// Time without changes after which a burst is over
+    /// Time without changes that ends a burst of changes
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 100)]
     quiet: u64,
 
@@ -76,7 +76,7 @@ enum What {
     Kubelet,
 }
 
-/// The signals that end the process.
+/// Returns the signals that end the process.
 fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
 }
@@ -223,7 +223,7 @@ fn print(notifications: &Receiver<Notification>, json: bool) -> Result<(), Error
     Ok(())
 }
 
-/// How long systemd may take to receive a notification.
+/// Maximum time for systemd to receive a notification.
 const NOTIFY: Duration = Duration::from_secs(5);
 
 /// Notifies systemd, if it started this process.
@@ -297,7 +297,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let declared = args.declared()?;
     let backend = args
         .which
-        .backend(&args.place, "a guard works on one backend")?;
+        .backend(&args.place, "`guard` works with one backend")?;
     if args.what.is_some() && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
     }
@@ -310,7 +310,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         ..GuardOptions::default()
     };
     let (policy, wait) = args.locking.policy();
-    let mut guard = Guard::open(declared, backend, options)?.with_lock(policy, wait);
+    let mut guard = ChainGuard::open(declared, backend, options)?.with_lock(policy, wait);
     if backend == Backend::Legacy
         && let Some(log) = audit_log()
     {

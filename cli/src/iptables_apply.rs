@@ -18,9 +18,9 @@ use nix::sys::signalfd::SignalFd;
 /// The default timeout, in seconds.
 const TIMEOUT: u64 = 10;
 
-/// Why a command is not run.
-const NO_COMMAND: &str = "-c COMMAND is not carried out: chainwright runs no other program. Give the rules as a file in the \
-                          form of iptables-save";
+/// The reason why a command is not run.
+const NO_COMMAND: &str = "-c COMMAND is not supported: chainwright runs no other program. Pass the rules as a file in \
+                          the format of iptables-save";
 
 /// Exit codes.
 const DONE: u8 = 0;
@@ -103,12 +103,12 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Arguments
             b"h" | b"help" => {
                 print(&format!(
                     "Usage: {name} [-hV] [-t timeout] [-w savefile] [rulesfile]\n\n\
-                     Applies the tables in rulesfile ({default} if none is given), in the form of {plain}-save,\n\
+                     Applies the tables in rulesfile ({default} if none is given), in the format of {plain}-save,\n\
                      and asks whether to keep them. Without a `y` before the timeout ({TIMEOUT} seconds if none is\n\
                      given), the previous rules are restored. Exit codes: {DONE} kept, {FAILED} failed, {REVERTED} restored.\n\n\
                      -t, --timeout seconds    how long to wait for the answer\n\
                      -w, --write savefile     save the tables to this file after confirmation\n\
-                     -c, --command            not supported: no other program is run\n\
+                     -c, --command            not supported: chainwright runs no other program\n\
                      -h, --help; -V, --version\n"
                 ));
                 return Ok(None);
@@ -201,7 +201,7 @@ fn revert(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, Stri
     }
 }
 
-/// Whether standard input has a `y` before the timeout, and no signal arrives.
+/// Returns `true` if standard input has a `y` before the timeout, and no signal arrives.
 fn confirmed(signals: &SignalFd, timeout: Duration) -> bool {
     let start = Instant::now();
     let stdin = io::stdin();
@@ -251,7 +251,7 @@ fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut V
     program.run(words, streams, chainwright_lang::translate::for_program)
 }
 
-/// If nobody reads it, the exit code has to suffice.
+/// Prints a text. If nobody reads it, the exit code has to suffice.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -3,7 +3,7 @@
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::nft::{self, Connection};
 use chainwright_kube::declared::BackendMut;
-use chainwright_kube::detect::{Detector, PREFIXES, Verdict};
+use chainwright_kube::detect::{DetectedBackend, Detector, PREFIXES};
 use chainwright_kube::kubelet::{Item, Kubelet};
 use clap::Subcommand;
 use serde::Serialize;
@@ -16,9 +16,9 @@ use crate::scope::Selection;
 ///
 /// These are KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables or the legacy
 /// tables, in iptables' form. Existing ones are recognised, regardless of the version of iptables that wrote them.
-/// Other chains and rules are not touched. If the other backend has the hint, `ensure` creates no second one, and
-/// reports this; nor does it create anything in nf_tables on a node that has chains of Kubernetes only in the legacy
-/// tables: its programs do not use nf_tables.
+/// Other chains and rules are not changed. If the other backend has the hint, `ensure` creates no second one, and
+/// reports this. If a node has chains of Kubernetes only in the legacy tables, `ensure` creates nothing in nf_tables,
+/// because the node's programs do not use it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -37,15 +37,15 @@ pub(crate) struct Args {
 /// Selects the chains and the backend.
 #[derive(clap::Args)]
 pub(crate) struct Which {
-    /// Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
+    /// Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
     #[arg(long = "up-to-1.26", global = true)]
     up_to_1_26: bool,
 
-    /// Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes
+    /// Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes
     #[arg(long, global = true, alias = "even-on-legacy")]
     force: bool,
 
-    /// Use the backend of the node's components, as found by `detect`; if it finds none, nothing is done
+    /// Use the backend that `detect` finds on this node; fail if it finds none
     #[arg(long, global = true, conflicts_with = "backend")]
     auto: bool,
 }
@@ -66,7 +66,7 @@ impl Which {
         if !self.auto {
             return place.one_for(what);
         }
-        let verdict = Detector::open().probe().verdict();
+        let verdict = Detector::open().probe().detected_backend();
         verdict.backend().ok_or_else(|| {
             Error::Other(format!(
                 "this node's backend is {verdict} (see `chainwright detect`): use --backend nft or --backend \
@@ -75,15 +75,18 @@ impl Which {
         })
     }
 
-    /// Whether the chains may be created there: in nf_tables not on a node that uses the legacy tables, because the
-    /// hint would lead other programs to the wrong backend.
+    /// Returns `true` if the chains may be created there: in nf_tables not on a node that uses the legacy tables,
+    /// because the hint would lead other programs to the wrong backend.
     pub(crate) fn may_create_in(&self, backend: Backend) -> bool {
         if self.force || backend == Backend::Legacy {
             return true;
         }
         let mut detector = Detector::open();
         // If nf_tables has the hint, counting is not necessary.
-        if matches!(detector.probe().verdict(), Verdict::Nft | Verdict::Mixed) {
+        if matches!(
+            detector.probe().detected_backend(),
+            DetectedBackend::Nft | DetectedBackend::Mixed
+        ) {
             return true;
         }
         let evidence = detector.evidence_without_rules();
@@ -104,9 +107,9 @@ impl Which {
             })
             .collect();
         note(&format!(
-            "this node's Kubernetes uses the legacy tables: {} there, and no KUBE- chain in nf_tables. \
-             KUBE-IPTABLES-HINT in nf_tables would direct others to the wrong backend; nothing was created (--force creates \
-             it anyway)",
+            "this node's Kubernetes uses the legacy tables: they contain {}, and nf_tables has no KUBE- chain. \
+             KUBE-IPTABLES-HINT in nf_tables would direct other programs to the wrong backend; nothing was created \
+             (use --force to create it anyway)",
             chains.join(", ")
         ));
         false
@@ -115,11 +118,11 @@ impl Which {
 
 #[derive(Subcommand, Clone, Copy)]
 enum Action {
-    /// Create what is missing, in one transaction; each legacy table separately
+    /// Create the missing chains and rules, in one transaction; in legacy tables, one table at a time
     Ensure,
-    /// List what is missing; the exit code is 1 if there is anything
+    /// List the missing chains and rules; the exit code is 1 if there are any
     Check,
-    /// Remove them, in the same way, except chains that other programs use
+    /// Remove the chains and rules in the same way, except chains that other programs use
     Remove,
 }
 
@@ -149,8 +152,8 @@ pub(crate) fn records(items: &[Item]) -> Vec<Record> {
 }
 
 #[derive(Serialize)]
-struct Made {
-    made: Vec<Record>,
+struct Created {
+    created: Vec<Record>,
 }
 
 #[derive(Serialize)]
@@ -166,7 +169,7 @@ struct Removed {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = args.which.kubelet(&args.place)?;
-    let what = "kubelet's chains are in one backend";
+    let what = "`kubelet` works with one backend";
     let backend = args.which.backend(&args.place, what)?;
     if matches!(args.action, Action::Ensure) && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
@@ -189,14 +192,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     let exit = match args.action {
         Action::Ensure => {
-            let made = kubelet.ensure(tables)?;
+            let created = kubelet.ensure(tables)?;
             if json {
-                let made = records(&made);
-                out.json("kubelet", &Made { made })?;
-            } else if made.is_empty() {
+                let created = records(&created);
+                out.json("kubelet", &Created { created })?;
+            } else if created.is_empty() {
                 writeln!(out, "nothing to do: everything is present")?;
             } else {
-                list(&mut out, "made", &made)?;
+                list(&mut out, "created", &created)?;
             }
             Exit::Done
         }
@@ -227,7 +230,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     },
                 )?;
             } else if outcome.removed.is_empty() && outcome.left.is_empty() {
-                writeln!(out, "nothing to do: none of it is present")?;
+                writeln!(out, "nothing to do: nothing is present")?;
             } else {
                 list(&mut out, "removed", &outcome.removed)?;
                 for item in &outcome.left {

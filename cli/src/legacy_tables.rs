@@ -30,7 +30,7 @@ pub(crate) fn read_selected(
             Ok(()) => {}
             Err(error) if alone && !is_not_built(&error) => return Err(error.into()),
             Err(error) => {
-                found.not_looked_at.push(UnreadPart {
+                found.not_read.push(UnreadPart {
                     backend: "legacy",
                     family: Some(family_name(family)),
                     reason: causes(&error),
@@ -53,7 +53,7 @@ pub(crate) fn read_selected(
             _ => found.is_inconsistent = true,
         }
     }
-    found.notes.extend(not_looked_at(&refused));
+    found.notes.extend(not_read(&refused));
     Ok(())
 }
 
@@ -104,7 +104,7 @@ fn read_family(
 }
 
 /// Formats the families of legacy tables that could not be read, one line per reason.
-fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
+fn not_read(refused: &[legacy::Error]) -> Vec<String> {
     let mut notes = Vec::new();
     let families = |of: &dyn Fn(&legacy::Error) -> Option<legacy::Family>| {
         let names: Vec<_> = refused.iter().filter_map(of).map(family_name).collect();

@@ -26,10 +26,10 @@ use crate::output::{Error, Exit, Output, note};
 /// chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, tunnel, ct helper, ct timeout, ct
 /// expectation [FAMILY] TABLE NAME
 ///
-/// hooks [FAMILY] [device DEVICE]: all functions that the kernel calls there, not only chains
+/// hooks [FAMILY] [device DEVICE]: all functions that the kernel calls at the hooks, not only chains
 ///
 /// The default FAMILY is ip for a single table, and all families otherwise. The output is that of nft 1.0.6, except for
-/// rules that this version writes in a form that it reads back as another rule. A rule that nft cannot express is a
+/// rules that nft 1.0.6 would read back from its own output as different rules. A rule that nft cannot express is a
 /// comment with its instructions; in JSON it is an object that nft rejects.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -60,7 +60,7 @@ pub(crate) struct Format {
     #[arg(short = 't', long)]
     terse: bool,
 
-    /// Show all named values as numbers: priorities, protocols, times in seconds, and every other value
+    /// Show all named values as numbers: priorities, protocols, times (in seconds), and all others
     #[arg(short = 'n', long)]
     numeric: bool,
 
@@ -186,8 +186,9 @@ fn target(what: &[OsString]) -> Result<Target<'_>, Error> {
         of_many if of_table => {
             // nft has no plural for some kinds.
             let part = many(of_many).or_else(|| Some(Part::Objects(object(of_many)?)));
-            let part = part
-                .ok_or_else(|| wrong("expected an object type that a table can have several of"))?;
+            let part = part.ok_or_else(|| {
+                wrong("expected an object type that has a plural, for example `chains`")
+            })?;
             (Some(name("table")?), part)
         }
         "ruleset" => (None, Part::All),

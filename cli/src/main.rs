@@ -59,7 +59,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  not found, or different
-  2  failed, or done only in part; standard error says why";
+  2  failed, or done only in part; see standard error";
 
 /// List, save, compare and repair a Linux node's packet-filter tables
 ///
@@ -269,7 +269,7 @@ mod tests {
         let there = std::fs::read(&path).unwrap_or_default();
         assert!(
             there == made,
-            "{name} is not what is made of the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
+            "{name} does not match the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
              -p chainwright-cli --bin chainwright"
         );
     }

@@ -15,8 +15,8 @@ use crate::output::{Error, Exit, Output, Printable, counted, note, say};
 /// Move iptables' tables from one backend to the other
 ///
 /// Reads all of iptables' tables in one backend, writes them with their counters to the other, compares their meaning,
-/// and only then removes them from the first: in between, a packet meets both, and never neither. In nf_tables all
-/// tables change in one transaction; legacy tables change one after the other, and remain as empty tables.
+/// and only then removes them from the first. In between, packets traverse both copies, and never neither. In nf_tables
+/// all tables change in one transaction; legacy tables change one after the other, and remain as empty tables.
 ///
 /// Before anything is changed, it reports everything that the other backend cannot express, and the rules of the other
 /// backend in the same tables. It refuses to run if chains in the old backend show that a kubelet or kube-proxy writes
@@ -43,9 +43,9 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If there
-    /// are other rules next to such a jump in a built-in chain, or its policy is DROP, this needs --force: packets that
-    /// the kept chain accepts still meet the moved rules, and the other way round
+    /// Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If such a
+    /// jump is in a built-in chain that has other rules or the policy DROP, this requires --force: packets that the
+    /// kept chain accepts still traverse the moved rules, and the other way round
     #[arg(long, value_name = "GLOB", num_args = 1)]
     keep_foreign: Vec<Glob>,
 

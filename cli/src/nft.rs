@@ -31,7 +31,7 @@ const INCLUDED_FROM: &str = "/etc";
 /// Reads commands in nft's language from arguments, from a file, or line by line: changes (add, create, insert,
 /// replace, delete, destroy, flush, rename), listings (list), resets of counters and quotas (reset), look-ups of
 /// elements (get element), descriptions (describe) and monitor. All changes of one input are one transaction; requested
-/// listings show the state after it. If a line is wrong, if the kernel refuses one, or if a requested object will not
+/// listings show the state after it. If a line is wrong, if the kernel refuses one, or if a requested object would not
 /// exist, nothing is changed.
 ///
 /// Options must precede the commands. Files may include any file, as in nft: absolute paths and those that begin with
@@ -50,8 +50,8 @@ pub(crate) struct Args {
     #[arg(short = 'D', long, value_name = "NAME=VALUE")]
     define: Vec<String>,
 
-    /// Read commands from standard input, one line at a time, until `quit` or the end; errors do not end it. Lines are
-    /// edited by the terminal
+    /// Read commands from standard input, one line at a time, until `quit` or the end; errors do not end the session.
+    /// There is no line editing other than the terminal's
     #[arg(short, long)]
     interactive: bool,
 
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: Format,
 
-    /// Print host names instead of addresses: not implemented, because a look-up can hang or lie
+    /// Print host names instead of addresses: not implemented, because DNS can hang or return wrong names
     #[arg(short = 'N', long)]
     reversedns: bool,
 
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "LEVEL[,LEVEL]")]
     debug: Option<String>,
 
-    /// Print the version, after that of the emulated nft
+    /// Print the version of the emulated nft, then that of this program
     #[arg(short, long)]
     version: bool,
 
@@ -164,7 +164,7 @@ impl Args {
         let late = words.skip(1).find(|word| word.starts_with(b"-"));
         let reason = if let Some(word) = late {
             let word = String::from_utf8_lossy(word);
-            format!("{word}: options must stand before commands")
+            format!("{word}: options must precede commands")
         } else if self.optimize {
             "--optimize is not supported: rules are not merged into sets and maps".to_owned()
         } else if self.reversedns {

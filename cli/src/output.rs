@@ -1,7 +1,6 @@
 //! Output, exit codes, and error messages of verbs.
 
 use std::borrow::Cow;
-use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::ExitCode;
@@ -49,8 +48,8 @@ pub(crate) enum Error {
     #[error(transparent)]
     Kube(kube::Error),
     /// Writing to standard output failed.
-    #[error("cannot write to standard output")]
-    Output(#[source] io::Error),
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
     /// Any other error, as text.
     #[error("{0}")]
     Other(String),
@@ -101,12 +100,12 @@ impl Error {
         }
     }
 
-    /// Whether the caller lacks a permission.
+    /// Returns `true` if the caller lacks a permission.
     pub(crate) fn is_permission(&self) -> bool {
         matches!(self.errno(), Some(libc::EPERM | libc::EACCES))
     }
 
-    /// Whether the kernel has no nf_tables.
+    /// Returns `true` if the kernel has no nf_tables.
     pub(crate) fn is_nft_not_built(&self) -> bool {
         match self.netlink() {
             Some(netlink::Error::Open { source, .. }) => matches!(
@@ -153,20 +152,7 @@ impl Error {
     }
 }
 
-/// Joins an error and its causes. Omits causes that the text already contains.
-pub(crate) fn causes(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}
+pub(crate) use chainwright::internal::message_with_causes as causes;
 
 /// Formats a number with a noun: `1 rule`, `2 rules`.
 pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
@@ -182,7 +168,7 @@ pub(crate) fn note(text: &str) {
     );
 }
 
-/// Whether to print colors: on a terminal that supports them, unless the environment has `NO_COLOR`.
+/// Returns `true` if the stream is a terminal that supports colors, and the environment has no `NO_COLOR`.
 fn is_colored(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
@@ -356,7 +342,7 @@ impl Output {
         TerminalEscaper::new(&mut self.inner, io::stdout().is_terminal())
     }
 
-    /// Whether the reader still exists; known only after a flush.
+    /// Returns `true` if the reader still exists; known only after a flush.
     pub(crate) fn has_reader(&self) -> bool {
         !self.inner.get_ref().closed
     }
@@ -473,16 +459,5 @@ mod tests {
         assert!(shown.ends_with("\\u{85}é\\u{9b}2J\n\t".as_bytes()));
         let is_harmful = |byte: &u8| byte.is_ascii_control() && !b"\n\t".contains(byte);
         assert!(!shown.iter().any(is_harmful));
-    }
-
-    #[test]
-    fn causes_are_not_repeated() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("cannot dig: {0}")]
-        struct Outer(#[source] io::Error);
-        let error = Outer(io::Error::other("no spade"));
-        assert_eq!(causes(&error), "cannot dig: no spade");
-        let error = Error::Output(io::Error::other("full"));
-        assert_eq!(causes(&error), "cannot write to standard output: full");
     }
 }

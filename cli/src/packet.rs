@@ -84,7 +84,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// `10.0.0.5:1234`, `10.0.0.5`, `[fd00::1]:80`, `fd00::1`, `any`, `any:80`.
+    /// Parses `10.0.0.5:1234`, `10.0.0.5`, `[fd00::1]:80`, `fd00::1`, `any` or `any:80`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Ok(both) = text.parse::<SocketAddr>() {
             return Ok(Self {

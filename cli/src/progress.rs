@@ -9,7 +9,7 @@ use crate::output::Printable;
 
 /// Delay before the line appears.
 const QUIET: Duration = Duration::from_millis(700);
-/// How often the line is updated.
+/// The interval at which the line is updated.
 const TICK: Duration = Duration::from_millis(250);
 
 /// A line on the terminal with the current operation and its duration, until it is dropped: `restoring rules.save: 12

@@ -11,10 +11,10 @@ use crate::scope::Scope;
 
 /// Make the tables in a backup match the backup, with the fewest changes
 ///
-/// Objects that are equal already are not touched: rules keep their handles and counters, sets their elements. All
-/// changes are one atomic transaction. Tables that are not in the file, or that the options do not select, are left
-/// alone; so are elements that rules added to sets (`flags dynamic`). To restore everything, including counters and
-/// other programs' tables, use rollback.
+/// Objects that already match are not changed: rules keep their handles and counters, sets their elements. All changes
+/// are one atomic transaction. Tables that are not in the file, or that the options do not select, are not changed;
+/// neither are elements that rules added to sets (`flags dynamic`). To restore everything, including counters and other
+/// programs' tables, use rollback.
 ///
 /// If the kernel cannot change something (the hook of a chain, the type of a set, a stateful object), it is deleted and
 /// recreated, with everything that refers to it; the output reports this.
@@ -23,8 +23,8 @@ use crate::scope::Scope;
 /// tables, chains, sets, stateful objects and rules with the tag are changed to match the backup, and objects without
 /// it are neither changed nor deleted.
 ///
-/// With --dry-run no table is changed, and the exit code is 1 if there are changes. The kernel is then queried for all
-/// features that the changes need, for which it may load modules. If it lacks some, they are listed with their kernel
+/// With --dry-run no table is changed, and the exit code is 1 if there are changes. It also queries the kernel for all
+/// features that the changes need, which may load modules. If the kernel lacks some, it lists them with their kernel
 /// configuration options, and the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .map(|name| Printable(name).to_string())
             .collect();
         note(&format!(
-            "left unchanged, because other processes own them: {}",
+            "not changed, because other processes own them: {}",
             owned.join(", ")
         ));
         return Ok(Exit::Failed);

@@ -27,8 +27,8 @@ use crate::scope::Selection;
 ///
 /// In nf_tables all tables of the input change in one transaction. Legacy tables are replaced one after the other, each
 /// atomically, under the lock of the legacy tools. If a line is wrong, or the kernel refuses one, nothing is changed,
-/// and standard error shows the position: FILE:LINE:COLUMN. On success it prints only warnings: about texts that are
-/// too long, and truncated like in iptables.
+/// and standard error shows the position: FILE:LINE:COLUMN. On success it prints nothing, except a warning for each
+/// text that is too long and is truncated, as in iptables.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway
@@ -43,13 +43,13 @@ pub(crate) struct Args {
     #[arg(short, long)]
     test: bool,
 
-    /// Keep chains whose names match, and the jumps to them from other chains, and change only differences from the
-    /// input: to restore tables while agents run that have chains in them (KUBE-*, CNI-*, cali-*). May be given more
-    /// than once. Such chains in the input are ignored; unchanged rules keep their counters
+    /// Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the
+    /// input. Use this on a node whose running agents have chains in these tables (KUBE-*, CNI-*, cali-*). May be given
+    /// more than once. Matching chains in the input are ignored; unchanged rules keep their counters
     #[arg(long, value_name = "GLOB", num_args = 1, conflicts_with_all = ["noflush", "counters"])]
     keep_foreign: Vec<Glob>,
 
-    /// Only this table of the input, which must have it (-t is --test, as in iptables-restore)
+    /// Restore only this table; the input must contain it (-t is --test, as in iptables-restore)
     #[arg(short = 'T', long, value_name = "NAME")]
     table: Option<String>,
 
@@ -209,7 +209,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 && passed > 0
             {
                 note(&format!(
-                    "skipped {passed} chains and rules of {} for chains that are kept unchanged",
+                    "skipped {passed} chains and rules of {}, because --keep-foreign keeps their chains",
                     Printable(&name)
                 ));
             }

@@ -24,10 +24,10 @@ use crate::scope::{Scope, describe};
 /// The kernel checks the whole change first; if it refuses, standard error names the refused operations, and nothing is
 /// changed. --dry-run ends after this check.
 ///
-/// Objects that are equal already are not touched; new objects have new handles. Counters and quotas continue from the
+/// Objects that already match are not changed; new objects have new handles. Counters and quotas continue from the
 /// numbers in the file, and timeouts from the remaining time. `limit`, `connlimit` and `numgen inc` start over.
 ///
-/// A table that another process owns cannot be changed: it is left alone, and the exit code is 2. A table that had an
+/// A table that another process owns cannot be changed: it is skipped, and the exit code is 2. A table that had an
 /// owner when it was saved is restored without an owner.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -99,7 +99,7 @@ impl<'a> Record<'a> {
 #[derive(Serialize)]
 struct Document<'a> {
     done: bool,
-    /// When the file was written, in seconds since 1970.
+    /// The time at which the file was written, in seconds since 1970.
     written: Option<u64>,
     kernel: Option<&'a str>,
     backup: ObjectCounts,
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     note(&format!(
-        "left unchanged, because other processes own them: {}",
+        "not changed, because other processes own them: {}",
         left.join(", ")
     ));
     Ok(Exit::Failed)
@@ -198,7 +198,7 @@ fn named((family, table): &Key) -> String {
     format!("{family} {}", Printable(&name_text(table)))
 }
 
-/// Whether the object with this path is in a table that is left alone.
+/// Returns `true` if the object with this path is in a table that is left alone.
 fn is_left(actions: &BTreeMap<Key, Action>, path: &str) -> bool {
     let mut left = actions
         .iter()

@@ -28,7 +28,7 @@ use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 /// in `iptables-save -c`. Other rules of nf_tables are shown in nft's syntax; if nft cannot express them, as bytecode,
 /// with one pair of brackets per expression. Other legacy rules are shown as bytes.
 ///
-/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the rules are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
 /// is 2.
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// Print the output of `nft --debug=netlink list` before its own listing (nft 1.0.6): for each table of nf_tables
+    /// Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables
     /// its sets with their elements, then its rules, one expression per line
     #[arg(long, conflicts_with = "json")]
     bytecode: bool,
@@ -52,7 +52,7 @@ struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
     legacy: Vec<LegacyRecord>,
-    not_looked_at: &'s [UnreadPart],
+    not_read: &'s [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     })
                     .collect(),
                 legacy,
-                not_looked_at: &found.not_looked_at,
+                not_read: &found.not_read,
             },
         )?;
     } else {

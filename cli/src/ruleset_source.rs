@@ -5,11 +5,10 @@ use std::io;
 use std::path::Path;
 
 use bstr::ByteSlice;
-use chainwright::iptables::text::RestoreOptions;
-use chainwright::iptables::{Family, Iptables};
-use chainwright::nft::{Connection, FileError, Scope as NftScope, Snapshot};
+use chainwright::iptables::Family;
+use chainwright::iptables::text::{RestoreOptions, ruleset};
+use chainwright::nft::{FileError, Scope as NftScope, Snapshot};
 use chainwright_lang::{Script, read_text};
-use chainwright_testing::FakeKernel;
 
 use crate::output::{Error, Printable, causes};
 use crate::scope::Scope;
@@ -55,31 +54,14 @@ impl Source {
         .map_err(|error| Error::Other(error.to_string()))
     }
 
-    /// Returns the ruleset after loading the source into an empty one, in memory; or an error message.
+    /// Returns the ruleset after loading the source into an empty one, without a kernel; or an error message.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, String> {
-        // The devices may belong to another machine.
-        let model = FakeKernel::new().with_any_device();
-        let connect =
-            || -> Result<Connection, String> { model.connect().map_err(|error| error.to_string()) };
-        match self {
+        let ruleset = match self {
             Self::Backup(snapshot) => return Ok((**snapshot).clone()),
-            Self::Iptables(family, text) => {
-                Iptables::over(connect()?)
-                    .restore(*family, text, &RestoreOptions::default())
-                    .map_err(|error| causes(&error))?;
-            }
-            Self::Script(script) => {
-                let nothing = connect()?.snapshot(NftScope::all());
-                let nothing = nothing.map_err(|error| causes(&error))?;
-                let change = script.transaction(Some(&nothing));
-                let change = change.map_err(|error| error.to_string())?;
-                if let Err(error) = connect()?.commit(change.transaction()) {
-                    let first = change.explain(&error).into_iter().next();
-                    return Err(first.map_or_else(|| causes(&error), |first| first.to_string()));
-                }
-            }
-        }
-        let whole = connect()?.snapshot(NftScope::all());
-        whole.map_err(|error| causes(&error))
+            Self::Iptables(family, text) => ruleset(*family, text, &RestoreOptions::default())
+                .map_err(|error| causes(&error))?,
+            Self::Script(script) => script.ruleset().map_err(|error| error.to_string())?,
+        };
+        Ok(ruleset.to_snapshot(&NftScope::all()))
     }
 }

@@ -123,7 +123,7 @@ impl Selection {
 
     /// Returns the single backend of a text.
     pub(crate) fn one(&self) -> Result<iptables::Backend, Error> {
-        self.one_for("a text is for one backend")
+        self.one_for("a text contains the tables of one backend")
     }
 
     /// Returns the single backend; `why` is the error message if both are selected.
@@ -206,7 +206,7 @@ impl Scope {
         self.table.as_ref().map(|name| name.as_bytes())
     }
 
-    /// Whether a table of this name is selected.
+    /// Returns `true` if a table of this name is selected.
     pub(crate) fn admits_table(&self, name: &[u8]) -> bool {
         self.table().is_none_or(|wanted| wanted == name)
     }
@@ -299,7 +299,7 @@ pub(crate) struct UnreadPart {
 #[derive(Default)]
 pub(crate) struct Found {
     /// The selected tables that could not be read, for JSON.
-    pub(crate) not_looked_at: Vec<UnreadPart>,
+    pub(crate) not_read: Vec<UnreadPart>,
     /// Notes for users, on standard error.
     pub(crate) notes: Vec<String>,
     /// Whether a part could not be read, or the parts are of different generations.
@@ -309,7 +309,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Whether a result about all rules may be wrong, because some were not read.
+    /// Returns `true` if a result about all rules may be wrong, because some were not read.
     pub(crate) const fn is_partial(&self) -> bool {
         self.is_inconsistent || self.permission_denied
     }
@@ -333,7 +333,7 @@ impl Found {
             Err(error) if backend == Backend::All && error.is_nft_not_built() => {
                 let reason = causes(&error);
                 self.notes.push(format!("nf_tables not examined: {reason}"));
-                self.not_looked_at.push(UnreadPart {
+                self.not_read.push(UnreadPart {
                     backend: "nft",
                     family: None,
                     reason,
@@ -344,9 +344,9 @@ impl Found {
         }
     }
 
-    /// Prints the notes, and returns the exit code of a listing. `any` says whether it found something, `kind` names
-    /// the listed objects, and `filtered` says whether tables or names were selected. Without `json`, also prints a
-    /// note if nothing was found.
+    /// Prints the notes, and returns the exit code of a listing. `any` is whether it found something, `kind` names the
+    /// listed objects, and `filtered` is whether tables or names were selected. Without `json`, also prints a note if
+    /// nothing was found.
     pub(crate) fn end(
         self,
         any: bool,
@@ -378,7 +378,7 @@ impl Found {
     }
 }
 
-/// Whether a name matches the pattern; always true without a pattern.
+/// Returns `true` if a name matches the pattern; always true without a pattern.
 pub(crate) fn admits(pattern: Option<&Glob>, name: &BStr) -> bool {
     pattern.is_none_or(|pattern| pattern.is_match(name.as_bytes().as_bstr()))
 }

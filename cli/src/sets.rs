@@ -18,7 +18,7 @@ use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 /// flags, size, timeout; the number of elements (a range counts as one); the comment. With --elements also each
 /// element, on its own line.
 ///
-/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the sets are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
 /// is 2.
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
-    not_looked_at: &'s [UnreadPart],
+    not_read: &'s [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                             .collect(),
                     })
                     .collect(),
-                not_looked_at: &found.not_looked_at,
+                not_read: &found.not_read,
             },
         )?;
     } else {

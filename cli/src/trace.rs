@@ -24,8 +24,8 @@ use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
 /// `default/web`, `default/web:http`), a cluster IP or another address (`10.96.0.10`, `10.96.0.10:53`), or a node port
 /// (`30450`). The flat layout has no service names: specify an address or a node port.
 ///
-/// If a rule tests an unspecified property, the path splits, and the assumption is printed with "if"; random choices
-/// have their probability. Conditions that cannot be evaluated are "unknown".
+/// If a rule tests an unspecified property, the path splits, and the assumption is printed after "if"; random choices
+/// are printed with their probability. Conditions that cannot be evaluated are "unknown".
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A packet, or a service
@@ -46,11 +46,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Show every path, and the ends of chains that accept
+    /// Show every path, and also where a packet reaches the end of a chain and is accepted
     #[arg(long)]
     all: bool,
 
-    /// Use the present elements of sets that rules fill; otherwise a packet may be in them or not
+    /// Use the current elements of sets that rules fill; by default, any packet may or may not be in such a set
     #[arg(long)]
     as_is: bool,
 
@@ -66,7 +66,7 @@ pub(crate) struct Args {
 struct Document<'d> {
     traces: Vec<Record<'d>>,
     not_traced: &'d [String],
-    not_looked_at: &'d [UnreadPart],
+    not_read: &'d [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let document = Document {
             traces: records.collect(),
             not_traced: rules.not_traced(),
-            not_looked_at: &found.not_looked_at,
+            not_read: &found.not_read,
         };
         out.json("trace", &document)?;
     } else {

@@ -9,7 +9,7 @@ use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
 use chainwright_kube::explain::{Part, Role};
-use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Trace, Verdict};
+use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, RuleVerdict, Rules, Step, Trace};
 
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable, note};
@@ -76,7 +76,7 @@ impl Ruleset {
 
     /// Returns the purpose of the chain that a step leads to, from its first rules.
     fn purpose_of_target(&self, step: &Step) -> Option<Part> {
-        let (Verdict::Jump(to) | Verdict::Goto(to)) = &step.verdict else {
+        let (RuleVerdict::Jump(to) | RuleVerdict::Goto(to)) = &step.verdict else {
             return None;
         };
         (1..=3).find_map(|number| {
@@ -160,7 +160,7 @@ fn without_comment(words: &str) -> String {
 /// Returns the purpose of a step's rule in Kubernetes' terms.
 fn part(step: &Step, comment: Option<&str>) -> Option<Part> {
     let to = match &step.verdict {
-        Verdict::Jump(to) | Verdict::Goto(to) => to.as_bstr(),
+        RuleVerdict::Jump(to) | RuleVerdict::Goto(to) => to.as_bstr(),
         _ => step.chain.as_bstr(),
     };
     Part::of(to, comment.map(BStr::new))
@@ -447,7 +447,7 @@ fn steps(
 ) -> Result<(), Error> {
     let mut at = before.map(|step| (step.hook, step.priority));
     for step in steps {
-        let is_end = step.rule.is_none() && step.verdict == Verdict::Accept;
+        let is_end = step.rule.is_none() && step.verdict == RuleVerdict::Accept;
         if is_end && !all {
             continue;
         }
@@ -467,7 +467,7 @@ fn steps(
             .as_ref()
             .and_then(|(_, comment)| comment.as_deref());
         let remark = match (&step.verdict, comment) {
-            (Verdict::Jump(_) | Verdict::Goto(_), _) => part(step, comment)
+            (RuleVerdict::Jump(_) | RuleVerdict::Goto(_), _) => part(step, comment)
                 .map(|part| match part.port {
                     None => ruleset.purpose_of_target(step).unwrap_or(part),
                     Some(_) => part,

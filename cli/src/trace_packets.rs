@@ -11,14 +11,14 @@ use crate::output::{Error, Exit, Output, Printable, causes, name_text, note, say
 use crate::rules::{Sets, format_rule, sets};
 use crate::scope::Scope;
 
-/// Print the rules that packets meet
+/// Print the rules that packets traverse
 ///
-/// Only listens, and adds no rule. The kernel traces packets that a rule marks for it, for instance a rule before all
-/// others such as
+/// Only listens, and adds no rule. The kernel traces packets that a rule marks (`meta nftrace set 1`). For instance,
+/// this rule marks all TCP packets to port 80, until its table is deleted:
 ///
 /// nft 'add table inet trace; add chain inet trace all { type filter hook prerouting priority -400; }; add rule inet trace all tcp dport 80 meta nftrace set 1'
 ///
-/// until that table is deleted again. With iptables-nft, use the target TRACE in table raw.
+/// With iptables-nft, use the target TRACE in table raw.
 ///
 /// Prints one line per step, with a number that identifies the packet: a rule and its verdict, the end of a chain, a
 /// policy. A rule is looked up when its step is printed, and may have changed by then. Before the first step of a

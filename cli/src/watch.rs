@@ -134,7 +134,7 @@ impl<'t> EventRecord<'t> {
 }
 
 impl Args {
-    /// Whether an event is about a selected table.
+    /// Returns `true` if an event is about a selected table.
     fn admits(&self, event: &Event<'_>) -> bool {
         if !self.scope.is_filtered() {
             return true;

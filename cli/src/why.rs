@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bstr::BString;
 use chainwright::iptables::Backend;
-use chainwright_trace::{End, Node, Outcome, Step, Trace, Verdict, owner};
+use chainwright_trace::{End, Node, Outcome, RuleVerdict, Step, Trace, owner};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};
@@ -22,8 +22,8 @@ use crate::trace_output::{Ruleset, lines, options, percent, place, print_untrace
 ///
 /// --table considers only tables of this name; the packet still traverses all others.
 ///
-/// Exit codes: 0 something stops it, 1 nothing stops it, 2 nothing stops it on the known paths, but the result of
-/// others is unknown.
+/// Exit codes: 0 something stops the packet, 1 nothing stops it, 2 nothing stops it on the known paths, but other paths
+/// have an unknown result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The packet: its protocol, source and destination, as for `trace`
@@ -49,7 +49,7 @@ struct Document<'d> {
     stopped: Vec<Stop>,
     unknown: &'d [&'d str],
     not_traced: &'d [String],
-    not_looked_at: &'d [UnreadPart],
+    not_read: &'d [UnreadPart],
 }
 
 /// The way in which a packet is stopped.
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             stopped,
             unknown: &unknown,
             not_traced: rules.not_traced(),
-            not_looked_at: &found.not_looked_at,
+            not_read: &found.not_read,
         };
         out.json("why", &document)?;
     } else {
@@ -210,7 +210,7 @@ fn accepted(end: &End, by: &Decision) -> Vec<Decision> {
             != (by.backend, by.family, &by.table);
         // An accept of NAT rules is no decision to let the packet pass.
         let decides = step.rule.is_some() && decision.table != "nat";
-        if step.verdict == Verdict::Accept && other && decides {
+        if step.verdict == RuleVerdict::Accept && other && decides {
             decision.owner = decision.owner.or_else(|| owner(&step.table, &step.chain));
             if !accepted.contains(&decision) {
                 accepted.push(decision);

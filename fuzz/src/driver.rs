@@ -73,7 +73,7 @@ pub fn run(
         if catch_unwind(AssertUnwindSafe(|| target.check(&input))).is_err() {
             let path = artifacts.join(format!("found-{}", short_hash(&input)));
             let _ = fs::write(&path, &input);
-            eprintln!("{name}: found something in run {run} of seed {seed}");
+            eprintln!("{name}: failed in run {run} with seed {seed}");
             eprintln!(
                 "    cargo run -p chainwright-fuzz --bin {name} -- {}",
                 path.display()
@@ -88,7 +88,7 @@ pub fn run(
     }
     let _ = fs::remove_file(&current);
     println!(
-        "{name}: {run} runs in {:.1} s from {} seeds, {found} found (seed {seed})",
+        "{name}: {run} runs in {:.1} s from {} seeds, {found} findings (seed {seed})",
         start.elapsed().as_secs_f64(),
         seeds.len()
     );
@@ -138,6 +138,6 @@ pub fn replay(target: &Target, files: impl Iterator<Item = OsString>) -> ExitCod
         }
         replayed += 1;
     }
-    println!("{}: {replayed} inputs, nothing found", target.name);
+    println!("{}: {replayed} inputs, no findings", target.name);
     ExitCode::SUCCESS
 }

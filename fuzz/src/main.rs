@@ -28,7 +28,7 @@ enum Verb {
         /// Seed of the random numbers; by default a different one each time.
         #[arg(long)]
         seed: Option<u64>,
-        /// Continue after a finding.
+        /// Continue after a failure.
         #[arg(long)]
         keep_going: bool,
     },
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         }
         let find = |name: &String| {
             Target::named(name).ok_or_else(|| {
-                eprintln!("there is no target `{name}`; `list` lists them");
+                eprintln!("unknown target `{name}`; `list` shows the targets");
                 ExitCode::from(2)
             })
         };

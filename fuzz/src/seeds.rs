@@ -206,7 +206,7 @@ fn legacy_tables() -> Vec<Vec<u8>> {
         let (info, entries) = bytes.split_at(targets::iptables_legacy::info_length(legacy));
         let table = chainwright::legacy::Info::from_bytes(legacy, info)
             .and_then(|info| chainwright::legacy::Table::from_bytes(info, entries))
-            .expect("captured");
+            .expect("invalid captured table");
         let tables = [(family, table)];
         let table = if position == 0 { "nat" } else { "filter" };
         for line in rules() {
@@ -506,7 +506,7 @@ pub fn kernel_listings() -> Vec<Vec<u8>> {
         }
     }
     if let Some(error) = missing {
-        eprintln!("without seeds of some rulesets, which take nft and network namespaces: {error}");
+        eprintln!("skipping seeds that require nft and network namespaces: {error}");
     }
     all
 }

@@ -23,7 +23,7 @@ impl Archive {
     pub(crate) fn open(directory: &Path, suite: &str) -> Result<Self> {
         if !Path::new(KEYRING).is_file() {
             return Err(format!(
-                "{KEYRING} is not there: apt-get install debian-archive-keyring"
+                "{KEYRING} not found: apt-get install debian-archive-keyring"
             ));
         }
         let archive = Self {
@@ -60,7 +60,7 @@ impl Archive {
         ] {
             fs::write(at(name), text).map_err(|error| format!("{name}: {error}"))?;
         }
-        eprintln!("looking into {suite} of {MIRROR}");
+        eprintln!("reading the package index of {suite} from {MIRROR}");
         // A source that cannot be reached or has a wrong signature is an error, not a warning.
         output(
             archive
@@ -97,7 +97,7 @@ impl Archive {
         )?;
         let version = text.lines().find_map(|line| line.strip_prefix("Version: "));
         Ok(version
-            .ok_or_else(|| format!("{package} has no version"))?
+            .ok_or_else(|| format!("package {package} has no version"))?
             .to_owned())
     }
 

@@ -55,7 +55,7 @@ impl FromStr for Kernel {
         let known = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
         known.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("not one of {names}")
+            format!("expected one of {names}")
         })
     }
 }
@@ -149,7 +149,7 @@ fn unpack(archive: &Archive, directory: &Path) -> Result<()> {
         .needs("linux-image-amd64")?
         .into_iter()
         .find(|package| package.starts_with("linux-image-"))
-        .ok_or("linux-image-amd64 of the archive names no kernel")?;
+        .ok_or("the package linux-image-amd64 depends on no kernel package")?;
     // Newer packages are split.
     let mut packages: Vec<String> = archive
         .needs(&image)?
@@ -169,7 +169,7 @@ fn unpack(archive: &Archive, directory: &Path) -> Result<()> {
         .iter()
         .map(|path| whole.join(path))
         .find(|path| path.is_dir())
-        .ok_or_else(|| format!("{packages:?} have no modules"))?;
+        .ok_or_else(|| format!("no modules found in the packages {packages:?}"))?;
     let release = only_entry(&modules)?;
     let image = ["boot", "usr/lib/modules"]
         .iter()
@@ -180,7 +180,7 @@ fn unpack(archive: &Archive, directory: &Path) -> Result<()> {
             ]
         })
         .find(|path| path.is_file())
-        .ok_or_else(|| format!("{packages:?} have no kernel"))?;
+        .ok_or_else(|| format!("no kernel found in the packages {packages:?}"))?;
     fs::copy(image, directory.join("vmlinuz")).map_err(io)?;
 
     let base = directory.join("modules");
@@ -232,7 +232,7 @@ fn keep(from: &Path, to: &Path, whole: bool) -> Result<()> {
                 .output()
                 .map_err(io)?;
             if !bytes.status.success() {
-                return Err(format!("{} cannot be uncompressed", entry.path().display()));
+                return Err(format!("cannot decompress {}", entry.path().display()));
             }
             fs::write(to.join(plain), bytes.stdout).map_err(io)?;
         } else if name.ends_with(".ko") {
@@ -252,7 +252,7 @@ fn only_entry(directory: &Path) -> Result<String> {
     match entries.as_slice() {
         [one] => Ok(one.clone()),
         other => Err(format!(
-            "{}: one entry expected, not {other:?}",
+            "{}: expected one entry, found {other:?}",
             directory.display()
         )),
     }
@@ -299,7 +299,7 @@ mod tests {
     use super::add;
 
     #[test]
-    fn modules_come_after_those_they_need() {
+    fn modules_follow_their_dependencies() {
         let list = "kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/netfs/netfs.ko\n\
                     kernel/net/9p/9pnet.ko:\n\
                     kernel/fs/netfs/netfs.ko: kernel/fs/fscache/fscache.ko\n\

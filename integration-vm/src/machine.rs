@@ -126,7 +126,7 @@ impl Machine<'_> {
             return Ok(());
         }
         Err(format!(
-            "the machine with {} did not end well; its console: {}",
+            "the machine with kernel {} failed; see its console output in {}",
             self.kernel.release,
             self.results.join("console").display()
         ))
@@ -177,7 +177,7 @@ impl Machine<'_> {
         eprintln!("booting {} {how}", self.kernel.release);
         let began = Instant::now();
         let mut child = qemu.spawn().map_err(|error| {
-            format!("qemu-system-x86_64 cannot be run ({error}): apt-get install qemu-system-x86")
+            format!("cannot run qemu-system-x86_64 ({error}): apt-get install qemu-system-x86")
         })?;
         let started = self.results.join("started");
         let mut end = wait(&mut child, start, || started.exists())?;

@@ -36,7 +36,7 @@ type Result<T> = std::result::Result<T, String>;
 struct Arguments {
     /// `5.10`, `6.1`, `6.12`, `sid`, or `host` for the host's kernel; all if none is given
     kernels: Vec<Kernel>,
-    /// Run every integration test, or every test of those given, not only the chosen ones
+    /// Run every integration test, or every test of those given, instead of the default selection
     #[arg(long)]
     all: bool,
     /// Only these integration tests, by the names of program and file (`nft::sets` is `tests/nft/sets.rs`) or of the
@@ -49,7 +49,7 @@ struct Arguments {
     /// Emulate the processor even where KVM works
     #[arg(long)]
     tcg: bool,
-    /// Look for newer kernels in the archive; by default the cached ones are used
+    /// Check the archive for newer kernels; by default the cached ones are used
     #[arg(long)]
     update: bool,
     /// Directory for kernels and results
@@ -64,7 +64,7 @@ struct Arguments {
     /// Processors of the machine
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     processors: u32,
-    /// Run nothing: create the table from the results of earlier runs
+    /// Do not run tests; create the table from the results of earlier runs
     #[arg(long)]
     kept: bool,
     /// Write the table as Markdown to this file
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<bool> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
-        .ok_or("this was not built inside the checkout")?;
+        .ok_or("the program was not built inside the checkout")?;
     let cache = match &arguments.cache {
         Some(cache) => cache.clone(),
         None => checkout.join("target/integration-vm"),
@@ -171,10 +171,10 @@ fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
-        .map_err(|error| format!("{program} could not be run: {error}"))?;
+        .map_err(|error| format!("cannot run {program}: {error}"))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{program}: {}\n{}", output.status, text.trim_end()));
     }
-    String::from_utf8(output.stdout).map_err(|_| format!("{program} wrote what is no text"))
+    String::from_utf8(output.stdout).map_err(|_| format!("the output of {program} is not UTF-8"))
 }

@@ -60,7 +60,7 @@ impl Column {
                     (_, _, Kernel::Host) => None, // on the host this user did not run
                     (None, None, _) if kept => None, // it was in no plan
                     _ => Some(Cell {
-                        broken: Some("the machine ended before".to_owned()),
+                        broken: Some("the machine stopped before this program finished".to_owned()),
                         ..Cell::default()
                     }),
                 }
@@ -103,7 +103,7 @@ impl Column {
             self.release
         );
         for fault in &self.faults {
-            let _ = writeln!(text, "  the kernel says: {fault}");
+            let _ = writeln!(text, "  the kernel reported: {fault}");
         }
         if failed + broken > 0 {
             let _ = writeln!(text, "  see {}", results.display());
@@ -141,11 +141,11 @@ impl Cell {
         }
         if !ended {
             cell.broken = Some(match status {
-                Some(status) if status == f32::from(TOO_LONG) => "it took too long".to_owned(),
-                status => format!("it ended with status {}", status.unwrap_or(-1.0)),
+                Some(status) if status == f32::from(TOO_LONG) => "timed out".to_owned(),
+                status => format!("exited with status {}", status.unwrap_or(-1.0)),
             });
         } else if status != Some(0.0) && cell.failed.is_empty() {
-            cell.broken = Some("it failed outside its tests".to_owned());
+            cell.broken = Some("failed outside its tests".to_owned());
         }
         cell
     }
@@ -158,7 +158,7 @@ impl Cell {
     fn text(&self, notes: &[usize]) -> String {
         let mut text = match (&self.broken, self.failed.len()) {
             (Some(reason), _) => format!("**no result**: {reason}"),
-            (None, 0) if self.passed == 0 => "as root alone".to_owned(),
+            (None, 0) if self.passed == 0 => "as root only".to_owned(),
             (None, 0) => self.passed.to_string(),
             (None, failed) => format!("{} passed, **{failed} failed**", self.passed),
         };
@@ -186,15 +186,17 @@ fn count(counts: &str, words: &str) -> u32 {
 const HEAD: &str = "\
 # Kernels
 
-The integration tests on Debian's kernels, booted by qemu with the test programs as they are built on Debian 12
-and with its tools beside them. Made by
+Results of the integration tests on Debian's kernels. qemu boots each kernel, and runs the test programs as built on
+Debian 12, with the tools of Debian 12. This command creates the page:
 
     cargo run -p integration-vm -- --markdown docs/kernels.md
 
-The tests are those that send every kind of message and end in minutes where the processor is emulated; `--all`
-runs every one of them, which emulation makes hours of. On Linux 6.18, on which the crate is developed, the whole
-suite passes: that is the README's test command. `model` is not among them: it compares the model of the kernel with
-the kernel that runs here, and the model is that of Linux 6.18.
+The names of tests are those of the date of the run; some tests have been renamed or moved since.
+
+By default the command runs the tests that send every kind of message and that end in minutes on an emulated processor. `--all`
+runs all tests, which takes hours on an emulated processor. On Linux 6.18, on which the crate is developed, all tests
+pass (the README shows the command). The table does not include `model`, which compares the fake kernel with the
+running kernel: the fake kernel behaves like Linux 6.18 only.
 
 ";
 
@@ -255,25 +257,25 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&s
         }
         text.push('\n');
     }
-    text += "\nA number says how many tests passed, as root and as an ordinary user alike unless both are said.\n";
+    text += "\nEach number is the number of tests that passed, as root and as an ordinary user; where the two differ, both\n\
+             are listed.\n";
     if columns
         .iter()
         .flat_map(|column| &column.cells)
         .flatten()
         .any(Option::is_none)
     {
-        text +=
-            "What was not run says nothing: it was not in the runs that this table was made of.\n";
+        text += "`not run` means that the runs of this table did not include the tests.\n";
     }
     if let Some(left_out) = left_out {
         let _ = writeln!(
             text,
-            "\nLeft to `--all`, by parts of their names:\n\n{left_out}"
+            "\nRun only with `--all`, by parts of their names:\n\n{left_out}"
         );
     }
     if !notes.is_empty() {
-        text += "Where a note stands the kernel lacks something. The test met that, checked that it is refused in words\n\
-                 that say so and that nothing is changed, or that it is as the note says, and went another way:\n\n";
+        text += "A note means that the kernel lacks a feature. The test checked that the error reports this clearly and that\n\
+                 nothing was changed, or that the kernel behaves as the note describes, and then used another way:\n\n";
         for (at, note) in notes.iter().enumerate() {
             let _ = writeln!(text, "{}. {note}", at + 1);
         }
@@ -291,7 +293,7 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&s
             }
         }
         for fault in &column.faults {
-            let _ = writeln!(text, "\n{}: the kernel said `{fault}`", column.release);
+            let _ = writeln!(text, "\n{}: the kernel reported `{fault}`", column.release);
         }
     }
     text
@@ -302,7 +304,7 @@ mod tests {
     use super::Cell;
 
     #[test]
-    fn a_log_of_tests_is_read() {
+    fn test_logs_are_parsed() {
         let log = "\nrunning 3 tests\ntest one ... ok\ntest two ... FAILED\ntest three ... ok\n\
                    this kernel lacks flowers (since Linux 9.9)\n\
                    test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.0s\n";
@@ -319,7 +321,7 @@ mod tests {
     fn unfinished_tests_are_failures() {
         let killed = Cell::parse("137 0 9", "running 3 tests\ntest one ... ok\n");
         assert!(!killed.is_good());
-        assert_eq!(killed.text(&[]), "**no result**: it took too long");
+        assert_eq!(killed.text(&[]), "**no result**: timed out");
         let ok = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
         assert!(Cell::parse("0 0 1", ok).is_good());
         assert!(!Cell::parse("1 0 1", ok).is_good());

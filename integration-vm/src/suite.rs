@@ -116,13 +116,13 @@ const CHOSEN: [ChosenModule; 31] = [
             "refreshing_a_list_of_the_same",
         ],
     ),
-    ChosenModule::most_of("nft::objects", &["a_listing_that_a_change_runs_across"]),
+    ChosenModule::most_of("nft::objects", &["a_concurrent_change_interrupts"]),
     ChosenModule::all_of("nft::owned"),
     ChosenModule::most_of(
         "nft::sets",
         &[
             "a_hundred_thousand_elements",
-            "a_listing_that_a_change_runs_across",
+            "a_concurrent_change_interrupts",
         ],
     ),
     ChosenModule::most_of(
@@ -131,7 +131,7 @@ const CHOSEN: [ChosenModule; 31] = [
             "a_hundred_thousand_chains",
             "a_chain_is_not_missed_for_a_race",
             "a_chain_is_never_missed_while",
-            "a_listing_that_a_change_runs_across",
+            "an_interrupted_listing",
             "a_kept_list_has_the_stated_generation",
             "rules_that_iptables_wrote",
             "ten_thousand",
@@ -150,18 +150,18 @@ const CHOSEN: [ChosenModule; 31] = [
         "snapshot::kept",
         &[
             "expiring_elements",
-            "rulesets_of_real_clients",
+            "client_rulesets",
             "bytecode_matches_nft",
             "a_ruleset_does_not_differ",
         ],
     )
-    .root_only(&["every_ruleset_comes_back"]),
+    .root_only(&["every_ruleset_is_restored"]),
     ChosenModule::most_of(
         "snapshot::plan",
         &[
-            "a_reconciliation_gets_through",
-            "a_restoration_touches_nothing",
-            "between_equal_rulesets",
+            "reconciliation_succeeds",
+            "a_restoration_keeps_equal",
+            "need_no_operations",
             "from_any_ruleset",
         ],
     ),
@@ -170,7 +170,7 @@ const CHOSEN: [ChosenModule; 31] = [
     ChosenModule::most_of(
         "events::mirror",
         &[
-            "beside_writers_that_hardly_pause",
+            "a_mirror_beside_busy_writers",
             "every_ruleset_is_shown",
             "removed_elements_take_no_memory",
             "lost_changes_are_reread",
@@ -181,17 +181,20 @@ const CHOSEN: [ChosenModule; 31] = [
         .rounds(&[("MIRROR_PLANS", "45")]),
     ChosenModule::all_of("iptables::reconcile_chain")
         .rounds(&[("CHAIN_ROUNDS", "3")])
-        .root_only(&["reconcile_uses_the_fewest_changes", "rules_stand_before"]),
+        .root_only(&[
+            "reconcile_uses_the_fewest_changes",
+            "desired_rules_are_first",
+        ]),
     ChosenModule::most_of(
         "events::live",
         &[
-            "a_beginning_is_whole",
+            "a_new_monitor_starts",
             "a_large_transaction",
             "commits_of_four_writers",
             "events_of_every_ruleset",
         ],
     ),
-    ChosenModule::most_of("nft::guard", &["lost_notifications", "without_a_pause"]),
+    ChosenModule::most_of("nft::guard", &["lost_notifications", "constant_commits"]),
     ChosenModule::most_of(
         "nft::commit_echo",
         &["with_a_concurrent_writer", "ten_thousand"],
@@ -199,7 +202,7 @@ const CHOSEN: [ChosenModule; 31] = [
     ChosenModule::most_of("nft::groups", &["one_bad_service_of_a_thousand"]),
     ChosenModule::most_of(
         "nft::preflight",
-        &["rulesets_that_are_there", "single_expressions_are_checked"],
+        &["existing_rulesets", "single_expressions_are_checked"],
     ),
     ChosenModule::most_of("snapshot::restore", &["sets_of_any_intervals"]),
     ChosenModule::most_of(
@@ -207,7 +210,7 @@ const CHOSEN: [ChosenModule; 31] = [
         &[
             "a_truncated_file",
             "are_refused",
-            "every_bit_counts",
+            "every_flipped_bit",
             "is_refused",
             "anything_loaded_can_be_read",
             "survives",
@@ -221,17 +224,17 @@ const CHOSEN: [ChosenModule; 31] = [
             "as_nft_writes",
             "bytecode",
             "cannot_be_written",
-            "chosen_and_counted",
+            "filtered_and_counted",
             "counters_differ",
             "rejects_invalid_files",
             "forge",
             "json",
-            "kubelets_chains",
+            "kubelet_chains",
             "listed_with_their_types",
             "namespace",
-            "stand_under_their_chains",
-            "wider",
-            "without_privileges",
+            "listed_under_their_chains",
+            "without_some_of_its_conditions",
+            "unprivileged",
             "wrong_arguments",
         ],
     ),
@@ -243,15 +246,18 @@ const CHOSEN: [ChosenModule; 31] = [
             "as_the_real_tool_reads_them",
             "chains_with_odd_names",
             "differences",
-            "kubelets_chains",
+            "kubelet_chains",
             "private_words",
             "profiles",
             "tables_of_sets",
             "the_exit_code",
             "the_lock",
             "the_other_backend",
-            "the_table_security",
-            "what_",
+            "the_security_table",
+            "cleanup_removes",
+            "never_omitted_silently",
+            "truncated_with_a_warning",
+            "rejects_what",
         ],
     ),
     ChosenModule::most_of(
@@ -297,7 +303,7 @@ pub(crate) fn left_out() -> String {
         for (variable, count) in chosen.rounds {
             let _ = writeln!(
                 lines,
-                "- `{}`: all rounds but `{variable}={count}`",
+                "- `{}`: rounds beyond `{variable}={count}`",
                 chosen.name
             );
         }
@@ -340,9 +346,9 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
         .args(names.iter().flat_map(|name| ["--test", name]))
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cargo cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
-        return Err("the tests do not compile".to_owned());
+        return Err("cannot compile the tests".to_owned());
     }
     let text = String::from_utf8(output.stdout).map_err(|error| error.to_string())?;
     let mut programs = Vec::new();
@@ -363,7 +369,7 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
 
 /// Returns the modules of a program, with the tests that the program lists.
 fn modules(name: &str, path: &Path) -> Result<Vec<Program>> {
-    let failed = |error: String| format!("{} does not list its tests: {error}", path.display());
+    let failed = |error: String| format!("cannot list the tests of {}: {error}", path.display());
     let output = Command::new(path)
         .args(["--list", "--format", "terse"])
         .output()
@@ -413,7 +419,7 @@ pub(crate) fn plan(
         });
         plan.extend(of_name.cloned());
         if plan.len() == before {
-            return Err(format!("there is no integration test `{name}`"));
+            return Err(format!("unknown integration test `{name}`"));
         }
     }
     if let (false, None) = (all, filter) {

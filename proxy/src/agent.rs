@@ -33,8 +33,8 @@ const QUIET: Duration = Duration::from_millis(2);
 /// Longest delay of a sync while changes keep arriving.
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
-/// How long the first sync of a cluster waits for the Node object. Meanwhile the kernel's tables from an earlier
-/// process stay in use, with the node as that process knew it.
+/// Maximum time for which the first sync of a cluster waits for the Node object. Meanwhile the kernel's tables from an
+/// earlier process stay in use, with the node as that process knew it.
 pub(crate) const NODE_WAIT: Duration = Duration::from_secs(30);
 
 /// Returns the configuration for a node, or for one that is not known yet.
@@ -509,7 +509,7 @@ mod tests {
             "kubeproxy_sync_proxy_rules_service_changes_total 2",
             "kubeproxy_sync_proxy_rules_endpoint_changes_pending 0",
             "chainwright_proxy_services 0",
-            "chainwright_proxy_services_set_aside 3",
+            "chainwright_proxy_services_rejected 3",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
         }
@@ -589,7 +589,7 @@ mod tests {
                     networks: &[&str],
                     uid: &str| {
             let Object::Node(mut object) = node(zone, uid, true) else {
-                unreachable!("`node` makes a node")
+                unreachable!("`node` should return a node")
             };
             object.node.addresses = addresses.iter().map(|a| a.parse().unwrap()).collect();
             object.node.pod_networks = networks.iter().map(|a| a.parse().unwrap()).collect();

@@ -73,7 +73,8 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Server, String>
     server(config, Silence::DEFAULT)
 }
 
-/// kube's own client uses HTTP/1.1 only and waits indefinitely for a silent server.
+/// Creates a client that replaces a silent connection: kube's own client uses HTTP/1.1 only and
+/// waits indefinitely.
 fn server(mut config: kube::Config, silence: Silence) -> Result<Server, String> {
     config.read_timeout = Some(silence.read);
     let is_tls = config.cluster_url.scheme_str() == Some("https");

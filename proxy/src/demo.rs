@@ -33,9 +33,9 @@ const NEW_POD: &str = "10.244.1.7";
 const REQUESTS: usize = 20;
 /// Time limit for an answer. A refusal over IPv6 may take a second.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How long the answers may differ from the manifests.
+/// Maximum time for which the answers may differ from the manifests.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the folder must be unchanged before the client sends requests again.
+/// Time for which the folder must be unchanged before the client sends requests again.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// The client's addresses; the node has the first address of each network of the client and the pods.
@@ -75,7 +75,7 @@ pub(crate) fn run(
             while demo.change_signal.recv_timeout(QUIET).is_ok() {}
             demo.show(out)?;
             if demo.change_signal.recv().is_err() {
-                return Err("the folder is no longer watched".to_owned());
+                return Err("the watch of the folder ended".to_owned());
             }
             writeln!(out, "The folder changed.").map_err(output_error)?;
         }
@@ -264,7 +264,7 @@ struct Demo {
     config: Config,
     /// The services in the manifests.
     services: Arc<Mutex<Services>>,
-    /// Signals that they changed; closed when the folder is no longer watched.
+    /// Signals that they changed; closed when the watch of the folder ends.
     change_signal: Receiver<()>,
     _watch: manifests::Watch,
 }
@@ -320,7 +320,7 @@ impl Demo {
         Ok(demo)
     }
 
-    /// The displayed ports: those of TCP.
+    /// Returns the displayed ports: those of TCP.
     fn ports(&self) -> Vec<ServicePort> {
         let services = lock(&self.services);
         let families = self.config.families.iter();

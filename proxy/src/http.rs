@@ -31,7 +31,7 @@ pub(crate) enum ServedPaths {
 /// Answers a method and a path.
 pub(crate) type Answer = Arc<dyn Fn(&Method, &str) -> Response<Full<Bytes>> + Send + Sync>;
 
-/// The answers about the agent itself.
+/// Returns the answers about the agent itself.
 pub(crate) fn answers(serves: ServedPaths, mode: &'static str, metrics: Arc<Metrics>) -> Answer {
     Arc::new(move |method, path| answer(method, path, serves, mode, &metrics))
 }

@@ -6,7 +6,9 @@ use std::sync::mpsc::Sender;
 use chainwright::iptables::{Backend, Family};
 use chainwright::netlink;
 use chainwright::nft::{self, Connection, Table, Transaction};
-use chainwright_kube::detect::{Detection, Detector, ProbeResult, ServiceTableKind, Verdict};
+use chainwright_kube::detect::{
+    DetectedBackend, Detection, Detector, ProbeResult, ServiceTableKind,
+};
 use chainwright_kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
 use tracing::{debug, info, warn};
 
@@ -22,7 +24,7 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
             Mode::Nftables => Layout::Nftables,
             Mode::Iptables => {
                 let detection = Detector::open().probe();
-                let (verdict, backend) = (detection.verdict(), backend(&detection));
+                let (verdict, backend) = (detection.detected_backend(), backend(&detection));
                 info!(%verdict, %backend, "iptables backend detected");
                 Layout::Iptables(backend)
             }
@@ -40,8 +42,8 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
     })
 }
 
-/// The backend that the node's components use, chosen as in iptables-wrappers: nf_tables if both have a kubelet's
-/// chains, or neither has.
+/// Returns the backend that the node's components use, chosen as in iptables-wrappers: nf_tables if both have a
+/// kubelet's chains, or neither has.
 pub(crate) fn backend(detection: &Detection) -> Backend {
     let is_absent = |backend| {
         detection
@@ -49,9 +51,9 @@ pub(crate) fn backend(detection: &Detection) -> Backend {
             .iter()
             .all(|probe| *probe == ProbeResult::Absent)
     };
-    match detection.verdict() {
-        Verdict::Legacy => Backend::Legacy,
-        Verdict::Nft | Verdict::Mixed => Backend::Nft,
+    match detection.detected_backend() {
+        DetectedBackend::Legacy => Backend::Legacy,
+        DetectedBackend::Nft | DetectedBackend::Mixed => Backend::Nft,
         // A backend that could only partly be read is better than none.
         _ if is_absent(Backend::Nft) && !is_absent(Backend::Legacy) => Backend::Legacy,
         _ => Backend::Nft,
@@ -157,13 +159,13 @@ fn mark(layout: Layout, family: Family) {
             false => remove_mark(backend, family),
         };
         if let Err(error) = marked {
-            warn!(%family, %backend, error = %with_sources(&error), "cannot mark the chains as the agent's");
+            warn!(%family, %backend, error = %with_sources(&error), "cannot mark the chains as created by this program");
         }
     }
 }
 
 fn put_mark(backend: Backend, family: Family) -> Result<(), chainwright::Error> {
-    let comment = "the chains of kube-proxy in iptables' tables are chainwright-proxy's";
+    let comment = "chainwright-proxy created the KUBE chains in iptables' tables";
     let mut tx = Transaction::new();
     tx.add(&Table::new(family.into(), mark_of(backend)).with_comment(comment)?)?;
     Ok(Connection::open()?.commit(&tx)?)
@@ -234,7 +236,7 @@ pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp
             (false, Some(process), _) => Some(format!(
                 "kube-proxy is running on this node (process {process})"
             )),
-            (false, None, _) => Some("it has no mark of this program".to_owned()),
+            (false, None, _) => Some("it is not marked as created by this program".to_owned()),
             (true, _, Some(process)) if layout != Layout::Flat => Some(format!(
                 "kube-proxy is running on this node (process {process}) and may have taken it over"
             )),
@@ -282,7 +284,7 @@ pub(crate) fn name(layout: Layout, family: Family) -> String {
     }
 }
 
-/// Process ID of a kube-proxy that runs in this network namespace, if it can be seen.
+/// Returns the process ID of a kube-proxy that runs in this network namespace, if it can be seen.
 pub(crate) fn running_kube_proxy() -> Option<u32> {
     let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
     let processes = std::fs::read_dir("/proc").ok()?;
@@ -327,7 +329,7 @@ mod tests {
         proxy
     }
 
-    /// The tables of nf_tables by family and name, and whether one has an owner.
+    /// Returns the tables of nf_tables by family and name, and whether one has an owner.
     fn tables() -> (Vec<String>, bool) {
         let mut connection = Connection::open().unwrap();
         let (mut tables, mut is_owned) = (Vec::new(), false);
@@ -369,7 +371,7 @@ mod tests {
                     iptables.restore(family, text, &Default::default()).unwrap();
                 }
             }
-            _ => unreachable!("kube-proxy has none"),
+            _ => unreachable!("kube-proxy has no flat layout"),
         }
     }
 

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use crate::agent::Change;
 use crate::objects::{self, Key, Object};
 
-/// How long no event must occur before the folder is read: programs write files in several steps.
+/// Time without events before the folder is read: programs write files in several steps.
 const QUIET: Duration = Duration::from_millis(50);
 /// Longest delay of a read while events keep arriving.
 const MAX_DELAY: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The files that are links.
+    /// Returns the files that are links.
     fn links(&self) -> Vec<PathBuf> {
         let files = self.files.keys();
         let links = files.filter(|path| path.symlink_metadata().is_ok_and(|m| m.is_symlink()));
@@ -140,7 +140,7 @@ impl Folder {
     }
 }
 
-/// Whether a file contains manifests. Hidden files belong to editors or to the mechanism of mounted volumes.
+/// Returns `true` if a file contains manifests. Hidden files belong to editors or to the mechanism of mounted volumes.
 fn is_manifest(path: &Path) -> bool {
     let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
     let extension = path.extension().and_then(OsStr::to_str);
@@ -193,7 +193,7 @@ fn watch_every(
     Ok(Watch { _watcher: watcher })
 }
 
-/// Device and inode of the file at a path.
+/// Returns the device and inode of the file at a path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -327,7 +327,7 @@ mod tests {
         )
     }
 
-    /// The changes: names, and whether the objects exist.
+    /// Returns the changes: names, and whether the objects exist.
     fn changes(of: impl FnOnce(&mut dyn FnMut(Change))) -> Vec<(String, bool)> {
         let mut changes = Vec::new();
         of(&mut |change| {
@@ -339,7 +339,7 @@ mod tests {
         changes
     }
 
-    /// The next change: a name, and whether the object exists.
+    /// Returns the next change: a name, and whether the object exists.
     fn next(from: &Receiver<Change>) -> (String, bool) {
         let change = from.recv_timeout(Duration::from_secs(20)).unwrap();
         match change {

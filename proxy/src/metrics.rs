@@ -57,7 +57,8 @@ const fn family_label(family: Family) -> FamilyLabel {
     }
 }
 
-/// kube-proxy's buckets, and six below them: a sync of one change takes some hundred microseconds.
+/// Returns a histogram with kube-proxy's buckets, and six below them: a sync of one change takes some hundred
+/// microseconds.
 fn duration() -> Histogram {
     Histogram::new(exponential_buckets(0.001 / 64.0, 2.0, 21))
 }
@@ -74,7 +75,7 @@ struct Health {
 /// The agent's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HealthState {
-    /// When a sync last succeeded.
+    /// The time at which a sync last succeeded.
     pub(crate) last_sync: Option<SystemTime>,
     /// Whether no change has waited too long. Also true while the agent starts.
     pub(crate) is_live: bool,
@@ -83,7 +84,7 @@ pub(crate) struct HealthState {
 }
 
 impl HealthState {
-    /// Whether the node serves: services were written to the kernel, and are up to date.
+    /// Returns `true` if the node serves: services were written to the kernel, and are up to date.
     pub(crate) const fn is_healthy(self) -> bool {
         self.is_live && self.last_sync.is_some()
     }
@@ -191,12 +192,12 @@ impl Metrics {
         for (name, help, metric) in [
             (
                 "sync_proxy_rules_service_changes_pending",
-                "Changes of services not synced yet",
+                "Changes of services that are not synced yet",
                 &self.services_pending,
             ),
             (
                 "sync_proxy_rules_endpoint_changes_pending",
-                "Changes of endpoint slices not synced yet",
+                "Changes of endpoint slices that are not synced yet",
                 &self.endpoints_pending,
             ),
         ] {
@@ -210,13 +211,13 @@ impl Metrics {
         );
         kube.register(
             "conntrack_reconciler_deleted_entries",
-            "Deleted connections, without those in kernel flushes",
+            "Deleted connections, except those that the kernel flushed",
             self.deleted_flows.clone(),
         );
         let own = self.registry.sub_registry_with_prefix("chainwright_proxy");
         own.register(
             "conntrack_flushes",
-            "Flushes by the kernel, which does not count the deleted connections",
+            "Flushes of connections by the kernel, which does not report the number of connections",
             self.flushes.clone(),
         );
         own.register(
@@ -231,13 +232,13 @@ impl Metrics {
             self.transactions.clone(),
         );
         own.register(
-            "services_set_aside",
+            "services_rejected",
             "Services rejected by the kernel",
             self.skipped.clone(),
         );
         own.register(
             "service_address_conflicts",
-            "Service addresses and ports that already belong to another service",
+            "Service addresses and ports that another service already uses",
             self.conflicts.clone(),
         );
         self

@@ -21,7 +21,7 @@ use crate::http::{self, response};
 /// By port: the service, and its number of ready endpoints on this node.
 pub(crate) type Ports = BTreeMap<u16, (ObjectName, usize)>;
 
-/// The health check node ports of these services. If two services have the same port, the first one gets it.
+/// Returns the health check node ports of these services. If two services have the same port, the first one gets it.
 pub(crate) fn ports<'n>(
     names: impl Iterator<Item = &'n ObjectName>,
     services: &Services,
@@ -159,7 +159,7 @@ pub(crate) mod tests {
         services
     }
 
-    /// The answer to `/healthz` at 127.0.0.1.
+    /// Returns the answer to `/healthz` at 127.0.0.1.
     pub(crate) async fn get(port: u16) -> Option<String> {
         let reply = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;

@@ -84,7 +84,7 @@ pub(crate) fn node(node: &core::Node) -> Result<Object, InvalidObject> {
     }))
 }
 
-/// The name of an object, even if a proxy ignores it.
+/// Returns the name of an object, even if a proxy ignores it.
 pub(crate) fn name(metadata: &ObjectMeta) -> ObjectName {
     let namespace = metadata.namespace.as_deref().unwrap_or("default");
     ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())

@@ -20,11 +20,11 @@ use crate::sysctl::Conntrack;
 #[derive(Debug, Clone, Default, Parser)]
 #[command(version, max_term_width = 100)]
 pub(crate) struct Options {
-    /// Folder of manifests to follow instead of a cluster: Services, EndpointSlices and Nodes, as YAML or JSON.
+    /// Folder of manifests to watch instead of a cluster: Services, EndpointSlices and Nodes, as YAML or JSON.
     #[arg(long, value_name = "DIR")]
     pub(crate) manifests: Option<PathBuf>,
-    /// Demonstrate the agent with packets: a client, a node and pods in private network namespaces, without root. Use
-    /// the folder of manifests if given, otherwise its own.
+    /// Run a demonstration: a client, a node and pods in private network namespaces, without root. It uses the folder
+    /// of --manifests, or creates one.
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) demo: Option<bool>,
     /// Configuration file (KubeProxyConfiguration).
@@ -334,7 +334,7 @@ impl Settings {
         })
     }
 
-    /// The configuration for a node. An unknown node has no addresses, so `primary` selects none.
+    /// Returns the configuration for a node. An unknown node has no addresses, so `primary` selects none.
     pub(crate) fn config(&self, node: Option<&Node>) -> Result<Config, String> {
         let mut config = Config::new(self.node.as_str());
         config.zone = node.and_then(|node| node.zone.clone());
@@ -380,7 +380,9 @@ impl File {
             serde_path_to_error::deserialize(value).map_err(|error| error.to_string())?;
         match &*file.kind {
             "KubeProxyConfiguration" => Ok(file),
-            other => Err(format!("kind: {other:?} is not KubeProxyConfiguration")),
+            other => Err(format!(
+                "kind: expected KubeProxyConfiguration, found {other:?}"
+            )),
         }
     }
 }
@@ -491,7 +493,7 @@ fn node_ports(options: &Options, file: &File, mode: Mode) -> Result<NodePorts, S
                 if !networks.iter().any(is_of) {
                     info!(
                         networks = %all,
-                        "nodePortAddresses has no network of this family: node ports listen on all addresses, as in kube-proxy"
+                        "nodePortAddresses has no network of this family: node ports are served on all addresses, as in kube-proxy"
                     );
                     networks.push(all);
                 }
@@ -506,7 +508,7 @@ fn network(field: &str, text: &str) -> Result<IpNet, String> {
         .map_err(|_| format!("{field}: invalid network {text:?}"))
 }
 
-/// The first address of each family.
+/// Returns the first address of each family.
 fn primary(addresses: &[IpAddr]) -> Vec<IpAddr> {
     let first = |is: fn(&IpAddr) -> bool| addresses.iter().copied().find(is);
     [first(IpAddr::is_ipv4), first(IpAddr::is_ipv6)]
@@ -571,7 +573,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The host's name in lower case, as in node names.
+/// Returns the host's name in lower case, as in node names.
 fn hostname() -> Result<String, String> {
     let name =
         nix::unistd::gethostname().map_err(|error| format!("cannot get the host name: {error}"))?;

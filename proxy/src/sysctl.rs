@@ -56,7 +56,7 @@ impl Default for Conntrack {
 }
 
 impl Conntrack {
-    /// The smallest acceptable value of `nf_conntrack_max`.
+    /// Returns the smallest acceptable value of `nf_conntrack_max`.
     fn max(&self, processors: usize) -> Option<u64> {
         let processors = u64::try_from(processors).unwrap_or(u64::MAX);
         let scaled = u64::from(self.max_per_core).saturating_mul(processors);
@@ -89,7 +89,7 @@ impl Default for SysctlPaths {
 }
 
 impl SysctlPaths {
-    /// Whether the kernel accepts TCP packets outside their connection's window.
+    /// Returns `true` if the kernel accepts TCP packets outside their connection's window.
     pub(crate) fn is_liberal(&self) -> bool {
         read(&self.settings.join(LIBERAL)).is_ok_and(|value| value != 0)
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(of(10, 0, 8), Some(80));
     }
 
-    /// A folder in place of the kernel's, with these values.
+    /// Returns a folder in place of the kernel's, with these values.
     fn folder(max: &str, hash_size: &str) -> (tempfile::TempDir, SysctlPaths) {
         let dir = tempfile::tempdir().unwrap();
         for (name, value) in [

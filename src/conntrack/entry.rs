@@ -231,52 +231,52 @@ impl<'a> EntryRef<'a> {
         be32(self.find(kind)?)
     }
 
-    /// The original direction, as in the first packet: before destination NAT.
+    /// Returns the original direction, as in the first packet: before destination NAT.
     #[must_use]
     pub const fn original(&self) -> Tuple {
         self.original
     }
 
-    /// The direction of replies. With destination NAT, replies come from the translated address, for instance an
-    /// endpoint of a service.
+    /// Returns the direction of replies. With destination NAT, replies come from the translated address, for instance
+    /// an endpoint of a service.
     #[must_use]
     pub fn reply(&self) -> Option<Tuple> {
         Tuple::decode(self.find(CTA_TUPLE_REPLY)?)
     }
 
-    /// The original direction of the master connection that expected this one.
+    /// Returns the original direction of the master connection that expected this one.
     #[must_use]
     pub fn master(&self) -> Option<Tuple> {
         Tuple::decode(self.find(CTA_TUPLE_MASTER)?)
     }
 
-    /// Its status bits.
+    /// Returns the status bits.
     #[must_use]
     pub fn status(&self) -> Status {
         Status::from_bits_retain(self.number(CTA_STATUS).unwrap_or(0))
     }
 
-    /// Remaining time until the kernel removes the entry if no packet arrives, in whole seconds. Events for removed
-    /// entries do not have it.
+    /// Returns the remaining time until the kernel removes the entry if no packet arrives, in whole seconds. Events for
+    /// removed entries do not have it.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.number(CTA_TIMEOUT)
             .map(|seconds| Duration::from_secs(seconds.into()))
     }
 
-    /// Its mark; 0 if unset.
+    /// Returns the mark; 0 if unset.
     #[must_use]
     pub fn mark(&self) -> u32 {
         self.number(CTA_MARK).unwrap_or(0)
     }
 
-    /// Its zone; 0 is the default.
+    /// Returns the zone; 0 is the default.
     #[must_use]
     pub fn zone(&self) -> u16 {
         self.find(CTA_ZONE).and_then(be16).unwrap_or(0)
     }
 
-    /// The zone that applies to one direction only, if set.
+    /// Returns the zone that applies to one direction only, if set.
     #[must_use]
     pub fn zone_of(&self, direction: Direction) -> Option<u16> {
         let tuple = self.find(match direction {
@@ -286,13 +286,13 @@ impl<'a> EntryRef<'a> {
         be16(Attributes::new(tuple).find(CTA_TUPLE_ZONE)?)
     }
 
-    /// The kernel's id of the entry; another entry with the same tuple has another id.
+    /// Returns the kernel's id of the entry; another entry with the same tuple has another id.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.number(CTA_ID)
     }
 
-    /// Its key.
+    /// Returns the key.
     #[must_use]
     pub fn key(&self) -> EntryKey {
         EntryKey {
@@ -302,7 +302,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The counters of a direction, if the kernel counts packets (`net.netfilter.nf_conntrack_acct`).
+    /// Returns the counters of a direction, if the kernel counts packets (`net.netfilter.nf_conntrack_acct`).
     #[must_use]
     pub fn counters(&self, direction: Direction) -> Option<Counters> {
         let counters = Attributes::new(self.find(match direction {
@@ -320,47 +320,47 @@ impl<'a> EntryRef<'a> {
         Attributes::new(protocol).find(state)?.first().copied()
     }
 
-    /// The state of a TCP connection.
+    /// Returns the state of a TCP connection.
     #[must_use]
     pub fn tcp_state(&self) -> Option<TcpState> {
         self.protocol_state(CTA_PROTOINFO_TCP, CTA_PROTOINFO_TCP_STATE)
             .map(TcpState)
     }
 
-    /// The state of an SCTP association.
+    /// Returns the state of an SCTP association.
     #[must_use]
     pub fn sctp_state(&self) -> Option<SctpState> {
         self.protocol_state(CTA_PROTOINFO_SCTP, CTA_PROTOINFO_SCTP_STATE)
             .map(SctpState)
     }
 
-    /// The time of its creation, if the kernel records it (`net.netfilter.nf_conntrack_timestamp`).
+    /// Returns the time of its creation, if the kernel records it (`net.netfilter.nf_conntrack_timestamp`).
     #[must_use]
     pub fn started(&self) -> Option<SystemTime> {
         let start = Attributes::new(self.find(CTA_TIMESTAMP)?).find(CTA_TIMESTAMP_START)?;
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(be64(start)?))
     }
 
-    /// The name of its helper, for instance `ftp`.
+    /// Returns the name of its helper, for instance `ftp`.
     #[must_use]
     pub fn helper(&self) -> Option<&'a BStr> {
         let name = Attributes::new(self.find(CTA_HELP)?).find(CTA_HELP_NAME)?;
         Some(name.strip_suffix(b"\0").unwrap_or(name).as_bstr())
     }
 
-    /// Its labels as a bit field, from the lowest bit of the first byte.
+    /// Returns the labels as a bit field, from the lowest bit of the first byte.
     #[must_use]
     pub fn labels(&self) -> Option<&'a [u8]> {
         self.find(CTA_LABELS)
     }
 
-    /// Its reference count.
+    /// Returns the reference count.
     #[must_use]
     pub fn references(&self) -> Option<u32> {
         self.number(CTA_USE)
     }
 
-    /// The raw attributes.
+    /// Returns the raw attributes.
     #[must_use]
     pub const fn attributes(&self) -> Attributes<'a> {
         Attributes::new(self.attributes)
@@ -442,7 +442,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A connection without address translation.
+    /// Creates a connection without address translation.
     #[must_use]
     pub const fn new(original: Tuple, timeout: Duration) -> Self {
         Self {
@@ -533,7 +533,10 @@ mod tests {
             let length = (all.len() - start) as u16;
             all[start..start + 2].copy_from_slice(&length.to_ne_bytes());
         }
-        assert_eq!(place, 5, "two of each direction, and the time");
+        assert_eq!(
+            place, 5,
+            "two counters for each direction, and the timestamps"
+        );
         all
     }
 

@@ -205,7 +205,7 @@ impl Filter {
         self
     }
 
-    /// Whether an entry meets all conditions.
+    /// Returns `true` if an entry meets all conditions.
     #[must_use]
     pub fn admits(&self, entry: &EntryRef<'_>) -> bool {
         let original = entry.original();
@@ -227,7 +227,7 @@ impl Filter {
             && self.zone.is_none_or(|zone| entry.zone() == zone)
     }
 
-    /// Whether a kernel that can compare tuples compares all of the conditions: TCP or UDP, their ports, IPv4
+    /// Returns `true` if a kernel that can compare tuples compares all of the conditions: TCP or UDP, their ports, IPv4
     /// addresses.
     pub(super) fn kernel_can_evaluate(&self) -> bool {
         // Linux 6.18 does not compare SCTP ports.
@@ -244,7 +244,7 @@ impl Filter {
             && (self.mark, self.status, self.zone) == (None, None, None)
     }
 
-    /// The only address family that can match, if there is just one: `true` for IPv4.
+    /// Returns the only address family that can match, if there is just one: `true` for IPv4.
     fn single_family(&self) -> Option<bool> {
         let addresses = self.original.addresses().chain(self.reply.addresses());
         let mut families = addresses
@@ -254,7 +254,7 @@ impl Filter {
         families.all(|family| family == first).then_some(first)
     }
 
-    /// The family for the request to the kernel.
+    /// Returns the family for the request to the kernel.
     pub(super) fn family(&self) -> u8 {
         match self.single_family() {
             Some(true) => libc::AF_INET as u8,

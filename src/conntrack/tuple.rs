@@ -64,7 +64,7 @@ pub struct Tuple {
     pub layer4: Layer4,
 }
 
-/// The header of an attribute, in host byte order.
+/// Returns the header of an attribute, in host byte order.
 const fn header(length: u16, kind: u16) -> [u8; 4] {
     let ([a, b], [c, d]) = (length.to_ne_bytes(), kind.to_ne_bytes());
     [a, b, c, d]
@@ -74,19 +74,19 @@ const ICMP: u8 = libc::IPPROTO_ICMP as u8;
 const ICMPV6: u8 = libc::IPPROTO_ICMPV6 as u8;
 
 impl Tuple {
-    /// A TCP tuple from one address and port to another.
+    /// Creates a TCP tuple from one address and port to another.
     #[must_use]
     pub fn tcp(source: (impl Into<IpAddr>, u16), destination: (impl Into<IpAddr>, u16)) -> Self {
         Self::ports(libc::IPPROTO_TCP as u8, source, destination)
     }
 
-    /// A UDP tuple from one address and port to another.
+    /// Creates a UDP tuple from one address and port to another.
     #[must_use]
     pub fn udp(source: (impl Into<IpAddr>, u16), destination: (impl Into<IpAddr>, u16)) -> Self {
         Self::ports(libc::IPPROTO_UDP as u8, source, destination)
     }
 
-    /// A tuple of any protocol with ports, by its number.
+    /// Creates a tuple of any protocol with ports, by its number.
     #[must_use]
     pub fn ports(
         protocol: u8,
@@ -104,7 +104,7 @@ impl Tuple {
         }
     }
 
-    /// The protocol number.
+    /// Returns the protocol number.
     #[must_use]
     pub const fn protocol(&self) -> u8 {
         match self.layer4 {
@@ -116,7 +116,7 @@ impl Tuple {
         }
     }
 
-    /// The source port, for a protocol with ports.
+    /// Returns the source port, for a protocol with ports.
     #[must_use]
     pub const fn source_port(&self) -> Option<u16> {
         match self.layer4 {
@@ -125,7 +125,7 @@ impl Tuple {
         }
     }
 
-    /// The destination port, for a protocol with ports.
+    /// Returns the destination port, for a protocol with ports.
     #[must_use]
     pub const fn destination_port(&self) -> Option<u16> {
         match self.layer4 {
@@ -171,7 +171,7 @@ impl Tuple {
         }
     }
 
-    /// Its address family, as nfnetlink encodes it.
+    /// Returns the address family, as nfnetlink encodes it.
     pub(super) const fn family(&self) -> u8 {
         match self.source {
             IpAddr::V4(_) => libc::AF_INET as u8,
@@ -185,7 +185,7 @@ impl Tuple {
         Self::decode_fast(bytes).or_else(|| Self::decode_any(bytes))
     }
 
-    /// Fast path for IPv4 addresses with ports in the kernel's order, the most common entries.
+    /// Decodes IPv4 addresses with ports in the kernel's order, as in most entries, on a fast path.
     #[inline]
     fn decode_fast(bytes: &[u8]) -> Option<Self> {
         const NESTED: u16 = NLA_F_NESTED;

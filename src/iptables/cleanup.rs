@@ -60,7 +60,7 @@ pub struct CleanedUp {
 }
 
 impl CleanedUp {
-    /// Whether nothing was removed.
+    /// Returns `true` if nothing was removed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.chains.is_empty() && self.rules.is_empty()

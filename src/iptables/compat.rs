@@ -2,10 +2,10 @@
 //! ([`table`]), and those of a transaction before the commit ([`transaction`]). Also infers from a rule's encoding
 //! which program wrote it ([`writer`]).
 //!
-//! A version that misreads a rule does no harm by reading. The harm comes when it saves the misread rule
-//! and restores that, as agents and `restart iptables` do: [`Effect`] describes the result for packets. An example:
-//! iptables 1.8.8 and newer encode `-m mark --mark 0x8000/0x8000 -j DROP` with expressions that 1.8.7
-//! silently ignores, and a 1.8.7 in an agent's image made `-j DROP` of it.
+//! A version that misreads a rule does no harm by reading. The harm comes when it saves the misread rule and restores
+//! that, as agents and `restart iptables` do: [`Effect`] describes the result for packets. An example: iptables 1.8.8
+//! and newer encode `-m mark --mark 0x8000/0x8000 -j DROP` with expressions that 1.8.7 silently ignores, and a 1.8.7 in
+//! an agent's image turned the rule into `-j DROP`.
 //!
 //! 1.8.12, which [`Version::ALL`] lacks, reads like 1.8.13. The predictions for 1.8.7, 1.8.9, 1.8.10, 1.8.11 and 1.8.13
 //! come from running them; the prediction for 1.8.8 is inferred. The module knows in which version an
@@ -96,12 +96,14 @@ impl fmt::Display for Version {
 }
 
 /// A version whose reading cannot be predicted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported iptables version {name:?}: 1.8.7 to 1.8.11 and 1.8.13 are supported")]
 pub struct UnknownVersion {
     /// The requested version.
     pub name: String,
 }
+
+crate::debug_as_message!(UnknownVersion);
 
 impl std::str::FromStr for Version {
     type Err = UnknownVersion;
@@ -142,7 +144,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether it affects every packet that reaches the rule.
+    /// Returns `true` if the effect concerns every packet that reaches the rule.
     #[must_use]
     pub const fn is_everything(self) -> bool {
         matches!(
@@ -179,19 +181,19 @@ pub struct Misreading {
 }
 
 impl fmt::Display for Misreading {
-    /// `saved and restored, it drops everything`
+    /// Formats as `after a save and restore, it drops everything`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "saved and restored, it {}", self.effect)
+        write!(f, "after a save and restore, it {}", self.effect)
     }
 }
 
-/// How a version reads a rule.
+/// A version's reading of a rule.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Reading {
-    /// Correctly.
+    /// The version reads the rule correctly.
     Correct,
-    /// As another rule.
+    /// The version reads another rule.
     Other(Box<Misreading>),
     /// It fails at the rule: its save ends there, with exit code 3, and lacks the rest.
     Fails(&'static str),
@@ -250,7 +252,7 @@ fn compare_reading(
     Reading::Other(Box::new(Misreading { read_as, effect }))
 }
 
-/// Classifies the difference between a rule and what was read.
+/// Classifies the difference between a rule and the rule that a version reads.
 fn effect(is: &Rule, read: &Rule) -> Effect {
     let target = |rule: &Rule| Rule::new(rule.target.clone());
     if !target(is).means_the_same(&target(read)) {
@@ -268,7 +270,7 @@ fn effect(is: &Rule, read: &Rule) -> Effect {
     }
 }
 
-/// The effect of a rule that matches additional packets, or others.
+/// Returns the effect of a rule that matches additional packets, or others.
 fn widened_effect(read: &Rule, other: Effect) -> Effect {
     let more = other == Effect::MatchesMore;
     match (&read.target, read.matches_all_packets()) {
@@ -284,7 +286,7 @@ fn widened_effect(read: &Rule, other: Effect) -> Effect {
     }
 }
 
-/// The rule's conditions one by one, without comments.
+/// Returns the rule's conditions one by one, without comments.
 fn conditions(rule: &Rule) -> Vec<String> {
     let Rule {
         source,
@@ -335,7 +337,7 @@ pub struct Location {
 }
 
 impl fmt::Display for Location {
-    /// `rule 3 of chain INPUT`
+    /// Formats as `rule 3 of chain INPUT`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rule {
             Some(rule) => write!(f, "rule {rule} of chain {}", self.chain),
@@ -344,7 +346,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// How much of a table a version shows.
+/// The part of a table that a version shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Visibility {
@@ -357,11 +359,11 @@ pub enum Visibility {
         /// The reason.
         why: &'static str,
     },
-    /// Everything before a rule at which it fails.
+    /// Everything before the rule at which the version fails.
     Truncated {
         /// The first such rule.
         at: Location,
-        /// Why it fails.
+        /// The reason why it fails.
         why: &'static str,
     },
 }
@@ -421,14 +423,15 @@ pub fn table(table: &SnapshotTable<'_>, version: Version) -> TableCompat {
     }
 }
 
-/// Why a version hides a table with a chain that is [entered elsewhere](is_foreign_base_chain), if it does. Newer
-/// versions omit such a chain, and do not look at its rules.
+/// Returns the reason for which a version hides a table with a chain that is [entered
+/// elsewhere](is_foreign_base_chain); `None` if it shows the table. Newer versions omit such a chain, and do not look
+/// at its rules.
 pub(super) fn hides_foreign_hooks(version: Version) -> Option<&'static str> {
     let why = "its hook or priority is not that of a built-in chain";
     (version == Version::V1_8_7).then_some(why)
 }
 
-/// Whether the chain has a hook without being a chain of iptables.
+/// Returns `true` if the chain has a hook without being a chain of iptables.
 fn is_foreign_base_chain(chain: &ChainRef<'_>) -> bool {
     ChainKind::of_nft(chain.table(), chain).has_foreign_hook(chain)
 }

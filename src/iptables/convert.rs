@@ -7,7 +7,7 @@ use crate::nft::expr::Counter;
 use crate::{legacy, nft};
 
 /// A family or a policy of nf_tables without an equivalent in x_tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoEquivalent {
     /// No family of x_tables, or of its extensions, is the same: `inet`, for instance.
@@ -17,6 +17,8 @@ pub enum NoEquivalent {
     #[error("x_tables has no policy {0}")]
     Policy(nft::Policy),
 }
+
+crate::debug_as_message!(NoEquivalent);
 
 impl From<Family> for legacy::Family {
     fn from(family: Family) -> Self {
@@ -137,7 +139,7 @@ mod tests {
 
     /// Every family number of nf_tables, named or not, converts back to itself, or not at all.
     #[test]
-    fn families_come_back() {
+    fn families_round_trip() {
         let (mut legacies, mut families) = (Vec::new(), Vec::new());
         for family in (0..=u8::MAX).map(nft::Family) {
             match legacy::Family::try_from(family) {
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_come_back() {
+    fn policies_round_trip() {
         for policy in [Policy::Accept, Policy::Drop] {
             assert_eq!(nft::Policy::from(policy).try_into(), Ok(policy));
             let name = nft::Policy::from(policy).name().unwrap();

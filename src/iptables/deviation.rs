@@ -27,9 +27,6 @@ pub fn deviations() -> Vec<(&'static str, &'static [Deviation])> {
         ("Saving", text::SAVE_DEVIATIONS),
         ("Tables and chains", edit::DEVIATIONS),
         ("Rules in nf_tables", nft::DEVIATIONS),
-        (
-            "The programs with the names of iptables'",
-            program::DEVIATIONS,
-        ),
+        ("Programs with iptables' names", program::DEVIATIONS),
     ]
 }

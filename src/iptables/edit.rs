@@ -19,7 +19,7 @@ pub(super) const DEVIATIONS: &[Deviation] = &[
         about: "`-j DROP` in table nat",
         iptables: "refuses -A, -I, -R, -D and -C",
         ours: "refuses -A, -I and -R",
-        why: "A rule that was added by other means can be found and deleted.",
+        why: "-C finds a rule that another tool added, and -D deletes it.",
     },
     Deviation {
         about: "`-E CHAIN ACCEPT`",
@@ -44,15 +44,15 @@ pub(super) trait Editor {
     fn set_line(&mut self, line: usize);
     /// Removes all chains and rules. Policies become `ACCEPT` in nf_tables, where the chains go.
     fn clear(&mut self, table: usize) -> Result<(), Error>;
-    /// The chains' names.
+    /// Returns the chains' names.
     fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error>;
-    /// Whether there is such a chain.
+    /// Returns whether there is such a chain.
     fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error>;
     /// Creates a chain that does not exist yet.
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
     /// Makes sure that the chain exists, and, unless it is built in, empties it.
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
-    /// The backend whose behaviour to follow where iptables' backends differ.
+    /// Returns the backend whose behaviour to follow where iptables' backends differ.
     fn backend(&self) -> Backend {
         Backend::Legacy
     }
@@ -70,15 +70,15 @@ pub(super) trait Editor {
         policy: Option<Policy>,
         counters: Option<Counters>,
     ) -> Result<(), Error>;
-    /// The policy of an existing built-in chain, as the kernel has it.
+    /// Returns the policy of an existing built-in chain, as the kernel has it.
     fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error>;
-    /// Whether a built-in chain exists: nf_tables creates them with their first content.
+    /// Returns whether a built-in chain exists: nf_tables creates them with their first content.
     fn has_builtin(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
         Ok(self.policy(table, chain)?.is_some())
     }
-    /// Number of the chain's rules.
+    /// Returns the number of the chain's rules.
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error>;
-    /// The chain's rules.
+    /// Returns the chain's rules.
     fn rules(
         &mut self,
         table: usize,
@@ -172,7 +172,7 @@ impl<'e> Edit<'e> {
         Ok(self.at(position))
     }
 
-    /// The table at this place in the list of the change.
+    /// Returns the table at this place in the list of the change.
     pub(super) fn at(&mut self, position: usize) -> TableEdit<'_> {
         TableEdit {
             editor: &mut *self.editor,
@@ -250,7 +250,7 @@ impl TableEdit<'_> {
         }
     }
 
-    /// Whether the chain exists. Built-in chains always do.
+    /// Returns whether the chain exists. Built-in chains always do.
     ///
     /// # Errors
     /// Read errors.
@@ -393,7 +393,7 @@ impl TableEdit<'_> {
         self.editor.flush(self.table, None)
     }
 
-    /// The policy of an existing built-in chain, as the kernel has it.
+    /// Returns the policy of an existing built-in chain, as the kernel has it.
     pub(super) fn policy(&mut self, chain: &BStr) -> Result<Option<Policy>, Error> {
         self.editor.policy(self.table, chain)
     }
@@ -521,7 +521,7 @@ impl TableEdit<'_> {
         self.editor.remove(self.table, chain, position)
     }
 
-    /// Whether the chain has a rule that means the same (`-C`).
+    /// Returns whether the chain has a rule that means the same (`-C`).
     ///
     /// # Errors
     /// Read errors.
@@ -561,7 +561,7 @@ impl TableEdit<'_> {
         Ok(rules.iter().position(same))
     }
 
-    /// The position of the rule with this number.
+    /// Returns the position of the rule with this number.
     fn position(&mut self, chain: &BStr, number: usize) -> Result<usize, Error> {
         let rules = self.editor.rule_count(self.table, chain)?;
         match number.checked_sub(1) {

@@ -5,6 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::nft::Unwritable;
 use super::text::ParseError;
 use super::{Backend, CleanedUp, Family, NotExpressible, SetError};
+use crate::error::ErrorKind;
 use crate::legacy::{self, EditError};
 use crate::netlink::{self, MessageError};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
@@ -12,7 +13,7 @@ use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 /// An error of the iptables view.
 ///
 /// Nothing was applied, unless [`nothing_applied`](Self::nothing_applied) is `false`.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A request to nf_tables failed.
@@ -153,10 +154,10 @@ pub enum Error {
         /// The name.
         chain: BString,
     },
-    /// It was done, and then could not be looked at again.
-    #[error("done, but the result could not be verified")]
-    NotVerified(#[source] Box<Error>),
-    /// Another process restored what was removed.
+    /// The change was made, but reading the tables again to verify it failed.
+    #[error("done, but the result could not be verified: {0}")]
+    NotVerified(Box<Error>),
+    /// Another process restored the removed chains or rules.
     #[error("{}", recreated_message(.0))]
     Recreated(Box<CleanedUp>),
     /// There is no such rule.
@@ -234,15 +235,14 @@ pub enum Error {
     /// Other processes changed the tables between reading and writing in every attempt. Nothing was
     /// applied.
     #[error(
-        "the tables were changed by another process during each of {attempts} attempts; nothing was \
-         applied"
+        "another process changed the tables during each of {attempts} attempts; nothing was applied"
     )]
     Contended {
         /// The number of attempts.
         attempts: u32,
     },
     /// Legacy tables are replaced one after the other: some were replaced before one failed.
-    #[error("replaced: {}; then: {error}", .applied.join(", "))]
+    #[error("replaced {}, then failed: {error}", .applied.join(", "))]
     PartlyApplied {
         /// The tables that have been replaced.
         applied: Vec<String>,
@@ -271,8 +271,47 @@ pub enum Error {
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
+crate::debug_as_message!(Error);
+
+crate::classified!(Error, |error| match error {
+    Self::Nft(error) => error.class(),
+    Self::Snapshot(error) => error.class(),
+    Self::Commit(error) => error.class(),
+    Self::Legacy(error) => error.class(),
+    Self::Set(error) => error.class(),
+    Self::Io(error) => error.into(),
+    Self::Line { error, .. } | Self::Input { error, .. } => error.class(),
+    Self::NoSuchTable { .. }
+    | Self::NotInText { .. }
+    | Self::NoSuchChain { .. }
+    | Self::NoSuchRule { .. }
+    | Self::NoSuchNumber { .. } => ErrorKind::NotFound.into(),
+    Self::ChainExists { .. } => ErrorKind::AlreadyExists.into(),
+    Self::NotEmpty { .. } => ErrorKind::InUse.into(),
+    Self::Contended { .. } => ErrorKind::Retryable.into(),
+    Self::UnknownExtension { .. } | Self::Unsupported { .. } => ErrorKind::Unsupported.into(),
+    // Part of it was done.
+    Self::NotVerified(_) | Self::PartlyApplied { .. } | Self::Recreated(_) => {
+        ErrorKind::Other.into()
+    }
+    Self::Refused { .. } | Self::Other(_) => ErrorKind::Other.into(),
+    Self::Edit(_)
+    | Self::Unwritable(_)
+    | Self::MessageError(_)
+    | Self::Builtin { .. }
+    | Self::TargetName { .. }
+    | Self::NatDrop
+    | Self::NoPolicy { .. }
+    | Self::Policy { .. }
+    | Self::Drops { .. }
+    | Self::InexpressibleRule { .. }
+    | Self::SharedName { .. }
+    | Self::Text { .. }
+    | Self::NoCommit { .. } => ErrorKind::Invalid.into(),
+});
+
 impl Error {
-    /// Whether it is certain that nothing was applied.
+    /// Returns `true` if it is certain that nothing was applied.
     #[must_use]
     pub fn nothing_applied(&self) -> bool {
         match self {
@@ -312,7 +351,7 @@ impl Error {
         }
     }
 
-    /// The error of reading nf_tables, in whichever line it occurred.
+    /// Returns the error of reading nf_tables, from any line of a text.
     pub(super) fn of_reading(&self) -> Option<&crate::netlink::Error> {
         match self {
             Self::Nft(error) => Some(error),
@@ -321,7 +360,7 @@ impl Error {
         }
     }
 
-    /// A missing table, with a hint.
+    /// Creates the error for a missing table, with a hint.
     pub(super) fn no_such_table(name: &str) -> Self {
         let near = super::text::nearest(name.as_bytes(), super::builtin::NAMES);
         Self::NoSuchTable {
@@ -330,7 +369,7 @@ impl Error {
         }
     }
 
-    /// A table that is missing in all of the texts, with a hint.
+    /// Creates the error for a table that is missing in all texts, with a hint.
     pub(super) fn not_in_text<'t>(name: &str, texts: impl Iterator<Item = &'t [u8]>) -> Self {
         let declared_tables = texts.flat_map(|text| text.lines());
         let declared_tables =
@@ -342,7 +381,7 @@ impl Error {
         }
     }
 
-    /// A missing chain, with a hint. `known` are the table's chains.
+    /// Creates the error for a missing chain, with a hint. `known` are the table's chains.
     pub(super) fn no_such_chain<'n>(
         table: &str,
         chain: &BStr,

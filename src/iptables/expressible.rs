@@ -10,7 +10,7 @@ use super::{Interface, Protocol, Rule, Target, builtin};
 use crate::xt::matches::PortRange;
 use crate::xt::{self, Family, SetName, SetNames, Text};
 
-/// Why no text can express something.
+/// The reason why no text can express a rule or chain.
 type Inexpressible = &'static str;
 
 /// Longest name of a chain in iptables, in bytes (`XT_EXTENSION_MAXNAMELEN` includes the NUL).
@@ -55,7 +55,7 @@ pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Inexpressible> {
     Ok(())
 }
 
-/// Whether this is the name of an extension that can be a target.
+/// Returns `true` if this is the name of an extension that can be a target.
 pub(super) fn is_target(name: &BStr) -> bool {
     let named = |family| xt::Target::named(family, name).is_some();
     name.len() <= MAX_RESERVED_NAME_LENGTH && (named(Family::Ipv4) || named(Family::Ipv6))
@@ -124,7 +124,7 @@ fn interface(interface: &Interface) -> Result<bool, Inexpressible> {
     Ok(name.iter().all(plain) && !name.starts_with(b"-"))
 }
 
-/// Whether an address mask of conntrack has gaps, which iptables prints, but parses as a whole mask.
+/// Returns `true` if an address mask of conntrack has gaps, which iptables prints, but parses as a whole mask.
 fn has_gaps(one: &xt::Match) -> bool {
     let xt::Match::Conntrack(conntrack) = one else {
         return false;
@@ -141,7 +141,7 @@ fn has_gaps(one: &xt::Match) -> bool {
     })
 }
 
-/// Whether this match is known to parse as it is printed.
+/// Returns `true` if this match is known to parse as it is printed.
 fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
     let is = |number| {
         let wanted = Protocol {
@@ -168,7 +168,7 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
     }
 }
 
-/// Whether this target is known to parse as it is printed.
+/// Returns `true` if this target is known to parse as it is printed.
 fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
     match target {
         Target::Extension(xt::Target::Masquerade(masquerade)) => masquerade.ports.is_none(),

@@ -7,8 +7,8 @@ mod own;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use change::Change;
 use change::{AttemptResult, change_legacy, change_nft, connection};
+pub(super) use change::{Change, of_empty};
 pub(super) use one_chain::OneChain;
 
 use super::builtin::builtins;
@@ -81,7 +81,7 @@ enum Inner {
         profile: Profile,
     },
     Legacy {
-        /// For each family the connection to its tables, or the error of opening it.
+        /// For each family, the connection to its tables, or the error from opening it.
         connections: Box<[Result<LegacyConnection, LegacyError>; 2]>,
         policy: LockPolicy,
         wait: Retry,
@@ -100,8 +100,7 @@ impl Iptables {
         Ok(Self::over(NftConnection::open()?))
     }
 
-    /// Uses the nf_tables behind a connection: that of another network namespace, or an in-memory one
-    /// (`chainwright_testing::FakeKernel`).
+    /// Uses the nf_tables behind a connection, for instance that of another network namespace.
     #[must_use]
     pub fn over(connection: NftConnection) -> Self {
         Self {
@@ -236,17 +235,17 @@ impl Iptables {
         }
     }
 
-    /// The connection to sets.
+    /// Returns the connection to sets.
     pub(super) const fn sets(&self) -> &Sets {
         &self.sets
     }
 
-    /// The names in texts.
+    /// Returns the names in texts.
     pub(super) fn names(&self) -> Arc<Names> {
         self.names.clone()
     }
 
-    /// Whether `-j NFLOG` is encoded as nf_tables' own expression `log`.
+    /// Returns `true` if `-j NFLOG` is encoded as nf_tables' own expression `log`.
     pub(super) fn has_native_log(&self) -> bool {
         matches!(&self.inner, Inner::Nft { profile, .. } if *profile >= Profile::V1_8_8)
     }
@@ -492,7 +491,8 @@ impl Iptables {
         };
         let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
         let attempts = Retry::ONCE.begin();
-        let mut session = super::nft::Session::new(connection, *profile, &owned, false, &attempts);
+        let mut session =
+            super::nft::Session::new(Some(connection), *profile, &owned, false, &attempts);
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
         Ok(session.finish()?.transaction.datagram(<[u8]>::to_vec))
     }
@@ -508,7 +508,7 @@ mod tests {
         let handle = sandbox.run(Iptables::nft).unwrap().unwrap();
         let of = |handle: &Iptables| match &handle.inner {
             Inner::Nft { connection, .. } => connection.retry(),
-            Inner::Legacy { .. } => unreachable!("it was opened over nf_tables"),
+            Inner::Legacy { .. } => unreachable!("the handle was opened on nf_tables"),
         };
         assert_eq!(
             (handle.retry(), of(&handle)),

@@ -18,7 +18,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// A network with a prefix length, which is limited to the address's length.
+    /// Creates a network with a prefix length, which is limited to the address's length.
     #[must_use]
     pub fn network(address: IpAddr, prefix: u32) -> Self {
         let mask = match address {
@@ -36,8 +36,8 @@ impl Address {
         Self::masked(address, mask, false)
     }
 
-    /// An address and a mask; the bits outside the mask are cleared. If they are of different
-    /// families, the mask is full.
+    /// Creates an address and a mask; the bits outside the mask are cleared. If they are of
+    /// different families, the mask is full.
     #[must_use]
     pub fn masked(address: IpAddr, mask: IpAddr, invert: bool) -> Self {
         match (address, mask) {
@@ -110,13 +110,13 @@ impl Address {
         }
     }
 
-    /// Whether it matches every address: a mask of no bits.
+    /// Returns `true` if the condition matches every address: a mask of no bits.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         !self.invert && self.prefix() == Some(0)
     }
 
-    /// Whether it matches no address: the negation of a mask of no bits.
+    /// Returns `true` if the condition matches no address: the negation of a mask of no bits.
     #[must_use]
     pub(super) fn is_nothing(&self) -> bool {
         self.invert && self.prefix() == Some(0)

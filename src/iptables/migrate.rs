@@ -57,26 +57,26 @@ pub struct Migrated {
     pub was_there: bool,
 }
 
-/// Why a migration failed.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a migration failed.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrationError {
     /// There are obstacles; nothing was changed.
     #[error("{} in the way; nothing was changed", counted(.0.len()))]
     Obstacles(Vec<Obstacle>),
     /// The lock of the legacy tables, held during the whole migration, could not be taken; nothing was changed.
-    #[error("nothing was changed")]
-    Lock(#[source] Error),
+    #[error("nothing was changed: {0}")]
+    Lock(Error),
     /// The tables of the old backend could not be read; nothing was changed.
-    #[error("cannot read the tables")]
-    Read(#[source] Error),
+    #[error("cannot read the tables: {0}")]
+    Read(Error),
     /// The rules could not be written to the new backend; the old one has all of them.
-    #[error("cannot write the rules to {to}; the other backend still has all of them")]
+    #[error("cannot write the rules to {to}; the other backend still has all of them: {source}")]
     Write {
         /// The new backend.
         to: Backend,
         /// The cause.
-        source: Error,
+        r#source: Error,
     },
     /// The written rules differ from those read, or another process changed them. Both backends have the rules.
     #[error(
@@ -105,14 +105,16 @@ pub enum MigrationError {
         chain: BString,
     },
     /// The rules could not be taken out of the old backend, or not of all its legacy tables ([`Error::PartlyApplied`]).
-    #[error("cannot remove all rules from {from}; the other backend has all of them")]
+    #[error("cannot remove all rules from {from}; the other backend has all of them: {source}")]
     Remove {
         /// The old backend.
         from: Backend,
         /// The cause.
-        source: Error,
+        r#source: Error,
     },
 }
+
+crate::debug_as_message!(MigrationError);
 
 /// An obstacle to a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -454,22 +456,22 @@ fn read(
     for chain in moving.chains.iter().filter(|chain| !is_nothing(chain)) {
         // A user's chain is removed, and its jumps with it.
         if chain.kept_jumps > 0 && (!migration.allow_split || chain.policy.is_none()) {
-            let why = "jumps to kept chains would stay behind: packets that only these or only this chain accept \
-                       would be decided differently";
+            let why = "its jumps to kept chains would stay in the old backend, and its other rules would move: \
+                       packets that only one of the two accepts would be treated differently";
             obstacles.push(moving.obstacle(chain.name.as_bstr(), None, why));
         }
     }
     Some(moving)
 }
 
-/// The families, each once.
+/// Returns the families, without duplicates.
 fn families(migration: &Migration<'_>) -> Vec<Family> {
     let mut all = Family::ALL.to_vec();
     all.retain(|family| migration.families.contains(family));
     all
 }
 
-/// The rules of an existing chain, except for jumps to kept chains.
+/// Returns the rules of an existing chain, except for jumps to kept chains.
 fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Option<Rule>> {
     let rules = chain.rules();
     let rules = rules.map(|rule| tables.entry(&rule).ok().map(|entry| entry.rule));
@@ -619,7 +621,7 @@ fn changed(
     Ok(None)
 }
 
-/// Removes what moved from a table.
+/// Removes the moved chains and rules from a table.
 fn empty(
     edit: &mut Edit<'_>,
     place: usize,

@@ -44,7 +44,7 @@ pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Er
     }
 }
 
-/// The names of the tables that iptables-nft knows.
+/// Returns the names of the tables that iptables-nft knows.
 pub(super) fn in_nft(nft: &mut Connection, family: Family) -> Result<Vec<String>, Error> {
     let mut tables = List::<nft::Table<'_>>::new(Scope::family(family.into()));
     tables.refresh(nft)?;

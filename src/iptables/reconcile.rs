@@ -24,7 +24,7 @@ pub struct ChainChanges {
 }
 
 impl ChainChanges {
-    /// Whether no rule was inserted or deleted; a chain without wanted rules may have been created.
+    /// Returns `true` if no rule was inserted or deleted; a chain without wanted rules may have been created.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.inserted == 0 && self.deleted == 0
@@ -183,7 +183,7 @@ impl TableEdit<'_> {
         Ok(changes)
     }
 
-    /// The rules of an existing chain; a built-in one of nf_tables may not exist before its first rule.
+    /// Returns the rules of an existing chain; a built-in one of nf_tables may not exist before its first rule.
     pub(super) fn rules_of(
         &mut self,
         chain: &BStr,

@@ -8,7 +8,7 @@ use super::{Address, Counters, Interface, Protocol};
 use crate::xt::{self, Text};
 
 impl Counters {
-    /// Prints them like `iptables-save -c`: `[packets:bytes]`.
+    /// Prints the counters like `iptables-save -c`: `[packets:bytes]`.
     pub(super) fn print(self, text: &mut Text) {
         text.push("[").number(self.packets);
         text.push(":").number(self.bytes).push("]");
@@ -25,13 +25,15 @@ pub struct Entry {
 }
 
 /// A rule that iptables' language cannot express.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotExpressible {
     /// Index of the expression in the rule; `None` if it is another part of the rule.
     pub expression: Option<usize>,
     /// The reason.
     pub reason: &'static str,
 }
+
+crate::debug_as_message!(NotExpressible);
 
 impl fmt::Display for NotExpressible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,7 +91,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule that matches every packet.
+    /// Creates a rule that matches every packet.
     #[must_use]
     pub fn new(target: Target) -> Self {
         Self {
@@ -117,7 +119,7 @@ impl Rule {
         *target = Target::None;
     }
 
-    /// A rule that jumps to a chain for every packet.
+    /// Creates a rule that jumps to a chain for every packet.
     pub fn jump(chain: impl Into<BString>) -> Self {
         Self::new(Target::Jump(chain.into()))
     }
@@ -131,7 +133,7 @@ impl Rule {
         }
     }
 
-    /// Mutable access to the chain that it jumps or goes to.
+    /// Returns a mutable reference to the chain that it jumps or goes to.
     pub(super) const fn jump_chain_mut(&mut self) -> Option<&mut BString> {
         match &mut self.target {
             Target::Jump(chain) | Target::Goto(chain) => Some(chain),
@@ -139,7 +141,7 @@ impl Rule {
         }
     }
 
-    /// Whether it has an extension in raw bytes, which the real tools cannot express.
+    /// Returns `true` if the rule has an extension in raw bytes, which the real tools cannot express.
     #[must_use]
     pub fn has_opaque(&self) -> bool {
         let target = matches!(&self.target, Target::Extension(xt::Target::Opaque(_)));
@@ -174,13 +176,13 @@ impl Rule {
         }
     }
 
-    /// Whether it contains the name of a set, so that it cannot be encoded.
+    /// Returns `true` if the rule contains the name of a set, so that it cannot be encoded.
     #[must_use]
     pub fn has_set_names(&self) -> bool {
         self.any_set(|set| matches!(set, xt::SetId::Name(_)))
     }
 
-    /// Whether it contains the index of a set, so that it is not printed like in `iptables-save`.
+    /// Returns `true` if the rule contains the index of a set, so that it is not printed like in `iptables-save`.
     #[must_use]
     pub fn has_set_indexes(&self) -> bool {
         self.any_set(|set| matches!(set, xt::SetId::Index(_)))
@@ -206,7 +208,7 @@ impl Rule {
         }
     }
 
-    /// Whether it matches every packet; comments do not count.
+    /// Returns `true` if the rule matches every packet; comments do not count.
     pub(super) fn matches_all_packets(&self) -> bool {
         let Self {
             source,
@@ -231,8 +233,8 @@ impl Rule {
                 .all(|one| matches!(one, xt::Match::Comment(_)))
     }
 
-    /// Whether both rules do the same to every packet: equality, except for the order of matches that
-    /// only inspect the packet.
+    /// Returns `true` if both rules do the same to every packet: equality, except for the order of matches that only
+    /// inspect the packet.
     #[must_use]
     pub fn means_the_same(&self, other: &Self) -> bool {
         let head = |rule: &Self| {

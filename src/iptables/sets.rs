@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Rule;
+use crate::error::ErrorKind;
 use crate::ipset::{self, SetFamily};
 use crate::xt::{Family, SetName, SetNames};
 
-/// Why a set in a rule could not be looked up.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// The reason why a set in a rule could not be looked up.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetError {
     /// There is no set of that name.
@@ -33,6 +34,14 @@ pub enum SetError {
     #[error(transparent)]
     Ipset(#[from] ipset::Error),
 }
+
+crate::debug_as_message!(SetError);
+
+crate::classified!(SetError, |error| match error {
+    Self::NoSuchSet { .. } | Self::NoSuchIndex { .. } => ErrorKind::NotFound.into(),
+    Self::OtherFamily { .. } => ErrorKind::Invalid.into(),
+    Self::Ipset(error) => error.class(),
+});
 
 impl SetNames for &ipset::Connection {
     type Error = SetError;

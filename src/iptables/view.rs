@@ -81,7 +81,7 @@ impl Tables {
         Self::of_snapshot(family, snapshot, sets::open(), Names::system())
     }
 
-    /// The iptables tables of a family in a snapshot.
+    /// Creates the view of the iptables tables of a family in a snapshot.
     pub(super) fn of_snapshot(
         family: Family,
         snapshot: Snapshot,
@@ -96,7 +96,7 @@ impl Tables {
         }
     }
 
-    /// Legacy tables of a family.
+    /// Creates the view of a family's legacy tables.
     pub(super) fn of_legacy(
         family: Family,
         tables: Vec<legacy::Table>,
@@ -186,7 +186,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Whether the rule's table has a chain of this name.
+    /// Returns `true` if the rule's table has a chain of this name.
     fn has_chain_of(&self, rule: &RuleView<'_>, name: &str) -> bool {
         match (rule, &self.source) {
             (RuleView::Nft(rule), Source::Nft(snapshot)) => {
@@ -348,7 +348,7 @@ impl ChainKind {
         }
     }
 
-    /// Whether an nf_tables chain of this kind has a hook without being a chain of iptables.
+    /// Returns `true` if an nf_tables chain of this kind has a hook without being a chain of iptables.
     pub(super) fn has_foreign_hook(self, chain: &nft::ChainRef<'_>) -> bool {
         self == Self::Foreign && chain.hook().is_some()
     }
@@ -415,8 +415,9 @@ impl<'t> Chain<'t> {
         self.kind
     }
 
-    /// Why iptables' text cannot express this chain with its rules, if so: it is
-    /// [foreign](ChainKind::Foreign), or its name cannot be written or is not unique.
+    /// Returns the reason why iptables' text cannot express this chain with its rules: it is
+    /// [foreign](ChainKind::Foreign), or its name cannot be written or is not unique. `None` if the text can express
+    /// it.
     #[must_use]
     pub fn not_expressible(&self) -> Option<&'static str> {
         match (self.kind, self.inner) {
@@ -452,7 +453,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// Whether it is an nf_tables chain that has a hook without being a chain of iptables.
+    /// Returns `true` if this is an nf_tables chain that has a hook without being a chain of iptables.
     pub(super) fn has_foreign_hook(&self) -> bool {
         match self.inner {
             InnerChain::Nft(chain) => self.kind.has_foreign_hook(&chain.chain()),
@@ -460,7 +461,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// The number of references to the chain by rules of the table; only nf_tables reports it.
+    /// Returns the number of references to the chain by rules of the table; only nf_tables reports it.
     pub(super) fn references(&self) -> Option<u32> {
         match self.inner {
             InnerChain::Nft(chain) => references(chain.chain().references(), chain.rules().len()),
@@ -479,7 +480,7 @@ impl<'t> Chain<'t> {
     }
 }
 
-/// The number of jumps to a chain of nf_tables; the kernel reports it together with the number of the chain's
+/// Returns the number of jumps to a chain of nf_tables; the kernel reports it together with the number of the chain's
 /// rules.
 pub(super) fn references(uses: Option<u32>, rules: usize) -> Option<u32> {
     let rules = u32::try_from(rules).unwrap_or(u32::MAX);

@@ -73,7 +73,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The policy as iptables writes it: `ACCEPT` or `DROP`.
+    /// Returns the policy as iptables writes it: `ACCEPT` or `DROP`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl Policy {
 }
 
 impl fmt::Display for Policy {
-    /// `ACCEPT` or `DROP`.
+    /// Formats as `ACCEPT` or `DROP`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -119,8 +119,7 @@ impl<'t> ChainRef<'t> {
         self.table
     }
 
-    /// The chain's name, up to 29 bytes: the hook's name ([`Hook::chain_name`]) or a user-defined
-    /// name.
+    /// Returns the chain's name, up to 29 bytes: the hook's name ([`Hook::chain_name`]) or a user-defined name.
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         match self.span.hook {
@@ -133,7 +132,7 @@ impl<'t> ChainRef<'t> {
         }
     }
 
-    /// Hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
+    /// Returns the hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
         let hook = self.span.hook?;
@@ -145,13 +144,13 @@ impl<'t> ChainRef<'t> {
         })
     }
 
-    /// The hook of a built-in chain; `None` for a user-defined one.
+    /// Returns the hook of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub const fn hook(&self) -> Option<Hook> {
         self.span.hook
     }
 
-    /// The policy of a built-in chain; `None` for a user-defined one.
+    /// Returns the policy of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub const fn policy(&self) -> Option<Policy> {
         match self.span.hook {
@@ -160,7 +159,7 @@ impl<'t> ChainRef<'t> {
         }
     }
 
-    /// Number of rules, without the policy and the implicit return.
+    /// Returns the number of rules, without the policy and the implicit return.
     #[must_use]
     pub const fn rule_count(&self) -> usize {
         let head = self.span.hook.is_none() as u32;
@@ -168,7 +167,7 @@ impl<'t> ChainRef<'t> {
         self.span.entries.saturating_sub(head + final_entry) as usize
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     #[must_use]
     pub fn rules(&self) -> Rules<'t> {
         Rules::new(
@@ -199,14 +198,14 @@ impl<'t> ChainRef<'t> {
         ))
     }
 
-    /// Offset in bytes of the chain's first rule (or of the entry after it) in the table's entries.
-    /// This is the value that a jump to the chain holds.
+    /// Returns the offset in bytes of the chain's first rule (or of the entry after it) in the table's entries. This is
+    /// the value that a jump to the chain holds.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.span.first as usize
     }
 
-    /// All entries of the chain as the kernel sent them: head, rules, policy or return.
+    /// Returns all entries of the chain as the kernel sent them: head, rules, policy or return.
     #[must_use]
     pub fn bytes(&self) -> &'t [u8] {
         self.table

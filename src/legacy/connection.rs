@@ -58,7 +58,7 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// Whether the table is in use.
+    /// Returns `true` if the table is in use.
     #[must_use]
     pub const fn is_in_use(&self) -> bool {
         matches!(self, Self::InUse(_))
@@ -143,7 +143,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The family.
+    /// Returns the family.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
@@ -163,7 +163,7 @@ impl Connection {
         Ok(names)
     }
 
-    /// Whether the table is in use in the network namespace.
+    /// Returns whether the table is in use in the network namespace.
     ///
     /// # Errors
     /// As [`tables`](Self::tables), and [`Error::TableName`].
@@ -316,7 +316,7 @@ impl Connection {
             .map_err(|errno| failed(self.family, Operation::Probe, errno))
     }
 
-    /// Whether the file with the table names contains this table.
+    /// Returns whether the file with the table names contains this table.
     fn is_listed(&self, table: TableName) -> Result<bool, Error> {
         let mut found = false;
         self.for_each_name(|name| found |= name == table.as_bstr())?;
@@ -356,7 +356,7 @@ impl Connection {
         Ok(())
     }
 
-    /// `GET_INFO`, which creates the table if it does not exist.
+    /// Sends `GET_INFO`, which creates the table if it does not exist.
     fn get_info(&self, table: TableName) -> Result<Info, Error> {
         let family = self.family;
         let layout = family.layout();

@@ -91,7 +91,7 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// The target and what follows it in the entry.
+    /// Returns the target and what follows it in the entry.
     #[inline]
     pub(super) fn target(&self) -> &'t [u8] {
         &self.bytes[self.target_offset..]
@@ -137,13 +137,13 @@ impl<'t> Entry<'t> {
         self.is_unconditional(layout).then_some(verdict)
     }
 
-    /// Whether the entry's own header (not its matches) matches every packet.
+    /// Returns `true` if the entry's own header (not its matches) matches every packet.
     pub(super) fn is_unconditional(&self, layout: &Layout) -> bool {
         const ZEROS: [u8; 256] = [0; 256];
         self.bytes[..layout.header] == ZEROS[..layout.header]
     }
 
-    /// Whether this is the implicit return at the end of a user-defined chain.
+    /// Returns `true` if this is the implicit return at the end of a user-defined chain.
     #[inline]
     pub(super) fn is_implicit_return(&self, layout: &Layout) -> bool {
         self.unconditional_verdict(layout) == Some(VERDICT_RETURN)

@@ -8,9 +8,10 @@ use bstr::BString;
 
 use super::{ExtensionKind, Family, Hook, LockHolder, TableName};
 use crate::errno::Errno;
+use crate::error::{Class, ErrorKind};
 
 /// Error from reading or replacing a legacy table.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// This kernel has no legacy tables of that family: they are not built in, and their module, if
@@ -182,7 +183,7 @@ pub enum Error {
         path: PathBuf,
         /// The process that holds the lock, if known.
         holder: Option<LockHolder>,
-        /// How long the caller waited.
+        /// The time for which the caller waited.
         waited: Duration,
     },
 
@@ -206,6 +207,31 @@ pub enum Error {
         errno: Errno,
     },
 }
+
+crate::debug_as_message!(Error);
+
+crate::classified!(Error, |error| match error {
+    Self::NotBuilt { .. } | Self::Unsupported32Bit { .. } | Self::UnknownExtension { .. } => {
+        ErrorKind::Unsupported.into()
+    }
+    Self::NoPermission { .. } => ErrorKind::PermissionDenied.into(),
+    Self::NoSuchTable { .. } => ErrorKind::NotFound.into(),
+    Self::Changing { .. } | Self::Changed { .. } | Self::Locked { .. } => {
+        ErrorKind::Retryable.into()
+    }
+    Self::TableName { .. }
+    | Self::AlreadySent { .. }
+    | Self::WrongFamily { .. }
+    | Self::ExtensionName { .. } => ErrorKind::Invalid.into(),
+    Self::NoProc | Self::Malformed { .. } => ErrorKind::Other.into(),
+    Self::Refused { errno, .. } | Self::LockFile { errno, .. } | Self::System { errno, .. } => {
+        (*errno).into()
+    }
+    Self::CountersLost { errno, .. } => Class {
+        kind: ErrorKind::Other,
+        errno: Some(*errno),
+    },
+});
 
 /// Explains likely reasons for which the kernel refused a table.
 fn refusal(errno: Errno) -> &'static str {
@@ -289,7 +315,7 @@ impl fmt::Display for Operation {
 }
 
 /// Bytes that are not a valid legacy table: the offset and the problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("at offset {offset}: {problem}")]
 pub struct Malformed {
     /// Offset in bytes from the start of the table's entries to the malformed entry, match or target
@@ -299,6 +325,8 @@ pub struct Malformed {
     pub problem: Problem,
 }
 
+crate::debug_as_message!(Malformed);
+
 impl Malformed {
     pub(super) const fn new(offset: usize, problem: Problem) -> Self {
         Self { offset, problem }
@@ -306,7 +334,7 @@ impl Malformed {
 }
 
 /// Problem with the bytes of a table ([`Malformed`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The answer to `GET_INFO` has another size than the kernel's struct.
@@ -332,7 +360,7 @@ pub enum Problem {
         /// Size of the entries in bytes.
         size: u32,
     },
-    /// The entries have another size than `GET_INFO` said.
+    /// The entries have another size than `GET_INFO` reported.
     #[error("expected {expected} bytes of entries, found {found}")]
     Size {
         /// Expected number of bytes.
@@ -340,7 +368,7 @@ pub enum Problem {
         /// Actual number of bytes.
         found: usize,
     },
-    /// There are more or fewer entries than `GET_INFO` said.
+    /// There are more or fewer entries than `GET_INFO` reported.
     #[error("expected {expected} entries, found {found}")]
     EntryCount {
         /// Expected number of entries.
@@ -423,3 +451,5 @@ pub enum Problem {
         to: u32,
     },
 }
+
+crate::debug_as_message!(Problem);

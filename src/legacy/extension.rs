@@ -63,26 +63,27 @@ impl<'t> ExtensionRef<'t> {
         }
     }
 
-    /// The extension's name, for instance `comment` or `DNAT`.
+    /// Returns the extension's name, for instance `comment` or `DNAT`.
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         until_nul(&self.bytes[NAME..REVISION]).as_bstr()
     }
 
-    /// The revision, which determines the layout of the data.
+    /// Returns the revision, which determines the layout of the data.
     #[must_use]
     pub fn revision(&self) -> u8 {
         self.bytes[REVISION]
     }
 
-    /// The extension's own data: the kernel's struct in host byte order, padded to a multiple of 8
-    /// bytes, and aligned to 8 within the table. Its tail may hold kernel-internal fields.
+    /// Returns the extension's own data: the kernel's struct in host byte order, padded to a
+    /// multiple of 8 bytes, and aligned to 8 within the table. Its tail may hold kernel-internal
+    /// fields.
     #[must_use]
     pub fn data(&self) -> &'t [u8] {
         &self.bytes[EXTENSION_HEAD..]
     }
 
-    /// Header and data as the kernel sent them.
+    /// Returns the header and data as the kernel sent them.
     #[must_use]
     pub const fn bytes(&self) -> &'t [u8] {
         self.bytes

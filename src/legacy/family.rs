@@ -40,7 +40,7 @@ impl Family {
     /// All families.
     pub const ALL: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::Arp];
 
-    /// The kernel module with the family's tables, for instance `ip_tables`.
+    /// Returns the kernel module with the family's tables, for instance `ip_tables`.
     #[must_use]
     pub const fn module(self) -> &'static str {
         match self {
@@ -50,7 +50,8 @@ impl Family {
         }
     }
 
-    /// The file that lists the tables in use in the network namespace of the thread that opens it.
+    /// Returns the file that lists the tables in use in the network namespace of the thread that
+    /// opens it.
     ///
     /// The file exists if the kernel has the family's tables. Only the root user of the user
     /// namespace that owns the network namespace can read it.
@@ -63,8 +64,8 @@ impl Family {
         }
     }
 
-    /// The hooks for which a table of this family can have a built-in chain, in the kernel's
-    /// order.
+    /// Returns the hooks for which a table of this family can have a built-in chain, in the
+    /// kernel's order.
     #[must_use]
     pub const fn hooks(self) -> &'static [Hook] {
         match self {
@@ -79,7 +80,7 @@ impl Family {
         }
     }
 
-    /// Sizes, offsets and socket options.
+    /// Returns the sizes, offsets and socket options.
     pub(super) const fn layout(self) -> &'static Layout {
         match self {
             Self::Ipv4 => &IPV4,
@@ -90,7 +91,7 @@ impl Family {
 }
 
 impl fmt::Display for Family {
-    /// `IPv4`, `IPv6` or `ARP`.
+    /// Formats as `IPv4`, `IPv6` or `ARP`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Ipv4 => "IPv4",
@@ -118,7 +119,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// The name of the built-in chain of this hook, for instance `PREROUTING`.
+    /// Returns the name of the built-in chain of this hook, for instance `PREROUTING`.
     #[must_use]
     pub const fn chain_name(self) -> &'static str {
         match self {

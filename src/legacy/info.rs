@@ -105,25 +105,25 @@ impl Info {
         }
     }
 
-    /// The family of the table.
+    /// Returns the family of the table.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     #[must_use]
     pub const fn name(&self) -> &TableName {
         &self.name
     }
 
-    /// Bit mask of the hooks with a built-in chain: `1 << number` for each.
+    /// Returns the bit mask of the hooks with a built-in chain: `1 << number` for each.
     #[must_use]
     pub const fn valid_hooks(&self) -> u32 {
         self.valid_hooks
     }
 
-    /// The hooks for which the table has a built-in chain, in the kernel's order.
+    /// Returns the hooks for which the table has a built-in chain, in the kernel's order.
     pub fn hooks(&self) -> impl Iterator<Item = Hook> + '_ {
         self.family
             .hooks()
@@ -132,27 +132,27 @@ impl Info {
             .filter(|hook| self.number(*hook).is_some())
     }
 
-    /// Offset in bytes of the first entry of the hook's built-in chain; `None` if the table has
-    /// no such chain.
+    /// Returns the offset in bytes of the first entry of the hook's built-in chain; `None` if the
+    /// table has no such chain.
     #[must_use]
     pub fn hook_entry(&self, hook: Hook) -> Option<u32> {
         self.number(hook).map(|number| self.hook_entry[number])
     }
 
-    /// Offset in bytes of the policy, the last entry of the hook's built-in chain; `None` if the
-    /// table has no such chain.
+    /// Returns the offset in bytes of the policy, the last entry of the hook's built-in chain;
+    /// `None` if the table has no such chain.
     #[must_use]
     pub fn underflow(&self, hook: Hook) -> Option<u32> {
         self.number(hook).map(|number| self.underflow[number])
     }
 
-    /// Number of entries: rules, policies, chain heads, implicit returns, and the end.
+    /// Returns the number of entries: rules, policies, chain heads, implicit returns, and the end.
     #[must_use]
     pub const fn num_entries(&self) -> u32 {
         self.num_entries
     }
 
-    /// Size of the entries, in bytes.
+    /// Returns the size of the entries, in bytes.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size

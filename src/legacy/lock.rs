@@ -103,7 +103,7 @@ impl Lock {
         }
     }
 
-    /// Whether a lock is held ([`LockPolicy::None`] takes none).
+    /// Returns `true` if a lock is held ([`LockPolicy::None`] takes none).
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.file.is_some()

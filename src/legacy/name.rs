@@ -56,7 +56,7 @@ impl TableName {
         &self.padded
     }
 
-    /// The name's bytes.
+    /// Returns the name's bytes.
     #[must_use]
     pub fn as_bstr(&self) -> &BStr {
         until_nul(&self.padded).as_bstr()

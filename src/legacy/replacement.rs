@@ -122,25 +122,25 @@ impl Replacement {
         self.sent.store(false, Ordering::Release);
     }
 
-    /// The family of the table.
+    /// Returns the family of the table.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.info.family()
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     #[must_use]
     pub const fn name(&self) -> &TableName {
         self.info.name()
     }
 
-    /// Sizes and offsets of the new table.
+    /// Returns the sizes and offsets of the new table.
     #[must_use]
     pub const fn info(&self) -> &Info {
         &self.info
     }
 
-    /// The new table's entries. Their counters have no effect: the kernel starts at zero.
+    /// Returns the new table's entries. Their counters have no effect: the kernel starts at zero.
     #[must_use]
     pub fn entries(&self) -> &[u8] {
         self.argument
@@ -148,7 +148,7 @@ impl Replacement {
             .unwrap_or_default()
     }
 
-    /// Number of entries of the table to replace, as it was read.
+    /// Returns the number of entries of the table to replace, as it was read.
     #[must_use]
     pub const fn replaced_entries(&self) -> u32 {
         self.replaced
@@ -185,7 +185,7 @@ impl Replacement {
         self.replaced = self.info.num_entries();
     }
 
-    /// Whether the counters of all entries start at zero.
+    /// Returns `true` if the counters of all entries start at zero.
     pub(super) fn starts_at_zero(&self) -> bool {
         let zero = |counted: &CounterSource| matches!(counted, CounterSource::Zero { .. });
         self.counted.iter().all(zero)

@@ -19,7 +19,7 @@ pub enum ExtensionKind {
 }
 
 impl fmt::Display for ExtensionKind {
-    /// `match` or `target`.
+    /// Formats as `match` or `target`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Match => "match",
@@ -29,9 +29,9 @@ impl fmt::Display for ExtensionKind {
 }
 
 impl Connection {
-    /// Whether the kernel has that revision of a match for this family. Like iptables, this **loads
-    /// the match's module**, if one exists and the caller has permission. ARP tables have no
-    /// matches.
+    /// Returns whether the kernel has that revision of a match for this family. Like iptables, this
+    /// **loads the match's module**, if one exists and the caller has permission. ARP tables have
+    /// no matches.
     ///
     /// # Errors
     /// [`Error::ExtensionName`] for a name with less than 1 or more than 28 bytes or with a NUL;
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Whether the kernel has that revision of a target for this family; works like
+    /// Returns whether the kernel has that revision of a target for this family; works like
     /// [`match_revision`](Self::match_revision).
     ///
     /// # Errors

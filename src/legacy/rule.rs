@@ -59,13 +59,13 @@ impl<'t> RuleRef<'t> {
         self.table
     }
 
-    /// The packets to which the rule applies, before its matches are evaluated.
+    /// Returns the packets to which the rule applies, before its matches are evaluated.
     #[must_use]
     pub fn header(&self) -> Header<'t> {
         Header::of(self.table.family(), self.entry.bytes)
     }
 
-    /// The matches, in order.
+    /// Returns the matches, in order.
     #[must_use]
     pub fn matches(&self) -> Matches<'t> {
         Matches::new(
@@ -108,20 +108,20 @@ impl<'t> RuleRef<'t> {
         }
     }
 
-    /// Index of the rule's entry among all entries of the table. The kernel orders counters by
-    /// it.
+    /// Returns the index of the rule's entry among all entries of the table. The kernel orders
+    /// counters by it.
     #[must_use]
     pub const fn number(&self) -> usize {
         self.number as usize
     }
 
-    /// Offset of the rule's entry in the table's entries, in bytes.
+    /// Returns the offset of the rule's entry in the table's entries, in bytes.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The whole entry as the kernel sent it, counters included.
+    /// Returns the whole entry as the kernel sent it, counters included.
     #[must_use]
     pub const fn bytes(&self) -> &'t [u8] {
         self.entry.bytes

@@ -160,31 +160,31 @@ impl Table {
         }
     }
 
-    /// The kernel's description of the table.
+    /// Returns the kernel's description of the table.
     #[must_use]
     pub const fn info(&self) -> &Info {
         &self.info
     }
 
-    /// The family of the table.
+    /// Returns the family of the table.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.info.family()
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     #[must_use]
     pub const fn name(&self) -> &TableName {
         self.info.name()
     }
 
-    /// The entries as the kernel sent them.
+    /// Returns the entries as the kernel sent them.
     #[must_use]
     pub fn entries(&self) -> &[u8] {
         entries(&self.buffer, &self.info)
     }
 
-    /// The chains, in the kernel's order: usually the built-in ones first.
+    /// Returns the chains, in the kernel's order: usually the built-in ones first.
     #[must_use]
     pub fn chains(&self) -> Chains<'_> {
         Chains::new(self, &self.spans)
@@ -218,8 +218,8 @@ impl Table {
         (span.first as usize == first).then_some(position)
     }
 
-    /// Positions of the chains, in the order of the entries and without gaps; the end of the table
-    /// follows the last one.
+    /// Returns the positions of the chains, in the order of the entries and without gaps; the end of the table follows
+    /// the last one.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }

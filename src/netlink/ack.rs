@@ -123,7 +123,7 @@ impl<'a> Acknowledgement<'a> {
     }
 }
 
-/// The error number at the start of a payload; `None` if it is 0 or missing.
+/// Returns the error number at the start of a payload; `None` if it is 0 or missing.
 fn error_number(payload: &[u8]) -> Option<Errno> {
     let number = i32::from_ne_bytes(*payload.first_chunk()?);
     (number != 0).then(|| Errno::new(number))

@@ -19,7 +19,7 @@ use super::Malformed;
 /// Length of `struct nlattr`.
 pub(super) const HEADER: usize = 4;
 
-/// `length` rounded up to the alignment of messages and attributes.
+/// Rounds `length` up to the alignment of messages and attributes.
 #[inline]
 pub(super) const fn align(length: usize) -> usize {
     (length + 3) & !3
@@ -43,19 +43,19 @@ pub struct Attribute<'a> {
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
-    /// Where the next attribute starts; beyond the end if the last one lacks its padding.
+    /// Start of the next attribute; beyond the end if the last one lacks its padding.
     at: usize,
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes that `bytes` consists of.
+    /// Creates an iterator over the attributes of which `bytes` consists.
     #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Offset of the next attribute.
+    /// Returns the offset of the next attribute.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> usize {
@@ -71,12 +71,12 @@ impl<'a> Attributes<'a> {
             .map(|attribute| attribute.payload)
     }
 
-    /// The remaining bytes.
+    /// Returns the remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Whether no attributes remain.
+    /// Returns `true` if no attributes remain.
     #[inline(always)]
     pub(crate) const fn at_end(&self) -> bool {
         self.at >= self.bytes.len()
@@ -117,19 +117,19 @@ pub struct AttributeCursor<'a>(&'a [u8]);
 pub struct FastPathMiss;
 
 impl<'a> AttributeCursor<'a> {
-    /// The attributes that `bytes` consists of.
+    /// Creates an iterator over the attributes of which `bytes` consists.
     #[inline(always)]
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Whether all attributes have been read.
+    /// Returns `true` if all attributes have been read.
     #[inline(always)]
     pub(crate) const fn at_end(self) -> bool {
         self.0.is_empty()
     }
 
-    /// The unread bytes.
+    /// Returns the unread bytes.
     #[inline(always)]
     pub(crate) const fn rest(self) -> &'a [u8] {
         self.0
@@ -199,7 +199,7 @@ impl<'a> AttributeCursor<'a> {
         Some((raw, payload))
     }
 
-    /// The payload of the rest, if that is a single attribute of this type without padding.
+    /// Returns the payload of the rest, if that is a single attribute of this type without padding.
     #[inline(always)]
     pub(crate) fn last(self, kind: u16) -> Option<&'a [u8]> {
         let (header, payload) = self.0.split_first_chunk::<HEADER>()?;

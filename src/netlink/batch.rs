@@ -79,8 +79,8 @@ pub struct BatchReplies {
 }
 
 impl BatchReplies {
-    /// Starts for a batch whose operations have these sequence numbers; `BATCH_BEGIN` has the number
-    /// before them and `BATCH_END` the number after them.
+    /// Creates the state for a batch whose operations have these sequence numbers; `BATCH_BEGIN` has the number before
+    /// them and `BATCH_END` the number after them.
     #[must_use]
     pub const fn new(operations: RangeInclusive<u32>) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl BatchReplies {
         self.lost = true;
     }
 
-    /// Whether no further reply can come: `BATCH_END` was acknowledged.
+    /// Returns `true` if no further reply can come: `BATCH_END` was acknowledged.
     #[must_use]
     pub const fn complete(&self) -> bool {
         self.end_acknowledged

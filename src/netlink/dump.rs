@@ -51,20 +51,20 @@ impl Dump {
         }
     }
 
-    /// Whether the dump is over: complete, or ended by an error of the kernel.
+    /// Returns `true` if the dump is over: complete, or ended by an error of the kernel.
     #[must_use]
     pub const fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether a change has interrupted the dump so far.
+    /// Returns `true` if a change has interrupted the dump so far.
     #[must_use]
     pub const fn interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// Whether the message is one more object like the last one, which need not go through
-    /// [`accept`](Self::accept).
+    /// Returns `true` if the message is one more object like the last one, which need not go
+    /// through [`accept`](Self::accept).
     #[inline(always)]
     #[must_use]
     pub const fn is_expected(&self, message: &Message<'_>) -> bool {
@@ -99,7 +99,7 @@ impl Dump {
         self.control(message.raw)
     }
 
-    /// Whether this message is an object of the dump.
+    /// Returns whether this message is an object of the dump.
     // Takes the bytes, so that the caller need not store the message in memory.
     #[inline]
     pub(crate) fn selects(&mut self, message: &[u8]) -> Result<bool, Error> {
@@ -205,7 +205,7 @@ mod tests {
         let mut bytes = Vec::new();
         reply(&mut bytes, 5, libc::EPERM, None, None);
         let (0, Some(Err(Error::Refused { errno, .. }))) = replay(&bytes) else {
-            panic!("a refusal was expected");
+            panic!("expected a refusal");
         };
         assert_eq!(errno.number(), libc::EPERM);
 
@@ -213,7 +213,7 @@ mod tests {
         object(&mut bytes, 5, 0);
         done(&mut bytes, 5, 0, -libc::ENOENT);
         let (1, Some(Err(Error::Refused { errno, .. }))) = replay(&bytes) else {
-            panic!("a refusal was expected");
+            panic!("expected a refusal");
         };
         assert_eq!(errno.number(), libc::ENOENT);
     }

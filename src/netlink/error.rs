@@ -3,21 +3,24 @@
 use std::io;
 
 use crate::errno::Errno;
+use crate::error::{Class, ErrorKind};
 
 /// Bytes that do not have the expected format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} at byte {offset}: {reason}")]
 pub struct Malformed {
     /// The structure being read, for instance `netlink message` or `chain`.
     pub what: &'static str,
     /// The offset at which reading stopped.
     pub offset: usize,
-    /// Why reading stopped.
+    /// The reason why reading stopped.
     pub reason: &'static str,
 }
 
+crate::debug_as_message!(Malformed);
+
 /// The evidence that replies were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
     /// The kernel reports that it dropped some: the receive buffer was full, or there was no memory
@@ -29,44 +32,46 @@ pub enum Loss {
     Overrun,
     /// Nothing is queued, though the answer is not complete.
     ///
-    /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a
-    /// dump within the `recvmsg` that takes the one before it. So an answer that is not there when it is
-    /// asked for will never come, and nobody waits for it.
+    /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a dump within the
+    /// `recvmsg` that takes the one before it. So an answer that is not there when it is requested from it will never
+    /// come, and nobody waits for it.
     #[error("incomplete reply: no more data is queued")]
     MissingReply,
 }
 
+crate::debug_as_message!(Loss);
+
 /// An error of a netlink socket or of one request over it.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A socket could not be opened.
-    #[error("cannot open a netlink socket (protocol {protocol})")]
+    #[error("cannot open a netlink socket (protocol {protocol}): {source}")]
     Open {
         /// `NETLINK_*` protocol number.
         protocol: i32,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The module `nf_tables` is not loaded, and reading does not load it: there are no tables, in any network
     /// namespace.
     #[error("nf_tables is not loaded, so it is empty (a change loads it, a read does not)")]
     NotLoaded,
     /// A socket option could not be set.
-    #[error("cannot set {option} on a netlink socket")]
+    #[error("cannot set {option} on a netlink socket: {source}")]
     Option {
         /// Name of the option, for instance `NETLINK_EXT_ACK`.
         option: &'static str,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The kernel did not accept the message; none of it was applied.
-    #[error("cannot send {length} bytes over netlink")]
+    #[error("cannot send {length} bytes over netlink: {source}")]
     Send {
         /// Length of the datagram in bytes.
         length: usize,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The message is larger than the socket's send buffer may become for this user.
     ///
@@ -86,10 +91,10 @@ pub enum Error {
     #[error(transparent)]
     MessageError(#[from] super::MessageError),
     /// Receiving failed.
-    #[error("cannot receive from netlink")]
+    #[error("cannot receive from netlink: {source}")]
     Receive {
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// Replies of the kernel were lost. The result is unknown; repeat the request.
     #[error("lost a reply of the kernel: {0}")]
@@ -106,7 +111,14 @@ pub enum Error {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The kernel refused the request.
-    #[error("the kernel refused to {request}: {errno}{}", text.as_deref().map(|t| format!(": {t}")).unwrap_or_default())]
+    #[error(
+        "the kernel refused to {request}: {errno}{}{}",
+        text.as_deref().map(|t| format!(": {t}")).unwrap_or_default(),
+        match errno.number() {
+            libc::EPERM => " (this requires CAP_NET_ADMIN in the network namespace's user namespace)",
+            _ => "",
+        }
+    )]
     Refused {
         /// The request.
         request: &'static str,
@@ -115,7 +127,7 @@ pub enum Error {
         /// The kernel's own text (extended acknowledgement), if any.
         text: Option<String>,
     },
-    /// The kernel refused the request because it is older than what was asked for.
+    /// The kernel refused the request because it lacks a feature that the request needs.
     #[error("the kernel refused to {request}: this kernel lacks {what}, available since Linux {}.{}", since.0, since.1)]
     Lacks {
         /// The request.
@@ -133,27 +145,33 @@ pub enum Error {
     Interrupted,
 }
 
-impl Error {
-    /// The errno that caused this error, if any.
-    #[must_use]
-    pub fn errno(&self) -> Option<Errno> {
-        match self {
-            Self::Open { source, .. }
-            | Self::Option { source, .. }
-            | Self::Send { source, .. }
-            | Self::Receive { source } => Some(Errno::of(source)),
-            Self::Refused { errno, .. } | Self::Lacks { errno, .. } => Some(*errno),
-            Self::Lost(Loss::Dropped(errno)) => Some(*errno),
-            Self::TooLarge { .. } => Some(Errno::new(libc::EMSGSIZE)),
-            Self::NotLoaded
-            | Self::Lost(_)
-            | Self::Truncated { .. }
-            | Self::Malformed(_)
-            | Self::Interrupted
-            | Self::MessageError(_) => None,
-        }
-    }
+crate::debug_as_message!(Error);
 
+crate::classified!(Error, |error| match error {
+    Self::Open { source, .. }
+    | Self::Option { source, .. }
+    | Self::Send { source, .. }
+    | Self::Receive { source } => source.into(),
+    Self::NotLoaded => ErrorKind::NotFound.into(),
+    Self::TooLarge { .. } => Class {
+        kind: ErrorKind::Invalid,
+        errno: Some(Errno::new(libc::EMSGSIZE)),
+    },
+    Self::MessageError(_) => ErrorKind::Invalid.into(),
+    Self::Lost(Loss::Dropped(errno)) => Class {
+        kind: ErrorKind::Retryable,
+        errno: Some(*errno),
+    },
+    Self::Lost(_) | Self::Interrupted => ErrorKind::Retryable.into(),
+    Self::Truncated { .. } | Self::Malformed(_) => ErrorKind::Other.into(),
+    Self::Refused { errno, .. } => (*errno).into(),
+    Self::Lacks { errno, .. } => Class {
+        kind: ErrorKind::Unsupported,
+        errno: Some(*errno),
+    },
+});
+
+impl Error {
     /// Adds the request's name to an error that knows only the attribute.
     pub(crate) fn of_request(mut self, request: &str) -> Self {
         if let Self::MessageError(unfit) = &mut self {
@@ -218,12 +236,5 @@ impl Error {
             },
             Self::Interrupted => Self::Interrupted,
         }
-    }
-
-    /// Whether repeating the request may succeed: replies were lost, or a
-    /// change interrupted the listing.
-    #[must_use]
-    pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Interrupted)
     }
 }

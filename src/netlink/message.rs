@@ -83,14 +83,14 @@ impl<'a> Message<'a> {
         Ok((message, rest))
     }
 
-    /// Length of the message with the padding that aligns the next one.
+    /// Returns the length of the message with the padding that aligns the next one.
     #[inline(always)]
     #[must_use]
     pub const fn padded_length(&self) -> usize {
         align(self.raw.len())
     }
 
-    /// The message at the start of `bytes`.
+    /// Returns the message at the start of `bytes`.
     ///
     /// # Errors
     /// [`Malformed`] when the length in the header does not fit.
@@ -134,7 +134,7 @@ impl<'a> Message<'a> {
         NfGenMsg::split(self.payload)
     }
 
-    /// The attributes of an nfnetlink message.
+    /// Returns the attributes of an nfnetlink message.
     ///
     /// # Errors
     /// As [`nfgenmsg`](Self::nfgenmsg).
@@ -148,19 +148,19 @@ impl<'a> Message<'a> {
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     datagram: &'a [u8],
-    /// Where the next message starts; beyond the end if the last one lacks its padding.
+    /// Start of the next message; beyond the end if the last one lacks its padding.
     at: usize,
 }
 
 impl<'a> Messages<'a> {
-    /// The messages that `datagram` consists of.
+    /// Creates an iterator over the messages of which `datagram` consists.
     #[inline]
     #[must_use]
     pub const fn new(datagram: &'a [u8]) -> Self {
         Self { datagram, at: 0 }
     }
 
-    /// Offset of the next message.
+    /// Returns the offset of the next message.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> usize {
@@ -191,13 +191,13 @@ impl<'a> Iterator for Messages<'a> {
 /// The position of [`Messages`] in a receive buffer, for callers that cannot keep the buffer borrowed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unread {
-    /// Where the next message starts; at or beyond `end` when all are read.
+    /// Start of the next message; at or beyond `end` when all are read.
     at: usize,
     end: usize,
 }
 
 impl Unread {
-    /// All messages of a datagram of this length, at the start of the buffer.
+    /// Creates a view of all messages of a datagram of this length, at the start of the buffer.
     #[inline(always)]
     pub(crate) const fn of(length: usize) -> Self {
         Self { at: 0, end: length }
@@ -208,13 +208,13 @@ impl Unread {
         self.at >= self.end
     }
 
-    /// Where the next message starts in the buffer.
+    /// Returns the start of the next message in the buffer.
     #[inline(always)]
     pub(crate) const fn offset(&self) -> usize {
         self.at
     }
 
-    /// The unread messages.
+    /// Returns the unread messages.
     #[inline(always)]
     pub(crate) fn messages<'b>(&self, buffer: &'b [u8]) -> Messages<'b> {
         Messages {
@@ -231,19 +231,21 @@ impl Unread {
 }
 
 /// A value does not fit its attribute: the message has been removed from the buffer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{error_kind} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
 pub struct MessageError {
     /// Type of the attribute.
     pub attribute: u16,
     /// The reason.
     pub error_kind: MessageErrorKind,
-    /// What the message was for, if that is known: `delete chain`, `look up a chain`.
+    /// The purpose of the message, if it is known: `delete chain`, `look up a chain`.
     pub operation: Option<String>,
 }
 
-/// Why a value does not fit its attribute.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+crate::debug_as_message!(MessageError);
+
+/// The reason why a value does not fit its attribute.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
     /// The payload is too long for the attribute's own length field.
@@ -267,7 +269,7 @@ pub enum MessageErrorKind {
         /// The kernel's limit, in bytes.
         max_length: usize,
     },
-    /// Data that the kernel only keeps, and of which it keeps no more than this (`NFT_USERDATA_MAXLEN`).
+    /// User data that is longer than the kernel stores (`NFT_USERDATA_MAXLEN`).
     #[error("the user data is {length} bytes long (at most {max_length})")]
     LongData {
         /// The length, in bytes.
@@ -277,8 +279,10 @@ pub enum MessageErrorKind {
     },
 }
 
+crate::debug_as_message!(MessageErrorKind);
+
 impl MessageErrorKind {
-    /// Why the kernel does not accept this name; `None` if it does.
+    /// Returns the reason why the kernel does not accept this name; `None` if it does.
     #[inline]
     pub(crate) fn of_name(name: &[u8], max_length: usize) -> Option<Self> {
         if name.find_byte(0).is_some() {
@@ -451,7 +455,7 @@ impl<'b> MessageWriter<'b> {
         });
     }
 
-    /// Whether the kernel accepts this name; if not, [`finish`](Self::finish) fails.
+    /// Returns `true` if the kernel accepts this name; if not, [`finish`](Self::finish) fails.
     #[inline]
     pub(crate) fn admits_name(&mut self, attribute: u16, name: &[u8]) -> bool {
         self.admits(attribute, name, MAX_NAME_LENGTH)
@@ -498,7 +502,7 @@ impl<'b> MessageWriter<'b> {
         self.unterminated_up_to(kind, value, MAX_NAME_LENGTH)
     }
 
-    /// Like [`without_nul`](Self::unended), for the context of a secmark.
+    /// Like [`without_nul`](Self::without_nul), for the context of a secmark.
     pub(crate) fn context(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         self.unterminated_up_to(kind, value, MAX_CONTEXT_LENGTH)
     }

@@ -15,15 +15,15 @@ pub trait Peer: Send + Sync {
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none is queued.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Received>;
 
-    /// A descriptor that is readable when a datagram is queued.
+    /// Returns a descriptor that is readable when a datagram is queued.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// This socket's number at the peer.
+    /// Returns this socket's number at the peer.
     fn port(&self) -> u32 {
         0
     }
 
-    /// The number that identifies the peer.
+    /// Returns the number that identifies the peer.
     fn namespace_cookie(&self) -> Option<u64> {
         None
     }
@@ -36,7 +36,7 @@ pub trait Peer: Send + Sync {
     /// Limits the size of the queue, in bytes.
     fn set_receive_buffer(&self, _bytes: usize) {}
 
-    /// The limit of the queue's size.
+    /// Returns the limit of the queue's size.
     fn receive_buffer(&self) -> usize {
         0
     }

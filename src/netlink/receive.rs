@@ -5,10 +5,10 @@ use super::socket::Socket;
 
 /// Receives the answer to a request, or events, one datagram after the other.
 pub(crate) trait DatagramReceiver {
-    /// Whether the answer is complete, or nothing more should be received now.
+    /// Returns `true` if the answer is complete, or nothing more should be received now.
     fn is_complete(&self) -> bool;
 
-    /// The buffer for the next datagram.
+    /// Returns the buffer for the next datagram.
     fn space(&mut self) -> Result<&mut [u8], Error>;
 
     /// Processes a datagram of this length at the start of the buffer.

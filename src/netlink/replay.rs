@@ -42,7 +42,7 @@ impl Replay {
         }
     }
 
-    /// The queue, for adding datagrams without a request.
+    /// Returns the queue, for adding datagrams without a request.
     pub(crate) fn queue(&self) -> Queue {
         Arc::clone(&self.queue)
     }

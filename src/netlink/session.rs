@@ -46,7 +46,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A request that is repeated if its reply is lost, and of which every error is returned.
+    /// Creates a request that is repeated if its reply is lost, and of which every error is returned.
     pub(crate) const fn new(name: &'static str, kind: u16) -> Self {
         Self {
             name,
@@ -307,7 +307,7 @@ impl Session {
 }
 
 impl Error {
-    /// Whether the failed request may be repeated, after a pause: a change interrupted it, or replies were lost.
+    /// Pauses and returns `true` if the failed request may be repeated: a change interrupted it, or replies were lost.
     pub(crate) fn allows(&self, attempts: &mut Attempts) -> bool {
         match self {
             Self::Interrupted => attempts.again(),
@@ -371,7 +371,7 @@ impl DumpReader<'_> {
         object.map(Some)
     }
 
-    /// The buffer with the last received datagram.
+    /// Returns the buffer with the last received datagram.
     #[inline(always)]
     pub(crate) fn buffer(&self) -> &[u8] {
         &self.session.buffer

@@ -3,9 +3,10 @@ use std::io;
 use std::path::PathBuf;
 
 use super::NetnsId;
+use crate::error::ErrorKind;
 
 /// Errors of network namespaces.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A namespace's name cannot be a file name: it is empty, `.`, `..`, or has a `/` or NUL in it.
@@ -20,7 +21,7 @@ pub enum Error {
 
     /// There is no network namespace of that name.
     #[error(
-        "no network namespace {:?} in /run/netns or /var/run/netns",
+        "no network namespace {:?} in /run/netns or /var/run/netns (`ip netns add` creates one there)",
         name.display()
     )]
     NoSuchName {
@@ -36,12 +37,12 @@ pub enum Error {
     },
 
     /// A network namespace's file could not be opened.
-    #[error("cannot open the network namespace {}", path.display())]
+    #[error("cannot open the network namespace {}: {source}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
         /// The cause.
-        source: io::Error,
+        r#source: io::Error,
     },
 
     /// The file is not a network namespace: an ordinary file, or another kind of namespace.
@@ -52,10 +53,10 @@ pub enum Error {
     },
 
     /// The thread for work inside the namespace could not be started.
-    #[error("cannot start a thread to work inside a network namespace")]
+    #[error("cannot start a thread to work inside a network namespace: {source}")]
     Thread {
         /// The cause.
-        source: io::Error,
+        r#source: io::Error,
     },
 
     /// A thread could not enter the namespace. `EPERM` means that the caller lacks
@@ -63,13 +64,23 @@ pub enum Error {
     /// namespace belongs to
     /// ([setns(2)](https://man7.org/linux/man-pages/man2/setns.2.html)).
     #[error(
-        "cannot enter the network namespace {id} (this requires CAP_SYS_ADMIN, here and over that \
-         namespace)"
+        "cannot enter the network namespace {id}: {source} (this requires CAP_SYS_ADMIN, here and over \
+         that namespace)"
     )]
     Enter {
         /// The namespace.
         id: NetnsId,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
+
+crate::debug_as_message!(Error);
+
+crate::classified!(Error, |error| match error {
+    Self::InvalidName { .. } | Self::NotANetworkNamespace { .. } => ErrorKind::Invalid.into(),
+    Self::NoSuchName { .. } | Self::NoSuchProcess { .. } => ErrorKind::NotFound.into(),
+    Self::Open { source, .. } | Self::Thread { source } | Self::Enter { source, .. } => {
+        source.into()
+    }
+});

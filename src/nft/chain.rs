@@ -30,7 +30,7 @@ use crate::escape::Escaped;
 values! {
     /// Verdict for packets that reach the end of a base chain (`linux/netfilter.h`).
     ///
-    /// This is not [`iptables::Policy`](crate::iptables::Policy), because a newer kernel may use other values than
+    /// This is not `iptables::Policy`, because a newer kernel may use other values than
     /// these two. `From` converts that type to this one, `TryFrom` this one to that.
     pub struct Policy: u32 {
         /// Accepts the packet.
@@ -69,7 +69,7 @@ attributes! {
 attributes! {
     /// Packets and bytes: `enum nft_counter_attributes`.
     ///
-    /// This is not [`iptables::Counters`](crate::iptables::Counters), because each number is an attribute that may be
+    /// This is not `iptables::Counters`, because each number is an attribute that may be
     /// missing, and the kernel may add others; `From` converts in both directions.
     pub struct Counters {
         /// Number of packets.
@@ -182,7 +182,7 @@ impl<'a> Chain<'a> {
 }
 
 impl ChainRef<'_> {
-    /// Whether the chain is attached to a hook.
+    /// Returns `true` if the chain is attached to a hook.
     #[inline]
     #[must_use]
     pub const fn is_base(&self) -> bool {

@@ -1,16 +1,21 @@
 //! Committing a transaction, and the errors of a commit.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use bstr::BString;
 
 use super::committed::{Committed, EchoCollector};
 use super::connection::Connection;
+use super::explain::diagnose::{View, is_diagnosable, reason};
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, missing_feature};
 use super::generation::{Generation, Origin};
+use super::groups::unused;
 use super::transaction::{END, Echo, Transaction};
 use crate::errno::Errno;
+use crate::error::{Class, ErrorKind};
 use crate::netlink::{self, BatchReplies, BatchStatus, DatagramReceiver, Loss, Message, Rejection};
 
 /// State of the ruleset after a failed commit.
@@ -25,6 +30,7 @@ pub enum Outcome {
 
 /// A failed operation, or a failure of the commit as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// The operation; `None` if the kernel accepted each operation but rejected the commit.
     pub operation: Option<Operation>,
@@ -36,8 +42,21 @@ pub struct Failure {
     pub attribute: Option<String>,
     /// The feature required by the operation and missing in this kernel, if that caused the error.
     pub lacks: Option<Feature>,
-    /// The most common cause of this error, and its remedy.
-    pub hint: Option<&'static str>,
+    /// The cause of this error and its remedy: the only one, if the ruleset shows it, or else the most common one.
+    pub hint: Option<Cow<'static, str>>,
+}
+
+impl Failure {
+    fn class(&self) -> Class {
+        let class = Class::of_operation(self.errno);
+        match self.lacks {
+            Some(_) => Class {
+                kind: ErrorKind::Unsupported,
+                ..class
+            },
+            None => class,
+        }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -52,7 +71,7 @@ impl fmt::Display for Failure {
         if let Some(attribute) = &self.attribute {
             write!(f, ", at {attribute}")?;
         }
-        match (self.lacks, self.hint) {
+        match (self.lacks, &self.hint) {
             (Some(feature), _) => write!(f, " (this kernel lacks {feature})"),
             (None, Some(hint)) => write!(f, " ({hint})"),
             (None, None) => Ok(()),
@@ -61,7 +80,7 @@ impl fmt::Display for Failure {
 }
 
 /// An error for a transaction that was not applied, or whose outcome is unknown.
-#[derive(Debug)]
+#[non_exhaustive]
 pub struct CommitError {
     /// State of the ruleset.
     pub outcome: Outcome,
@@ -74,6 +93,29 @@ pub struct CommitError {
     condition: Condition,
 }
 
+crate::debug_as_message!(CommitError);
+
+crate::classified!(CommitError, |error| {
+    let undone = error.outcome == Outcome::NothingApplied;
+    let class = match (error.failures.first(), &error.source) {
+        _ if error.generation_moved() => Class {
+            kind: ErrorKind::Retryable,
+            errno: Some(Errno::new(libc::ERESTART)),
+        },
+        (Some(failure), _) => failure.class(),
+        (None, Some(source)) => source.class(),
+        (None, None) => ErrorKind::Invalid.into(),
+    };
+    match class.kind {
+        // Sent again, it could be applied twice.
+        ErrorKind::Retryable if !undone => Class {
+            kind: ErrorKind::Other,
+            ..class
+        },
+        _ => class,
+    }
+});
+
 /// The condition of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
@@ -85,7 +127,26 @@ enum Condition {
 }
 
 impl CommitError {
-    /// Whether the batch can be sent again to get the lost error reports.
+    /// Creates the error of a transaction whose operation with this index is refused.
+    pub(super) fn of_operation(index: usize, message: &Message<'_>, errno: Errno) -> Self {
+        let operation = describe(index, message);
+        Self {
+            outcome: Outcome::NothingApplied,
+            failures: vec![Failure {
+                hint: hint(errno, Some(&operation), None).map(Into::into),
+                operation: Some(operation),
+                errno,
+                text: None,
+                attribute: None,
+                lacks: None,
+            }],
+            incomplete: false,
+            source: None,
+            condition: Condition::None,
+        }
+    }
+
+    /// Returns `true` if the batch can be sent again to get the lost error reports.
     fn can_resend(&self, batch: Batch) -> bool {
         let undone = self.outcome == Outcome::NothingApplied || batch == Batch::WithoutEnd;
         let lost = self
@@ -95,15 +156,15 @@ impl CommitError {
         undone && lost && self.failures.is_empty()
     }
 
-    /// Whether the kernel rejected operations for another reason than the generation.
+    /// Returns `true` if the kernel rejected operations for another reason than the generation.
     #[doc(hidden)]
     pub fn is_refusal(&self) -> bool {
         let undone = self.outcome == Outcome::NothingApplied;
         undone && !self.failures.is_empty() && !self.generation_moved()
     }
 
-    /// Whether the commit was conditional on an outdated generation. Nothing was applied; read the ruleset again and
-    /// retry.
+    /// Returns `true` if the commit was conditional on an outdated generation. Nothing was applied; read the ruleset
+    /// again and retry.
     #[must_use]
     pub fn generation_moved(&self) -> bool {
         self.condition == Condition::Generation
@@ -115,8 +176,8 @@ impl CommitError {
 }
 
 impl CommitError {
-    /// Whether the commit was conditional on a generation of another network namespace or connection, or on one from a
-    /// file, which cannot be compared with this ruleset. Nothing was sent.
+    /// Returns `true` if the commit was conditional on a generation of another network namespace or connection, or on
+    /// one from a file, which cannot be compared with this ruleset. Nothing was sent.
     #[must_use]
     pub const fn generation_is_foreign(&self) -> bool {
         matches!(self.condition, Condition::Foreign(_))
@@ -149,8 +210,8 @@ impl fmt::Display for CommitError {
             }
             Outcome::NothingApplied => f.write_str("the transaction was not applied")?,
             Outcome::Unknown => f.write_str(
-                "it is unknown whether the transaction was applied, as a whole or not at all: \
-                 the kernel's reply was lost, and the generation moved or could not be read; read the \
+                "it is unknown whether the transaction was applied (completely or not at all): \
+                 the kernel's reply was lost, and the generation changed or could not be read; read the \
                  ruleset to find out",
             )?,
         }
@@ -158,6 +219,9 @@ impl fmt::Display for CommitError {
             0 => {}
             1 => f.write_str("; one failure")?,
             n => write!(f, "; {n} failures")?,
+        }
+        if let (Some(source), []) = (&self.source, &self.failures[..]) {
+            write!(f, ": {source}")?;
         }
         if self.incomplete {
             f.write_str(" (and perhaps more: the kernel dropped reports)")?;
@@ -172,11 +236,7 @@ impl fmt::Display for CommitError {
     }
 }
 
-impl std::error::Error for CommitError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
-    }
-}
+impl std::error::Error for CommitError {}
 
 /// Bytes of the receive buffer per error report, including the kernel's overhead.
 const REPORT_SIZE: usize = 1024;
@@ -186,10 +246,10 @@ const MAX_REPORTS_SIZE: usize = 16 * 1024 * 1024;
 /// Number of receive errors after which reading the replies to a batch stops.
 const MAX_RECEIVE_ERRORS: u32 = 4;
 
-/// How a transaction is sent.
+/// The form in which a transaction is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
-    /// To be applied.
+    /// The whole transaction, to be applied.
     Whole,
     /// Without the final message that commits the batch, so that the kernel aborts it.
     WithoutEnd,
@@ -203,7 +263,8 @@ impl Connection {
     ///
     /// # Errors
     /// [`CommitError`]: its [`outcome`](CommitError::outcome) is the state of the ruleset, its
-    /// [`failures`](CommitError::failures) are the failed operations.
+    /// [`failures`](CommitError::failures) are the failed operations. If the kernel refused operations, this reads the
+    /// tables concerned, to name the reason in [`Failure::hint`].
     #[tracing::instrument(level = "debug", skip_all, fields(
         operations = transaction.len(),
         bytes = transaction.byte_length(),
@@ -309,7 +370,13 @@ impl Connection {
             batch
         };
         loop {
-            match self.send_batch(transaction, batch, echoes.as_deref_mut()) {
+            let mut sent = self.send_batch(transaction, batch, echoes.as_deref_mut());
+            if let Err(error) = &mut sent
+                && error.is_refusal()
+            {
+                self.diagnose(transaction, &mut error.failures);
+            }
+            match sent {
                 Err(error) if error.can_resend(batch) && attempts.retry_after_loss() => {}
                 Err(error) if self.check_only => {
                     return Err(CommitError {
@@ -362,7 +429,7 @@ impl Connection {
                     text: text.as_deref().map(BString::from),
                     attribute: None,
                     lacks: None,
-                    hint: hint(*errno, None, None),
+                    hint: hint(*errno, None, None).map(Cow::Borrowed),
                 }],
                 _ => Vec::new(),
             };
@@ -437,6 +504,53 @@ impl Connection {
         })
     }
 
+    /// Replaces the hints of the failures by the reasons that the ruleset shows.
+    fn diagnose(&mut self, transaction: &Transaction, failures: &mut [Failure]) {
+        if let [whole] = &mut *failures
+            && (whole.errno.number(), &whole.operation) == (libc::EINVAL, &None)
+            && let [unused, ..] = &unused(transaction)[..]
+        {
+            // The kernel detects this at the end of the transaction.
+            let reason = format!(
+                "{unused}: no rule of the transaction uses it; add the rule that does, or leave it out"
+            );
+            whole.hint = Some(Cow::Owned(reason));
+        }
+        let failures = failures.iter_mut().take(MAX_PRINTED);
+        let mut failures: Vec<_> = failures
+            .filter(|failure| failure.lacks.is_none())
+            .filter(|failure| is_diagnosable(failure.errno, failure.operation.as_ref()))
+            .collect();
+        let operations = failures
+            .iter()
+            .filter_map(|failure| failure.operation.as_ref());
+        let tables: BTreeSet<_> = operations
+            .filter_map(|operation| Some((operation.family, operation.path.first()?.clone())))
+            .collect();
+        if tables.is_empty() {
+            return;
+        }
+        let mut view = View::read(self, &tables);
+        let mut failures = failures.iter_mut().peekable();
+        for (index, message) in transaction.messages().enumerate() {
+            let is_refused = |failure: &&mut &mut Failure| {
+                let operation = failure.operation.as_ref();
+                operation.is_some_and(|operation| operation.index == index)
+            };
+            match failures.next_if(is_refused) {
+                Some(failure) => {
+                    if let Some(reason) = reason(&mut view, &message, failure.errno) {
+                        failure.hint = Some(Cow::Owned(reason));
+                    }
+                }
+                None => view.apply(&message),
+            }
+            if failures.peek().is_none() {
+                break;
+            }
+        }
+    }
+
     /// Reads the replies to a batch, which are all queued when sending returns. Returns the replies and the first
     /// receive error.
     fn replies(
@@ -457,8 +571,8 @@ impl Connection {
         (replies, first_error.or(taken.err()))
     }
 
-    /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. If unknown, sends an empty
-    /// batch, which changes nothing, to find out.
+    /// Returns `true` if the kernel acknowledges the end of a batch, as it does since Linux 6.10. If unknown, sends an
+    /// empty batch, which changes nothing, to find out.
     fn acknowledges_ends(&mut self) -> bool {
         if let Some(known) = self.acknowledges_ends {
             return known;
@@ -562,7 +676,8 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
             }
         }
         failures.push(Failure {
-            hint: hint(rejection.errno, operation.as_ref(), attribute.as_deref()),
+            hint: hint(rejection.errno, operation.as_ref(), attribute.as_deref())
+                .map(Cow::Borrowed),
             operation,
             errno: rejection.errno,
             text: rejection.text,

@@ -50,7 +50,7 @@ impl Committed {
         self.generation
     }
 
-    /// Whether a notified change is this transaction.
+    /// Returns `true` if a notified change is this transaction.
     ///
     /// Kernels before 5.14 have no numbers for network namespaces. There, only changes from a monitor opened
     /// [beside](super::live::MonitorOptions::open_in_namespace_of) the committing connection can be recognized.
@@ -100,7 +100,7 @@ impl Committed {
         &self.missing
     }
 
-    /// Whether the echo (`NLM_F_ECHO`) is complete.
+    /// Returns `true` if the echo (`NLM_F_ECHO`) is complete.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         !self.is_lossy && self.missing.is_empty()

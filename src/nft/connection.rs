@@ -16,7 +16,7 @@ use super::watch;
 use crate::netlink::{AbandonedDump, Error, Message, MessageWriter, Request, Session, Socket};
 use crate::retry::impl_retry;
 
-/// The message type of an nf_tables message.
+/// Returns the message type of an nf_tables message.
 pub fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
@@ -151,7 +151,8 @@ impl Connection {
         self.port
     }
 
-    /// Whether it belongs to the calling thread's network namespace; true if unknown (before Linux 5.14).
+    /// Returns `true` if the connection belongs to the calling thread's network namespace; true if unknown (before
+    /// Linux 5.14).
     #[doc(hidden)]
     pub fn is_in_current_namespace(&self) -> bool {
         let Origin::Namespace(cookie) = self.origin else {

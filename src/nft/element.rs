@@ -277,13 +277,13 @@ impl<'a> ElementRef<'a> {
         self.data?.value()
     }
 
-    /// Whether it matches all keys that are not in the set.
+    /// Returns `true` if the element matches all keys that are not in the set.
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
         self.has(ElementFlags::CATCHALL)
     }
 
-    /// Whether its key is the first one after a range.
+    /// Returns `true` if its key is the first one after a range.
     #[must_use]
     pub fn is_interval_end(&self) -> bool {
         self.has(ElementFlags::INTERVAL_END)
@@ -293,7 +293,7 @@ impl<'a> ElementRef<'a> {
         self.flags.is_some_and(|flags| flags.contains(flag))
     }
 
-    /// Whether the range that it begins is marked, as by `nft`, as reaching to the last value.
+    /// Returns `true` if the range that it begins is marked, as by `nft`, as reaching to the last value.
     #[must_use]
     pub fn is_open_interval(&self) -> bool {
         let flags = self

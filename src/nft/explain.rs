@@ -126,7 +126,7 @@ impl Kind {
 pub(super) fn name_of_operation(message: u8, flags: u16) -> String {
     match Kind::of(message) {
         Some(kind) => format!("{} {}", kind.verb(message, flags), kind.messages.kind),
-        None => format!("send a message of type {message}"),
+        None => format!("process a message of type {message}"),
     }
 }
 
@@ -378,6 +378,10 @@ pub(super) fn hint(
              initial one for a rule that writes into packets; a table that another process owns cannot be changed \
              by others"
         }
+        libc::EPERM if operation.is_none() => {
+            "this requires CAP_NET_ADMIN in the network namespace's user namespace: run it as root, or in a namespace \
+             of your own (unshare --user --map-root-user --net)"
+        }
         libc::EPERM => {
             "this requires CAP_NET_ADMIN in the namespace's user namespace; a table that another \
              process owns cannot be changed by others"
@@ -449,5 +453,6 @@ pub(super) fn hint(
     })
 }
 
+pub(super) mod diagnose;
 #[cfg(test)]
 mod tests;

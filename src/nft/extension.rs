@@ -27,8 +27,8 @@ impl std::fmt::Display for ExtensionKind {
 }
 
 impl Connection {
-    /// Whether the kernel has this revision of an extension, for `match` and `target` expressions. To
-    /// answer, the kernel loads the extension's module, as it does for a rule.
+    /// Returns whether the kernel has this revision of an extension, for `match` and `target` expressions. To answer,
+    /// the kernel loads the extension's module, as it does for a rule.
     ///
     /// # Errors
     /// The errors of a request.
@@ -43,7 +43,7 @@ impl Connection {
         // No extension with that name, or not in that revision.
         let request = Request {
             absent: &[libc::ENOENT, libc::EPROTONOSUPPORT, libc::EPROTOTYPE],
-            ..Request::new("ask for an extension", message)
+            ..Request::new("look up an extension", message)
         };
         let found = self.session.object(&request, family.0, |writer| {
             writer

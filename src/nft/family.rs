@@ -10,7 +10,7 @@ use super::declare::values;
 values! {
     /// The address family of a table and its contents: `nfgen_family`, `NFPROTO_*` (`linux/netfilter.h`).
     ///
-    /// This is not [`xt::Family`](crate::xt::Family) or [`legacy::Family`](crate::legacy::Family), because nf_tables
+    /// This is not `xt::Family` or `legacy::Family`, because nf_tables
     /// has families that x_tables lacks, and a newer kernel may send others. `From` converts those types to this one,
     /// `TryFrom` this one to those.
     pub struct Family: u8 {

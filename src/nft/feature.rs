@@ -126,7 +126,7 @@ pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Er
     }
 }
 
-/// Whether the kernel uses this error for unknown messages, flags, attributes and expressions.
+/// Returns `true` if the kernel uses this error for unknown messages, flags, attributes and expressions.
 fn is_unknown_feature_error(errno: Errno) -> bool {
     let unknown = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT, libc::ERANGE];
     unknown.contains(&errno.number())
@@ -321,12 +321,12 @@ mod tests {
         assert!(is_later_than(&CATCH_ALL, Some((5, 10))));
         assert!(
             is_later_than(&TWO_REGISTERS, Some((6, 2))),
-            "13 is more than 2"
+            "minor versions should compare as numbers"
         );
         assert!(!is_later_than(&CATCH_ALL, Some((5, 13))));
         assert!(
             !is_later_than(&CATCH_ALL, None),
-            "nothing is claimed of an unknown release"
+            "an unknown release should not count as too old"
         );
     }
 }

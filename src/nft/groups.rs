@@ -93,7 +93,7 @@ impl<K> TransactionGroups<K> {
         self.groups.len()
     }
 
-    /// Whether there are no groups.
+    /// Returns `true` if there are no groups.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.groups.is_empty()
@@ -189,7 +189,7 @@ enum Attempt {
 struct Group {
     /// The rejected operations.
     failures: Option<Vec<Failure>>,
-    /// It failed together with another group, and is tried again.
+    /// Whether it failed together with another group and is tried again.
     retry_pending: bool,
     had_second_chance: bool,
 }
@@ -306,7 +306,7 @@ fn by_group<K>(
 }
 
 /// Returns the anonymous sets and bound chains that a transaction creates and no rule of it uses.
-fn unused(transaction: &Transaction) -> Vec<Operation> {
+pub(super) fn unused(transaction: &Transaction) -> Vec<Operation> {
     let mut used = HashSet::new();
     let is_rule = |message: &Message<'_>| message.kind as u8 == NFT_MSG_NEWRULE;
     for message in transaction.messages().filter(is_rule) {

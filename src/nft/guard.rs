@@ -26,7 +26,7 @@ const MAX_SENDS: usize = 1024;
 /// reading again.
 ///
 /// A guard costs a socket, and the kernel the notifications. If conflicts are rare, first try without one, as
-/// [`Connection::reconcile`], [`iptables::Iptables::update`](crate::iptables::Iptables::update) and
+/// [`Connection::reconcile`], `iptables::Iptables::update` and
 /// `chainwright_kube::kubelet` do.
 ///
 /// If notifications were lost, or if the calling thread is in another network namespace than the connection and
@@ -128,9 +128,9 @@ impl Guard {
         }
     }
 
-    /// Whether the tables are unchanged since the guard was created. If so, everything that was read of them
-    /// since belongs to one state, the current one. Changes that
-    /// [create no generation](super::Refreshed::SameGeneration) are not detected.
+    /// Returns whether the tables are unchanged since the guard was created. If so, everything that was read of them
+    /// since belongs to one state, the current one. Changes that [create no
+    /// generation](super::Refreshed::SameGeneration) are not detected.
     ///
     /// # Errors
     /// The errors of a request.

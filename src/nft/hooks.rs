@@ -1,5 +1,5 @@
-//! The functions that netfilter calls at its hooks, whatever registered them: chains and flowtables of nf_tables,
-//! legacy tables, connection tracking, NAT, BPF programs.
+//! The functions that netfilter calls at its hooks: those of chains and flowtables of nf_tables, of legacy tables,
+//! connection tracking, NAT and BPF programs.
 //!
 //! ```text
 //! NFNLA_HOOK_HOOKNUM         be32
@@ -39,7 +39,7 @@ const REQUEST: Request = Request::new(
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookFunction {
-    /// The packets that it is called for.
+    /// The family of the packets for which it is called.
     pub family: Family,
     /// Hook number; [`hook_name`](super::hook_name) returns its name.
     pub hook: u32,
@@ -279,8 +279,8 @@ pub(crate) mod tests {
         "48000000000c0200010000000000000002000000110005006e665f636f6e6e747261636b000000000f0004006e665f636f6e6669726d00000800010000000001080002007fffffff",
     ];
 
-    /// A connection to that kernel, which has no functions at the other hooks, and no other families. With `lacks`, the
-    /// kernel lacks the subsystem.
+    /// Returns a connection to that kernel, which has no functions at the other hooks, and no other families. With
+    /// `lacks`, the kernel lacks the subsystem.
     #[must_use]
     pub fn recorded_kernel(lacks: bool) -> Connection {
         let replay = Replay::new(move |request: &[u8]| {
@@ -382,8 +382,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A connection that receives these replies in order, and after the last an empty listing; also records the types
-    /// of the requests.
+    /// Returns a connection that receives these replies in order, and after the last an empty listing; also records the
+    /// types of the requests.
     fn replying(
         replies: Vec<fn(u32) -> Vec<Reply>>,
     ) -> (Connection, std::sync::Arc<std::sync::Mutex<Vec<u16>>>) {

@@ -49,7 +49,7 @@ impl<T: Listed> List<T> {
         self.spans.len()
     }
 
-    /// Whether there are no objects.
+    /// Returns `true` if there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()

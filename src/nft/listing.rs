@@ -74,15 +74,15 @@ impl<'a> From<ObjectFilter<'a>> for Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// Whether the kernel applies the whole filter. It supports a chain only with a table, and for
-    /// tables of the same name in several families it lists only the first.
+    /// Returns `true` if the kernel applies the whole filter. It supports a chain only with a table, and for tables of
+    /// the same name in several families it lists only the first.
     fn by_kernel<T: Listed>(&self) -> bool {
         T::BY_KERNEL
             && (self.family != Family::UNSPEC || self.table.is_none())
             && (self.table.is_some() || self.chain.is_none())
     }
 
-    /// Whether the kernel sends only objects that match the filter.
+    /// Returns `true` if the kernel sends only objects that match the filter.
     fn is_exact<T: Listed>(&self) -> bool {
         self.by_kernel::<T>()
             || (self.table.is_none() && self.chain.is_none() && self.set.is_none())
@@ -111,7 +111,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Whether the object with this payload matches the filter.
+    /// Returns `true` if the object with this payload matches the filter.
     fn admits<T: Listed>(&self, payload: &[u8]) -> bool {
         let Ok((_, attributes)) = NfGenMsg::split(payload) else {
             return true; // the view reports it as malformed
@@ -244,8 +244,8 @@ impl Generations {
     }
 }
 
-/// Whether the message has an object that matches the filter; otherwise it ends the dump or does not
-/// belong to it. Takes the message's bytes, so that the caller need not store a `Message` in memory.
+/// Returns whether the message has an object that matches the filter; otherwise it ends the dump or does not belong to
+/// it. Takes the message's bytes, so that the caller need not store a `Message` in memory.
 #[cold]
 fn is_requested<T: Listed>(
     dump: &mut Dump,

@@ -1,11 +1,12 @@
-//! Whether the kernel has loaded nf_tables. A request would load its module; read-only programs must not.
+//! Detects whether the kernel has loaded nf_tables. A request would load the module, which read-only programs must not
+//! do.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Whether the kernel currently has nf_tables, built in or as a loaded module. The check loads nothing.
+/// Returns `true` if the kernel currently has nf_tables, built in or as a loaded module. The check loads nothing.
 /// Returns true if it cannot find out.
 ///
 /// While nf_tables is not loaded, no network namespace has a ruleset.
@@ -21,15 +22,15 @@ pub fn is_loaded() -> bool {
     }
 }
 
-/// Whether it is a loaded module; `None` if the kernel has no modules, or does not list them.
+/// Returns whether nf_tables is a loaded module; `None` if the kernel has no modules, or does not list them.
 fn is_listed(root: &Path) -> Option<bool> {
     let modules = fs::read(root.join("proc/modules")).ok()?;
     let mut lines = modules.split(|&byte| byte == b'\n');
     Some(lines.any(|line| line.starts_with(b"nf_tables ")))
 }
 
-/// Whether it is built into the kernel: according to the kernel's list of built-in modules, or, if that is
-/// not available (in a container), according to one of its functions among the kernel's symbols.
+/// Returns `true` if nf_tables is built into the kernel: according to the kernel's list of built-in modules, or, if
+/// that is not available (in a container), according to one of its functions among the kernel's symbols.
 fn is_built_in(root: &Path) -> bool {
     let names = nix::sys::utsname::uname();
     let release = names.as_ref().ok().map(|names| names.release().to_owned());

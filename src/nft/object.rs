@@ -29,7 +29,7 @@ pub trait Object: Written {}
 
 impl<T: Written> Object for T {}
 
-/// How an object is sent. Effectively private: code outside of this crate cannot name it.
+/// The encoding of an object in messages. Effectively private: code outside of this crate cannot name it.
 pub trait Written {
     /// The object's message types.
     const MESSAGES: Messages;
@@ -47,7 +47,7 @@ pub trait Written {
     fn write_identity(&self, writer: &mut MessageWriter<'_>);
 }
 
-/// How the kernel lists an object. Effectively private to this crate.
+/// The form in which the kernel lists an object. Effectively private to this crate.
 pub trait Listed: Written {
     /// The borrowed view of a listed object.
     type View<'a>;

@@ -34,7 +34,7 @@ pub struct OwnerTag {
 }
 
 /// Error for an invalid [`OwnerTag`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerTagError {
     /// It is empty, or longer than 63 bytes.
@@ -52,6 +52,8 @@ pub enum OwnerTagError {
         offset: usize,
     },
 }
+
+crate::debug_as_message!(OwnerTagError);
 
 impl OwnerTag {
     /// Creates a tag of 1 to 63 bytes, without colons and control characters.
@@ -89,7 +91,7 @@ impl OwnerTag {
         }
     }
 
-    /// Whether an object with this comment has the tag.
+    /// Returns `true` if an object with this comment has the tag.
     #[must_use]
     pub fn is_in(&self, comment: Option<&BStr>) -> bool {
         let rest = comment.and_then(|comment| comment.strip_prefix(self.bytes().as_bytes()));

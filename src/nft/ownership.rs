@@ -100,7 +100,7 @@ impl Connection {
     }
 }
 
-/// Whether the kernel rejected flags because they are unknown, or cannot be set on an existing table.
+/// Returns `true` if the kernel rejected flags because they are unknown, or cannot be set on an existing table.
 fn is_flags_rejection(error: &CommitError) -> bool {
     let errnos = [libc::EOPNOTSUPP, libc::EINVAL];
     let mut failures = error.failures.iter();

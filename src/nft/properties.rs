@@ -54,12 +54,13 @@ pub(super) trait Arbitrary {
 /// Maximum depth of nested expressions here.
 pub const DEPTH: u32 = 2;
 
-/// Sometimes a value. The type parameter has the strategy, so that macros need not name it.
+/// Returns a strategy that sometimes yields a value. The type parameter has the value's strategy, so that macros need
+/// not name it.
 pub(super) fn maybe<T: Arbitrary>(depth: u32) -> BoxedStrategy<Option<T::Value>> {
     proptest::option::of(T::arbitrary(depth)).boxed()
 }
 
-/// Always a value.
+/// Returns a strategy that always yields a value.
 pub(super) fn always<T: Arbitrary>(depth: u32) -> BoxedStrategy<Option<T::Value>> {
     T::arbitrary(depth).prop_map(Some).boxed()
 }
@@ -100,7 +101,7 @@ impl Arbitrary for Bytes<'_> {
     }
 }
 
-/// Attributes that are not among `known`, usually none.
+/// Returns a strategy for attributes that are not among `known`, usually none.
 pub(super) fn unknown(known: &'static [(u16, &'static str)]) -> BoxedStrategy<UnknownAttributes> {
     let kind = prop_oneof![3 => 0..40u16, 1 => 0..0x4000u16];
     let attribute = (kind, any::<bool>(), vec(any::<u8>(), 0..9));
@@ -203,7 +204,7 @@ impl Arbitrary for Decoded<'_> {
     }
 }
 
-/// An expression within another, with up to `depth` more levels.
+/// Returns a strategy for an expression within another, with up to `depth` more levels.
 fn inner(depth: u32) -> BoxedStrategy<Decoded<'static>> {
     match depth.checked_sub(1) {
         Some(depth) => Decoded::arbitrary(depth),
@@ -350,8 +351,8 @@ impl MakeConsistent for StatefulObject<'static> {
 // ---------------------------------------------------------------------------------------------
 // Arbitrary bytes.
 
-/// Attributes of these and other types, nested, some with names and numbers, some too short, and some
-/// without the padding of the last attribute.
+/// Returns a strategy for attributes of these and other types, nested, some with names and numbers, some too short, and
+/// some without the padding of the last attribute.
 pub(super) fn arbitrary_attributes(kinds: &[u16]) -> BoxedStrategy<Vec<u8>> {
     let kind = match kinds {
         [] => (0..8u16).boxed(),
@@ -372,8 +373,8 @@ pub(super) fn arbitrary_attributes(kinds: &[u16]) -> BoxedStrategy<Vec<u8>> {
     list(vec((kind, any::<bool>(), payload), 0..6)).boxed()
 }
 
-/// Attributes given by type, `NLA_F_NESTED` flag and payload; sometimes without the padding of the last
-/// one.
+/// Returns a strategy for attributes given by type, `NLA_F_NESTED` flag and payload; sometimes without the padding of
+/// the last one.
 fn list(
     attributes: impl Strategy<Value = Vec<(u16, bool, Vec<u8>)>>,
 ) -> impl Strategy<Value = Vec<u8>> {
@@ -420,7 +421,7 @@ pub(super) fn unpadded(bytes: &[u8]) -> Vec<u8> {
 /// A change to some bytes: replaces a byte, flips a bit, or truncates the rest.
 pub(super) type Damage = (Index, Option<u8>);
 
-/// A few changes.
+/// Returns a strategy for a few changes.
 pub(super) fn damage() -> impl Strategy<Value = Vec<Damage>> {
     vec(
         (any::<Index>(), proptest::option::weighted(0.8, any::<u8>())),
@@ -531,14 +532,14 @@ impl SeenKinds {
         if *self.1.borrow() >= 16 {
             // Padding is parsed, but never written.
             for (kind, name) in known.iter().filter(|(_, name)| !name.ends_with("_PAD")) {
-                assert!(met.contains(kind), "{name} was never there");
+                assert!(met.contains(kind), "{name} never occurred");
             }
         }
     }
 }
 
-/// Properties of a group of attributes: written values are parsed as the same values, arbitrary bytes
-/// are parsed or rejected, and values parsed from them survive writing and parsing.
+/// Checks the properties of a group of attributes: written values are parsed as the same values, arbitrary bytes are
+/// parsed or rejected, and values parsed from them survive writing and parsing.
 pub(super) fn attributes<T>(known: &[(u16, &'static str)], read: fn(&[u8]) -> Option<T>)
 where
     T: Field<'static> + Arbitrary<Value = T> + Clone + PartialEq + Debug + Serial,
@@ -623,14 +624,14 @@ pub(super) fn nearly_valid(attributes: &[u8], (others, places, damages): &Noise)
     damaged(bytes.unwrap_or_default(), damages)
 }
 
-/// A strategy for the noise that [`nearly_valid`] needs, for these attribute types.
+/// Returns a strategy for the noise that [`nearly_valid`] needs, for these attribute types.
 pub(super) fn noise(known: &[(u16, &'static str)]) -> impl Strategy<Value = Noise> {
     let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
     let places = vec((any::<Index>(), any::<bool>()), 0..4);
     (arbitrary_attributes(&kinds), places, damage())
 }
 
-/// Properties of an object: written values are parsed as the same values, in any order of attributes;
+/// Checks the properties of an object: written values are parsed as the same values, in any order of attributes;
 /// arbitrary bytes are parsed or rejected; and values parsed from them survive writing and parsing.
 pub(super) fn object<T: Declared>() {
     let write = |value: &T| written(|writer| value.write(writer));

@@ -33,19 +33,19 @@ use crate::netlink::{Error, MessageError};
 pub struct Ranges(BTreeMap<u128, u128>);
 
 /// Error of a change of ranges. Nothing was applied, unless [`CommitError::outcome`] is unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RangesError {
-    /// The element to be deleted with this index begins a range that is not in the set, or that begins inside another
-    /// one to be deleted.
+    /// The element to delete at this index begins a range that is not in the set, or that begins inside another range
+    /// to delete.
     #[error("the set has no range that starts with element {0} of the elements to delete")]
     Missing(usize),
-    /// The element to be added with this index begins a range that overlaps another one.
+    /// The element to add at this index begins a range that overlaps another one.
     #[error("the range that starts with element {0} of the elements to add overlaps another range")]
     Overlapping(usize),
     /// Reading the set failed.
-    #[error("the ranges of the set were not read")]
-    Unread(#[from] Error),
+    #[error("the ranges of the set were not read: {0}")]
+    Unread(Error),
     /// The elements do not fit into messages.
     #[error(transparent)]
     MessageError(#[from] MessageError),
@@ -53,6 +53,9 @@ pub enum RangesError {
     #[error(transparent)]
     Refused(#[from] CommitError),
 }
+
+crate::debug_as_message!(RangesError);
+crate::cause_from!(RangesError { Error => Unread });
 
 /// Converts a key to a number.
 fn number(key: &[u8]) -> u128 {
@@ -96,7 +99,7 @@ fn bounds<'k>(keys: impl Iterator<Item = Option<Bound<'k>>>) -> Vec<(Bound<'k>, 
     all
 }
 
-/// Returns the index of an element that begins a range inside another one of them.
+/// Returns the index of an element that begins a range inside another range of these elements.
 fn nested(elements: &[Element<'_>]) -> Option<usize> {
     let bounds = bounds(elements.iter().map(bound));
     let both = bounds.windows(2);
@@ -142,14 +145,14 @@ impl Ranges {
         found.map(|(_, _, index)| index)
     }
 
-    /// Whether a range overlaps one of the set and is not equal to it.
+    /// Returns `true` if a range overlaps one of the set and is not equal to it.
     #[doc(hidden)]
     pub fn overlaps(&self, from: u128, to: u128) -> bool {
         let last = self.0.range(..=to).next_back();
         last.is_some_and(|(start, end)| *end >= from && (*start, *end) != (from, to))
     }
 
-    /// Whether this range is in the set.
+    /// Returns `true` if this range is in the set.
     #[doc(hidden)]
     pub fn has(&self, from: u128, to: u128) -> bool {
         self.0.get(&from) == Some(&to)

@@ -218,7 +218,7 @@ impl Kernel {
             // The first one was recorded before the commit, the second one after it.
             which = self.generation as usize - 1;
         }
-        let exchange = of_request.nth(which).expect("it was recorded");
+        let exchange = of_request.nth(which).expect("no such recorded exchange");
         let mut answer = exchange.answer.clone();
         for datagram in &mut answer {
             for start in starts(datagram) {
@@ -374,7 +374,7 @@ fn a_request_is_retried_a_few_times() {
 
         let mut nft = Kernel::default().connect(move |answer| fault.apply(answer));
         let Err(Error::Lost(loss)) = nft.generation() else {
-            panic!("{fault:?}: it was answered");
+            panic!("{fault:?}: the request should fail");
         };
         match fault {
             Fault::MissingReply => assert_eq!(loss, Loss::MissingReply),
@@ -426,7 +426,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
             let chains = nft.chains(Scope::all()).unwrap();
             let mut seen = 0;
             let Err(Error::Lost(_)) = chains.for_each(|_| seen += 1) else {
-                panic!("{fault:?} at {index}: it was whole");
+                panic!("{fault:?} at {index}: the listing should fail");
             };
             assert_eq!(seen, 2 * index);
             assert_eq!(
@@ -611,7 +611,7 @@ ip nat @addresses
     }
 }
 
-/// A transaction with as many operations as the recorded one.
+/// Returns a transaction with as many operations as the recorded one.
 fn transaction() -> Transaction {
     let mut tx = Transaction::new();
     for number in 0..OPERATIONS {

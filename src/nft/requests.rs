@@ -60,7 +60,7 @@ impl Connection {
         })
     }
 
-    /// Whether a chain with this name exists: see [`chain`](Self::chain).
+    /// Returns whether a chain with this name exists: see [`chain`](Self::chain).
     ///
     /// # Errors
     /// The errors of a request.

@@ -46,14 +46,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether it includes the table with this name.
+    /// Returns `true` if the scope includes the table with this name.
     #[must_use]
     pub fn admits(&self, family: Family, table: &[u8]) -> bool {
         (self.family == Family::UNSPEC || self.family == family)
             && self.table.as_deref().is_none_or(|name| *name == table)
     }
 
-    /// Whether it includes all of another scope.
+    /// Returns `true` if the scope includes all of another scope.
     pub(super) fn covers(&self, other: &Scope<'_>) -> bool {
         let family = self.family == Family::UNSPEC || self.family == other.family;
         let table = self.table.is_none() || self.table == other.table;

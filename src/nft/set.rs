@@ -379,7 +379,7 @@ impl<'a> SetRef<'a> {
         SetId::new(self.family(), self.table(), self.name())
     }
 
-    /// Whether it is a map, to values, verdicts or objects.
+    /// Returns `true` if the set is a map, to values, verdicts or objects.
     #[must_use]
     pub fn is_map(&self) -> bool {
         self.flags

@@ -12,15 +12,15 @@ use super::properties::{
 use super::*;
 use crate::netlink::{Attributes, Message};
 
-/// Arbitrary bytes that can be parsed as this object can be formatted, and so can the object
-/// itself.
+/// Checks that the object can be formatted, and that arbitrary bytes can be formatted if they can
+/// be parsed as this object.
 fn shown<T: Declared>(show: fn(&[u8]) -> Option<String>) {
     let noise = vec(noise(T::KINDS), 3);
     run(48, (T::arbitrary(DEPTH), noise), |(value, noise)| {
         let Some(bytes) = written(|writer| value.write(writer)) else {
             return;
         };
-        let text = show(&payload(value.family(), &bytes)).expect("what was written is read");
+        let text = show(&payload(value.family(), &bytes)).expect("cannot read the written message");
         assert!(!text.is_empty());
         for noise in &noise {
             show(&payload(value.family(), &nearly_valid(&bytes, noise)));
@@ -55,8 +55,8 @@ fn any_parsed_object_can_be_formatted() {
     });
 }
 
-/// Every operation is described by its object, each byte of its message belongs to a named
-/// attribute, and a damaged message causes no panic.
+/// Checks that every operation is described by its object, each byte of its message belongs to a
+/// named attribute, and a damaged message causes no panic.
 fn described<T: Declared + Object>() {
     let damages = vec(damage(), 2);
     run(24, (T::arbitrary(DEPTH), damages), |(object, damages)| {

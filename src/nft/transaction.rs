@@ -130,7 +130,7 @@ impl Transaction {
         self.operations as usize
     }
 
-    /// Whether there are no operations.
+    /// Returns `true` if there are no operations.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.operations == 0

@@ -14,7 +14,7 @@ impl UnknownAttributes {
     /// No attributes.
     pub const NONE: Self = Self(None);
 
-    /// Whether there are no attributes.
+    /// Returns `true` if there are no attributes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -181,10 +181,10 @@ impl<'a> Iterator for UserData<'a> {
 }
 
 /// Error for a comment that cannot be stored with an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommentError {
-    /// It is longer than `nft` takes.
+    /// It is longer than `nft` accepts.
     #[error("a comment of {length} bytes is too long (at most 128)")]
     TooLong {
         /// The comment's length in bytes.
@@ -200,6 +200,8 @@ pub enum CommentError {
         length: usize,
     },
 }
+
+crate::debug_as_message!(CommentError);
 
 /// Sets an entry of user data, replacing one of the same type.
 #[doc(hidden)]

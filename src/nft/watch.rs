@@ -76,7 +76,7 @@ impl Watch {
         let _ = self.take(&[], Until::Discard);
     }
 
-    /// Whether these tables stayed unchanged since the last call until this generation.
+    /// Returns `true` if these tables stayed unchanged since the last call until this generation.
     pub(super) fn unchanged_until(&mut self, scopes: &[Scope<'_>], until: Generation) -> bool {
         self.take(scopes, Until::Generation(until.number())).is_ok()
     }

@@ -3,7 +3,7 @@
 
 use super::Family;
 
-/// What a tool does with a given rule.
+/// The behavior of a tool for a given rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolBehavior {
     /// It accepts the rule, and prints it like this.
@@ -26,9 +26,9 @@ pub struct Difference {
     pub place: (&'static str, &'static str),
     /// The rule's options, as they follow `-A CHAIN`.
     pub given: &'static str,
-    /// What iptables does.
+    /// The behavior of iptables.
     pub iptables: ToolBehavior,
-    /// What this crate does.
+    /// The behavior of this crate.
     pub ours: ToolBehavior,
     /// The reason.
     pub reason: &'static str,
@@ -51,7 +51,8 @@ impl Difference {
         }
     }
 
-    /// A rule that this crate preserves, while iptables prints another one.
+    /// Creates a difference for a rule that this crate preserves, while iptables prints another
+    /// one.
     pub(crate) const fn kept(
         given: &'static str,
         iptables: &'static str,
@@ -65,7 +66,8 @@ impl Difference {
         )
     }
 
-    /// A rule that this crate refuses, while iptables interprets it as another one.
+    /// Creates a difference for a rule that this crate refuses, while iptables interprets it as
+    /// another one.
     pub(crate) const fn refused(
         given: &'static str,
         iptables: &'static str,

@@ -56,7 +56,7 @@ pub enum Families {
 }
 
 impl Families {
-    /// Whether the family is included.
+    /// Returns `true` if the family is included.
     #[must_use]
     pub const fn include(self, family: Family) -> bool {
         matches!(
@@ -97,17 +97,17 @@ pub(super) trait Extension: Sized {
     /// Its position among the rule's matches is then significant. Targets keep the default.
     const HAS_EFFECTS: bool = false;
 
-    /// Its options under that name.
+    /// Returns the options under that name.
     fn options(_name: &str) -> &'static [OptionSpec] {
         Self::OPTIONS
     }
 
-    /// The possible names in the values of its options, for the help text: a heading, and a line for each.
+    /// Returns the possible names in the values of its options, for the help text: a heading, and a line for each.
     fn value_names(_family: Family) -> Vec<String> {
         Vec::new()
     }
 
-    /// The revision of the written data for that family.
+    /// Returns the revision of the written data for that family.
     fn revision(_family: Family) -> u8 {
         Self::REVISION
     }
@@ -130,8 +130,8 @@ pub(super) trait Extension: Sized {
         Ok(())
     }
 
-    /// Whether the value represents the data completely: encoding it yields the same bytes, unless they are of another
-    /// revision.
+    /// Returns `true` if the value represents the data completely: encoding it yields the same bytes, unless they are
+    /// of another revision.
     fn is_lossless(&self, family: Family, revision: u8, info: &[u8]) -> bool {
         if revision != Self::revision(family) {
             return true;
@@ -151,7 +151,7 @@ pub(super) trait Extension: Sized {
     /// A value or a combination of options is invalid.
     fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError>;
 
-    /// The name in the output of `iptables-save`.
+    /// Returns the name in the output of `iptables-save`.
     fn printed_name(&self) -> &'static str {
         Self::NAME
     }
@@ -165,12 +165,12 @@ pub(super) trait Extension: Sized {
         self.print(text);
     }
 
-    /// The sets that it refers to. It cannot be encoded if one of them has no index.
+    /// Returns the sets that it refers to. It cannot be encoded if one of them has no index.
     fn sets(&self) -> impl Iterator<Item = &SetId> {
         std::iter::empty()
     }
 
-    /// Mutable access to the sets.
+    /// Returns mutable references to the sets.
     fn sets_mut(&mut self) -> impl Iterator<Item = &mut SetId> {
         std::iter::empty()
     }
@@ -206,7 +206,7 @@ impl fmt::Display for Opaque {
 }
 
 /// Error from encoding an extension for the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Hash)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// It refers to a set by a name that was not looked up.
@@ -221,6 +221,8 @@ pub enum EncodeError {
         error: OptionError,
     },
 }
+
+crate::debug_as_message!(EncodeError);
 
 /// An extension's name, revision and data in the kernel's format.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -274,25 +276,25 @@ impl<T> ByName<T> {
 }
 
 impl<T> Spec<T> {
-    /// Its names in rules: the kernel's name first.
+    /// Returns the names in rules: the kernel's name first.
     #[must_use]
     pub const fn names(&self) -> &'static [&'static str] {
         self.names
     }
 
-    /// The supported families.
+    /// Returns the supported families.
     #[must_use]
     pub const fn families(&self) -> Families {
         self.families
     }
 
-    /// Intentional differences from iptables.
+    /// Returns the intentional differences from iptables.
     #[must_use]
     pub const fn differences(&self) -> &'static [Difference] {
         self.differences
     }
 
-    /// Its options under that name.
+    /// Returns the options under that name.
     #[must_use]
     pub fn options(&self, name: &str) -> &'static [OptionSpec] {
         (self.options)(name)
@@ -319,7 +321,7 @@ impl<T> Spec<T> {
         text
     }
 
-    /// Its groups of related options under that name.
+    /// Returns the groups of related options under that name.
     pub fn groups(&self, name: &str) -> impl Iterator<Item = &'static OptionGroup> {
         groups_among(self.groups, self.options(name))
     }
@@ -383,12 +385,12 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether two option names are equal. Usually they differ in length or are the same static string.
+/// Returns `true` if two option names are equal. Usually they differ in length or are the same static string.
 fn same(one: &'static str, other: &'static str) -> bool {
     std::ptr::eq(one, other) || one == other
 }
 
-/// The groups with a member in this table of options.
+/// Returns the groups with a member in this table of options.
 fn groups_among(
     groups: &'static [OptionGroup],
     options: &'static [OptionSpec],
@@ -601,7 +603,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether `is` returns `true` for one of its sets.
+            /// Returns `true` if `is` returns `true` for one of its sets.
             pub(crate) fn any_set(&self, is: impl FnMut(&$crate::xt::SetId) -> bool) -> bool {
                 match self {
                     $(Self::$Variant(value) => $crate::xt::Extension::sets(value).any(is),)*
@@ -624,7 +626,7 @@ macro_rules! registry {
                 }
             }
 
-            /// The extension's name in the kernel.
+            /// Returns the extension's name in the kernel.
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
@@ -633,8 +635,8 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether it has effects beyond inspecting the packet, so that its position in a rule is significant:
-            /// every target does, some matches do, and an extension without a typed value may.
+            /// Returns `true` if the extension has effects beyond inspecting the packet, so that its position in a rule
+            /// is significant: every target does, some matches do, and an extension without a typed value may.
             #[must_use]
             pub const fn has_effects(&self) -> bool {
                 match self {

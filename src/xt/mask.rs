@@ -47,19 +47,19 @@ impl Mask {
         prefix_mask(family, bits.into()).map(Self::new)
     }
 
-    /// The mask.
+    /// Returns the mask.
     #[must_use]
     pub const fn address(self) -> IpAddr {
         self.address
     }
 
-    /// Its prefix length; `None` if it has gaps.
+    /// Returns the prefix length; `None` if it has gaps.
     #[must_use]
     pub fn prefix_length(self) -> Option<u32> {
         prefix_length(self.address)
     }
 
-    /// Whether it covers all bits of the address.
+    /// Returns `true` if the mask covers all bits of the address.
     #[must_use]
     pub fn is_whole(self) -> bool {
         match self.address {

@@ -33,7 +33,7 @@ impl<const MAX: usize> Name<MAX> {
         }))
     }
 
-    /// The name's bytes.
+    /// Returns the name's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {

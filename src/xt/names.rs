@@ -323,7 +323,7 @@ impl Names {
     }
 }
 
-/// Whether a name can be a value in a rule's text without quotes.
+/// Returns `true` if a name can be a value in a rule's text without quotes.
 fn is_word(name: &[u8]) -> bool {
     let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\' | 0);
     !matches!(name, [] | [b'-' | b'!', ..]) && !name.iter().any(odd)

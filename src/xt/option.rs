@@ -354,7 +354,7 @@ impl<'a> GivenOption<'a> {
 }
 
 /// Error in an extension's options.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OptionError {
     /// The option's canonical name without dashes; empty if the error is not about a single option.
     pub option: &'static str,
@@ -363,6 +363,8 @@ pub struct OptionError {
     /// A description of the error and of valid values, including the option's name.
     pub reason: String,
 }
+
+crate::debug_as_message!(OptionError);
 
 impl OptionError {
     /// Returns an error about the options as a whole.

@@ -76,12 +76,14 @@ pub trait SetNames {
 }
 
 /// An extension contains the name of a set, which the kernel's data cannot represent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Hash)]
 #[error("the set `{name}` has a name, but the kernel needs its index: use resolve_sets()")]
 pub struct UnresolvedSet {
     /// The set's name.
     pub name: SetName,
 }
+
+crate::debug_as_message!(UnresolvedSet);
 
 #[cfg(test)]
 pub(super) mod tests {

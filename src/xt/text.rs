@@ -76,13 +76,13 @@ impl Text {
         }
     }
 
-    /// The text's bytes.
+    /// Returns the text's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The text's bytes.
+    /// Returns the text's bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes

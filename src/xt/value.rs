@@ -98,7 +98,7 @@ where
     })
 }
 
-/// As [`range`], with another parser for its ends.
+/// Like [`range`], with another parser for its ends.
 pub(crate) fn range_of<T>(
     value: &BStr,
     bounds: RangeInclusive<T>,
@@ -114,7 +114,7 @@ where
     Ok(from..=to)
 }
 
-/// As [`range_of`], for options that accept a reversed range, which is empty.
+/// Like [`range_of`], for options that accept a reversed range, which is empty.
 pub(crate) fn ends_of<T: Copy>(
     value: &BStr,
     bounds: RangeInclusive<T>,
@@ -233,7 +233,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
     Ok((and(address, mask), mask))
 }
 
-/// As [`network`], but the address keeps its bits outside the mask, and must be complete.
+/// Like [`network`], but the address keeps its bits outside the mask, and must be complete.
 pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mask)> {
     match split_at_byte(value, b'/') {
         None => Ok((address(value, family)?, Mask::whole(family))),
@@ -244,7 +244,7 @@ pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mas
     }
 }
 
-/// Number of bits in an address.
+/// Returns the number of bits in an address.
 pub(crate) const fn width(family: Family) -> u32 {
     match family {
         Family::Ipv4 => 32,
@@ -273,7 +273,7 @@ pub(crate) fn from_octets(family: Family, octets: &[u8; 16]) -> IpAddr {
     }
 }
 
-/// The reverse of [`from_octets`].
+/// Encodes an address; the reverse of [`from_octets`].
 pub(crate) fn to_octets(address: IpAddr) -> [u8; 16] {
     let mut octets = [0; 16];
     match address {
@@ -334,7 +334,7 @@ where
     })
 }
 
-/// As [`any_of`], case-insensitive; the prefix of a name selects the first name with that prefix.
+/// Like [`any_of`], case-insensitive; the prefix of a name selects the first name with that prefix.
 pub(crate) fn any_start_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
 where
     T: Copy + Default + std::ops::BitOr<Output = T>,
@@ -348,7 +348,7 @@ where
     })
 }
 
-/// As [`any_of`], case-insensitive and with optional extra commas.
+/// Like [`any_of`], case-insensitive and with optional extra commas.
 pub(crate) fn any_word_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
 where
     T: Copy + Default + std::ops::BitOr<Output = T>,
@@ -366,7 +366,7 @@ pub(crate) fn word_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
     found.map_or_else(|| one_of(value, names), |(_, meaning)| Ok(*meaning))
 }
 
-/// Whether a name starts with `start`, ignoring case.
+/// Returns `true` if a name starts with `start`, ignoring case.
 pub(crate) fn starts(name: &str, start: &[u8]) -> bool {
     let head = name.as_bytes().get(..start.len());
     head.is_some_and(|head| head.eq_ignore_ascii_case(start))
@@ -393,7 +393,7 @@ pub(crate) fn until_nul(field: &[u8]) -> Option<&BStr> {
     Some(field[..end].as_bstr())
 }
 
-/// As [`until_nul`]; also `None` if there is a newline, which a line of a dump cannot represent.
+/// Like [`until_nul`]; also `None` if there is a newline, which a line of a dump cannot represent.
 pub(crate) fn line(field: &[u8]) -> Option<&BStr> {
     until_nul(field).filter(|text| !text.contains(&b'\n'))
 }

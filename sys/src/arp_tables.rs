@@ -78,7 +78,7 @@ abi! {
         struct arpt_devaddr_info {
             /// The address; as many bytes as the hardware type has.
             field addr: [u8; ARPT_DEV_ADDR_LEN_MAX],
-            /// Which bits of `addr` count.
+            /// Bits of `addr` to compare.
             field mask: [u8; ARPT_DEV_ADDR_LEN_MAX],
         }
 
@@ -117,9 +117,9 @@ abi! {
             field iniface: [u8; 16],
             /// Name of the outgoing interface, NUL-padded.
             field outiface: [u8; 16],
-            /// Which bytes of `iniface` count: 0xff for each that does.
+            /// Mask of `iniface`: 0xff for each byte to compare.
             field iniface_mask: [u8; 16],
-            /// Which bytes of `outiface` count: 0xff for each that does.
+            /// Mask of `outiface`: 0xff for each byte to compare.
             field outiface_mask: [u8; 16],
             /// No flag is defined; 0.
             field flags: u8,

@@ -9,7 +9,7 @@ abi! {
     constants {
         /// Commands ([`nlmsghdr::nlmsg_type`](crate::netlink::nlmsghdr::nlmsg_type)).
         "#define AUDIT_* (commands)": u16 {
-            /// Asks for a `struct audit_status`, whose second word, `enabled`, is 0 where nothing is audited.
+            /// Requests a `struct audit_status`, whose second word, `enabled`, is 0 where nothing is audited.
             AUDIT_GET = 1000;
         }
 

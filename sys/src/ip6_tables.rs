@@ -97,9 +97,9 @@ abi! {
             field iniface: [u8; 16],
             /// Name of the outgoing interface, NUL-padded.
             field outiface: [u8; 16],
-            /// Which bytes of `iniface` count: 0xff for each that does.
+            /// Mask of `iniface`: 0xff for each byte to compare.
             field iniface_mask: [u8; 16],
-            /// Which bytes of `outiface` count: 0xff for each that does.
+            /// Mask of `outiface`: 0xff for each byte to compare.
             field outiface_mask: [u8; 16],
             /// Protocol number, host byte order; compared when [`IP6T_F_PROTO`] is set.
             field proto: u16,
@@ -116,7 +116,7 @@ abi! {
         struct ip6t_entry {
             /// Header match of the entry.
             field ipv6: ip6t_ip6,
-            /// Not used by the kernel; iptables writes which fields it cares about.
+            /// Not used by the kernel; iptables writes the fields that it uses.
             field nfcache: u32,
             /// Bytes from this entry to its target.
             field target_offset: u16,

@@ -30,11 +30,11 @@ abi! {
     structs {
         /// Data of the match `ipv6header`, revision 0.
         struct ip6t_ipv6header_info {
-            /// `MASK_*`: headers that must be there.
+            /// `MASK_*`: headers that must be present.
             field matchflags: u8,
             /// `MASK_*`: negated headers.
             field invflags: u8,
-            /// 1: other headers may be there, too.
+            /// 1: other headers may be present, too.
             field modeflag: u8,
         }
     }

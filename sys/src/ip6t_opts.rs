@@ -41,7 +41,7 @@ abi! {
             field invflags: u8,
             /// Options in order, host byte order: the type above, the length in bytes below (0xff for any).
             field opts: [u16; IP6T_OPTS_OPTSNR],
-            /// How many elements of `opts` count.
+            /// Number of elements of `opts` in use.
             field optsnr: u8,
             pad __pad: [u8; 1],
         }

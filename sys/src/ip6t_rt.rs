@@ -58,7 +58,7 @@ abi! {
             pad __pad: [u8; 2],
             /// Addresses, network byte order.
             field addrs: [[u8; 16]; IP6T_RT_HOPS],
-            /// How many elements of `addrs` count.
+            /// Number of elements of `addrs` in use.
             field addrnr: u8,
             pad __pad2: [u8; 3],
         }

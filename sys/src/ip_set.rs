@@ -12,9 +12,9 @@ abi! {
     constants {
         /// Versions of the protocol ([`IPSET_ATTR_PROTOCOL`]).
         "#define IPSET_PROTOCOL*": u8 {
-            /// The one that has [`IPSET_CMD_GET_BYNAME`] and [`IPSET_CMD_GET_BYINDEX`].
+            /// The version with [`IPSET_CMD_GET_BYNAME`] and [`IPSET_CMD_GET_BYINDEX`].
             IPSET_PROTOCOL = 7;
-            /// The oldest one that kernels of this protocol still take.
+            /// The oldest version that kernels of this protocol still accept.
             IPSET_PROTOCOL_MIN = 6;
         }
 
@@ -30,7 +30,7 @@ abi! {
         "enum ipset_cmd": u8 {
             /// Not used.
             IPSET_CMD_NONE = 0;
-            /// Asks for the protocol version.
+            /// Requests the protocol version.
             IPSET_CMD_PROTOCOL = 1;
             /// Creates an empty set.
             IPSET_CMD_CREATE = 2;
@@ -50,15 +50,15 @@ abi! {
             IPSET_CMD_ADD = 9;
             /// Deletes elements.
             IPSET_CMD_DEL = 10;
-            /// Asks whether an element is in a set.
+            /// Checks whether an element is in a set.
             IPSET_CMD_TEST = 11;
-            /// Asks for a set's type, family and revision.
+            /// Requests a set's type, family and revision.
             IPSET_CMD_HEADER = 12;
-            /// Asks which revisions of a set type there are.
+            /// Requests the supported revisions of a set type.
             IPSET_CMD_TYPE = 13;
-            /// Asks for a set's index by its name.
+            /// Requests a set's index by its name.
             IPSET_CMD_GET_BYNAME = 14;
-            /// Asks for a set's name by its index.
+            /// Requests a set's name by its index.
             IPSET_CMD_GET_BYINDEX = 15;
         }
 
@@ -86,7 +86,7 @@ abi! {
             IPSET_ATTR_ADT = 8;
             /// u32: line of the input that an error is about.
             IPSET_ATTR_LINENO = 9;
-            /// u8: oldest version of the protocol that the kernel takes.
+            /// u8: oldest version of the protocol that the kernel accepts.
             IPSET_ATTR_PROTOCOL_MIN = 10;
             /// u8: oldest revision of the set type that the kernel has.
             IPSET_ATTR_REVISION_MIN = 10;
@@ -200,7 +200,7 @@ abi! {
             IPSET_ERR_MAX_SETS = 4099;
             /// The set is in use.
             IPSET_ERR_BUSY = 4100;
-            /// The new name is taken, or there is no second set.
+            /// The new name is in use, or there is no second set.
             IPSET_ERR_EXIST_SETNAME2 = 4101;
             /// The two sets have different types.
             IPSET_ERR_TYPE_MISMATCH = 4102;
@@ -447,7 +447,7 @@ abi! {
             field op: u32,
             /// Version of the protocol.
             field version: u32,
-            /// Name or index: the question, then the answer.
+            /// Name or index, in the request and in the reply.
             field set: ip_set_name_index,
         }
 

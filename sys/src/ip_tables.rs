@@ -90,9 +90,9 @@ abi! {
             field iniface: [u8; 16],
             /// Name of the outgoing interface, NUL-padded.
             field outiface: [u8; 16],
-            /// Which bytes of `iniface` count: 0xff for each that does.
+            /// Mask of `iniface`: 0xff for each byte to compare.
             field iniface_mask: [u8; 16],
-            /// Which bytes of `outiface` count: 0xff for each that does.
+            /// Mask of `outiface`: 0xff for each byte to compare.
             field outiface_mask: [u8; 16],
             /// IP protocol number, host byte order; 0 for any.
             field proto: u16,
@@ -106,7 +106,7 @@ abi! {
         struct ipt_entry {
             /// Header match of the entry.
             field ip: ipt_ip,
-            /// Not used by the kernel; iptables writes which fields it cares about.
+            /// Not used by the kernel; iptables writes the fields that it uses.
             field nfcache: u32,
             /// Bytes from this entry to its target.
             field target_offset: u16,

@@ -41,7 +41,7 @@ abi! {
             field clustermac: [u8; 6],
             /// Number of nodes, host byte order.
             field num_total_nodes: u16,
-            /// How many elements of `local_nodes` count, host byte order.
+            /// Number of elements of `local_nodes` in use, host byte order.
             field num_local_nodes: u16,
             /// Numbers of this machine's nodes, host byte order.
             field local_nodes: [u16; CLUSTERIP_MAX_NODES],

@@ -26,7 +26,7 @@ abi! {
             NF_QUEUE = 3;
             /// Call the hook again.
             NF_REPEAT = 4;
-            /// Let the packet go on without the hooks that are left; no longer used by the kernel.
+            /// Accept the packet without the remaining hooks; no longer used by the kernel.
             NF_STOP = 5;
             /// The highest verdict.
             NF_MAX_VERDICT = 5;
@@ -40,9 +40,9 @@ abi! {
             NF_VERDICT_FLAG_QUEUE_BYPASS = 0x0000_8000;
             /// With [`NF_QUEUE`]: the queue number.
             NF_VERDICT_QMASK = 0xffff_0000;
-            /// How far the queue number is shifted.
+            /// Number of bits by which the queue number is shifted.
             NF_VERDICT_QBITS = 16;
-            /// How far the argument is shifted.
+            /// Number of bits by which the argument is shifted.
             NF_VERDICT_BITS = 16;
         }
 
@@ -53,7 +53,7 @@ abi! {
             NF_INET_FORWARD = 2;
             NF_INET_LOCAL_OUT = 3;
             NF_INET_POST_ROUTING = 4;
-            /// How many hooks x_tables knows: the length of its hook arrays.
+            /// Number of hooks that x_tables uses: the length of its hook arrays.
             NF_INET_NUMHOOKS = 5;
             /// Only in the inet family of nf_tables.
             NF_INET_INGRESS = 5;

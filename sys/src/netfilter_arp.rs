@@ -16,7 +16,7 @@ abi! {
             NF_ARP_IN = 0;
             NF_ARP_OUT = 1;
             NF_ARP_FORWARD = 2;
-            /// How many there are: the length of arp_tables' hook arrays.
+            /// Number of hooks: the length of arp_tables' hook arrays.
             NF_ARP_NUMHOOKS = 3;
         }
     }

@@ -14,7 +14,7 @@ abi! {
             NF_BR_LOCAL_OUT = 3;
             NF_BR_POST_ROUTING = 4;
             NF_BR_BROUTING = 5;
-            /// How many there are.
+            /// Number of hooks.
             NF_BR_NUMHOOKS = 6;
         }
 
@@ -26,7 +26,7 @@ abi! {
             NF_BR_PRI_NAT_DST_BRIDGED = -300;
             /// Filtering of bridged frames.
             NF_BR_PRI_FILTER_BRIDGED = -200;
-            /// Where bridged IP packets are handed to the IP hooks.
+            /// Hook at which bridged IP packets enter the IP hooks.
             NF_BR_PRI_BRNF = 0;
             /// Destination translation of the host's own frames.
             NF_BR_PRI_NAT_DST_OTHER = 100;

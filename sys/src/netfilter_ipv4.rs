@@ -13,7 +13,7 @@ abi! {
             NF_IP_FORWARD = 2;
             NF_IP_LOCAL_OUT = 3;
             NF_IP_POST_ROUTING = 4;
-            /// How many there are.
+            /// Number of hooks.
             NF_IP_NUMHOOKS = 5;
         }
 
@@ -23,7 +23,7 @@ abi! {
             NF_IP_PRI_FIRST = i32::MIN;
             /// The raw table before defragmentation.
             NF_IP_PRI_RAW_BEFORE_DEFRAG = -450;
-            /// Where fragments are put together.
+            /// Defragmentation by connection tracking.
             NF_IP_PRI_CONNTRACK_DEFRAG = -400;
             /// The raw table.
             NF_IP_PRI_RAW = -300;
@@ -45,7 +45,7 @@ abi! {
             NF_IP_PRI_SELINUX_LAST = 225;
             /// Connection tracking helpers.
             NF_IP_PRI_CONNTRACK_HELPER = 300;
-            /// Where a new connection is confirmed.
+            /// Confirmation of a new connection by connection tracking.
             NF_IP_PRI_CONNTRACK_CONFIRM = i32::MAX;
             /// After everything else.
             NF_IP_PRI_LAST = i32::MAX;

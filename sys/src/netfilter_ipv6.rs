@@ -13,7 +13,7 @@ abi! {
             NF_IP6_FORWARD = 2;
             NF_IP6_LOCAL_OUT = 3;
             NF_IP6_POST_ROUTING = 4;
-            /// How many there are.
+            /// Number of hooks.
             NF_IP6_NUMHOOKS = 5;
         }
 
@@ -23,7 +23,7 @@ abi! {
             NF_IP6_PRI_FIRST = i32::MIN;
             /// The raw table before defragmentation.
             NF_IP6_PRI_RAW_BEFORE_DEFRAG = -450;
-            /// Where fragments are put together.
+            /// Defragmentation by connection tracking.
             NF_IP6_PRI_CONNTRACK_DEFRAG = -400;
             /// The raw table.
             NF_IP6_PRI_RAW = -300;

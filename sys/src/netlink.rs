@@ -26,9 +26,9 @@ abi! {
             NLM_F_REQUEST = 0x01;
             /// One of several messages; [`NLMSG_DONE`] ends them.
             NLM_F_MULTI = 0x02;
-            /// Asks for an acknowledgement.
+            /// Requests an acknowledgement.
             NLM_F_ACK = 0x04;
-            /// Asks to get a copy of the event that the request causes.
+            /// Requests a copy of the event that the request causes.
             NLM_F_ECHO = 0x08;
             /// The listing was interrupted by a change and is not consistent.
             NLM_F_DUMP_INTR = 0x10;
@@ -101,13 +101,14 @@ abi! {
         /// Attributes of an extended acknowledgement, after [`nlmsgerr`].
         "enum nlmsgerr_attrs": u16 {
             NLMSGERR_ATTR_UNUSED = 0;
-            /// What went wrong: a string.
+            /// Description of the error: a string.
             NLMSGERR_ATTR_MSG = 1;
-            /// Where it went wrong: offset of the attribute from the start of the request, in bytes (u32, host byte order).
+            /// Offset of the attribute that caused the error from the start of the request, in bytes (u32, host byte
+            /// order).
             NLMSGERR_ATTR_OFFS = 2;
             /// Bytes that a protocol returns on success.
             NLMSGERR_ATTR_COOKIE = 3;
-            /// What the attribute would have had to look like: nested (`NL_POLICY_TYPE_ATTR_*`).
+            /// Policy that the attribute violates: nested (`NL_POLICY_TYPE_ATTR_*`).
             NLMSGERR_ATTR_POLICY = 4;
             /// Type of an attribute that is missing (u32, host byte order).
             NLMSGERR_ATTR_MISS_TYPE = 5;
@@ -121,7 +122,7 @@ abi! {
             NETLINK_ADD_MEMBERSHIP = 1;
             /// Leave a multicast group (int).
             NETLINK_DROP_MEMBERSHIP = 2;
-            /// Ask for [`nl_pktinfo`] with each message (int, boolean).
+            /// Request [`nl_pktinfo`] with each message (int, boolean).
             NETLINK_PKTINFO = 3;
             /// Report failed multicasts to the sender (int, boolean).
             NETLINK_BROADCAST_ERROR = 4;
@@ -131,13 +132,13 @@ abi! {
             NETLINK_RX_RING = 6;
             /// No longer in the kernel.
             NETLINK_TX_RING = 7;
-            /// Hear the events of all network namespaces that have an id here (int, boolean).
+            /// Receive the events of all network namespaces that have an id here (int, boolean).
             NETLINK_LISTEN_ALL_NSID = 8;
             /// The groups joined, as a bitmap of u32 words (`getsockopt`).
             NETLINK_LIST_MEMBERSHIPS = 9;
             /// Leave the request's payload out of error messages (int, boolean).
             NETLINK_CAP_ACK = 10;
-            /// Ask for extended acknowledgements (int, boolean).
+            /// Request extended acknowledgements (int, boolean).
             NETLINK_EXT_ACK = 11;
             /// Check the headers and attributes of listing requests strictly (int, boolean).
             NETLINK_GET_STRICT_CHK = 12;
@@ -266,7 +267,7 @@ abi! {
         struct nla_bitfield32 {
             /// New values of the selected bits.
             field value: u32,
-            /// Which bits to set.
+            /// Bits to set.
             field selector: u32,
         }
     }

@@ -20,7 +20,7 @@ abi! {
             IP_CT_ESTABLISHED_REPLY = 3;
             /// Related, a reply.
             IP_CT_RELATED_REPLY = 4;
-            /// How many there are.
+            /// Number of values.
             IP_CT_NUMBER = 5;
             /// Never seen on a packet.
             IP_CT_NEW_REPLY = 5;
@@ -104,7 +104,7 @@ abi! {
             IPS_NAT_MASK = IPS_DST_NAT | IPS_SRC_NAT;
             /// Source or destination translation was decided.
             IPS_NAT_DONE_MASK = IPS_DST_NAT_DONE | IPS_SRC_NAT_DONE;
-            /// What a program cannot change.
+            /// Bits that a program cannot change.
             IPS_UNCHANGEABLE_MASK = IPS_NAT_DONE_MASK | IPS_NAT_MASK | IPS_EXPECTED | IPS_CONFIRMED
                 | IPS_DYING | IPS_SEQ_ADJUST | IPS_TEMPLATE | IPS_UNTRACKED | IPS_OFFLOAD | IPS_HW_OFFLOAD;
         }
@@ -134,7 +134,7 @@ abi! {
 
         /// Flags of an expectation.
         "#define NF_CT_EXPECT_*": u32 {
-            /// It stays when a connection fulfils it.
+            /// The expectation remains after a connection fulfils it.
             NF_CT_EXPECT_PERMANENT = 0x1;
             /// It is not waited for yet.
             NF_CT_EXPECT_INACTIVE = 0x2;

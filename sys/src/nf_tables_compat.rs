@@ -36,7 +36,7 @@ abi! {
 
         /// Messages of the subsystem `NFNL_SUBSYS_NFT_COMPAT`.
         "enum NFNL_MSG_COMPAT_*": u8 {
-            /// Asks whether the kernel knows a revision of a match or target.
+            /// Checks whether the kernel knows a revision of a match or target.
             NFNL_MSG_COMPAT_GET = 0;
         }
 

@@ -16,7 +16,7 @@ abi! {
         "enum nfnl_acct_msg_types": u8 {
             /// Creates a counter, or with `NLM_F_REPLACE` sets it to zero.
             NFNL_MSG_ACCT_NEW = 0;
-            /// Asks for a counter or, as a dump, for all of them.
+            /// Requests a counter or, as a dump, for all of them.
             NFNL_MSG_ACCT_GET = 1;
             /// The same, and sets them to zero.
             NFNL_MSG_ACCT_GET_CTRZERO = 2;
@@ -62,7 +62,7 @@ abi! {
         "enum nfnl_attr_filter_type": u16 {
             /// Not used.
             NFACCT_FILTER_UNSPEC = 0;
-            /// u32, big-endian: the flags to look at.
+            /// u32, big-endian: the flags to compare.
             NFACCT_FILTER_MASK = 1;
             /// u32, big-endian: their required value.
             NFACCT_FILTER_VALUE = 2;

@@ -8,13 +8,13 @@ abi! {
     constants {
         /// Messages of the subsystem (`NFNL_SUBSYS_CTNETLINK`).
         "enum cntl_msg_types": u8 {
-            /// Makes an entry, or changes one; in events and answers: an entry.
+            /// Creates or changes an entry; in events and answers: an entry.
             IPCTNL_MSG_CT_NEW = 0;
-            /// Asks for an entry or, as a dump, for all.
+            /// Requests an entry or, as a dump, for all.
             IPCTNL_MSG_CT_GET = 1;
-            /// Deletes an entry; without a tuple all that the filter admits. In events: an entry that is gone.
+            /// Deletes an entry; without a tuple all that the filter admits. In events: a deleted entry.
             IPCTNL_MSG_CT_DELETE = 2;
-            /// As [`IPCTNL_MSG_CT_GET`], and sets counters to zero.
+            /// Like [`IPCTNL_MSG_CT_GET`], and sets counters to zero.
             IPCTNL_MSG_CT_GET_CTRZERO = 3;
             /// A dump: statistics of each processor.
             IPCTNL_MSG_CT_GET_STATS_CPU = 4;
@@ -42,7 +42,7 @@ abi! {
             CTA_HELP = 5;
             /// Nested `CTA_NAT_*`: translation of the source; only in requests.
             CTA_NAT_SRC = 6;
-            /// u32, big-endian: seconds until it is forgotten.
+            /// u32, big-endian: seconds until the entry is deleted.
             CTA_TIMEOUT = 7;
             /// u32, big-endian: its mark.
             CTA_MARK = 8;
@@ -52,7 +52,7 @@ abi! {
             CTA_COUNTERS_REPLY = 10;
             /// u32, big-endian: reference count.
             CTA_USE = 11;
-            /// u32, big-endian: a number of this entry, which another one of the same tuple has not.
+            /// u32, big-endian: the id of this entry, which differs from that of another entry with the same tuple.
             CTA_ID = 12;
             /// Nested `CTA_NAT_*`: translation of the destination; only in requests.
             CTA_NAT_DST = 13;
@@ -68,7 +68,7 @@ abi! {
             CTA_ZONE = 18;
             /// Nested `CTA_SECCTX_*`: its security context.
             CTA_SECCTX = 19;
-            /// Nested `CTA_TIMESTAMP_*`: since when it is there.
+            /// Nested `CTA_TIMESTAMP_*`: its creation time.
             CTA_TIMESTAMP = 20;
             /// u32, big-endian: the bits of the mark that are set or compared.
             CTA_MARK_MASK = 21;

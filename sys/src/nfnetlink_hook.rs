@@ -8,7 +8,7 @@ abi! {
     constants {
         /// Messages of the subsystem: the lower byte of a message's type.
         "enum nfnl_hook_msg_types": u8 {
-            /// Asks for the functions of a hook, with `NLM_F_DUMP` only; each is a message of this type.
+            /// Requests the functions of a hook, with `NLM_F_DUMP` only; each function is a message of this type.
             NFNL_MSG_HOOK_GET = 0;
         }
 

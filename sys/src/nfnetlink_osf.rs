@@ -148,7 +148,7 @@ abi! {
             field ss: u16,
             /// Maximum segment size, in bytes, host byte order.
             field mss: u16,
-            /// How many elements of `opt` count.
+            /// Number of elements of `opt` in use.
             field opt_num: u16,
             /// Genre of the operating system, NUL-terminated.
             field genre: [u8; MAXGENRELEN],

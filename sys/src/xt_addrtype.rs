@@ -12,7 +12,7 @@ abi! {
             XT_ADDRTYPE_INVERT_SOURCE = 0x0001;
             /// Negate the types of the destination.
             XT_ADDRTYPE_INVERT_DEST = 0x0002;
-            /// Look the address up only on the interface the packet came in by.
+            /// Look the address up only on the incoming interface.
             XT_ADDRTYPE_LIMIT_IFACE_IN = 0x0004;
             /// Look the address up only on the outgoing interface.
             XT_ADDRTYPE_LIMIT_IFACE_OUT = 0x0008;

@@ -35,7 +35,7 @@ abi! {
         /// Data of the match `bpf`, revision 0.
         #[repr(align(8))]
         struct xt_bpf_info {
-            /// How many instructions the program has, host byte order.
+            /// Number of instructions of the program, host byte order.
             field bpf_program_num_elem: u16,
             pad __pad: [u8; 2],
             /// The program; it matches when it returns something other than 0.
@@ -52,7 +52,7 @@ abi! {
         struct xt_bpf_info_v1 {
             /// One of `XT_BPF_MODE_*`.
             field mode: u16,
-            /// With [`XT_BPF_MODE_BYTECODE`]: how many instructions the program has, host byte order.
+            /// With [`XT_BPF_MODE_BYTECODE`]: number of instructions of the program, host byte order.
             field bpf_program_num_elem: u16,
             /// With [`XT_BPF_MODE_FD_ELF`]: the program's file descriptor in the process that sets the rule.
             field fd: i32,

@@ -21,7 +21,7 @@ abi! {
     structs {
         /// Data of the match `cluster`, revision 0: it matches the connections that belong to these nodes.
         struct xt_cluster_match_info {
-            /// How many nodes the cluster has, 1 to [`XT_CLUSTER_NODES_MAX`].
+            /// Number of nodes of the cluster, 1 to [`XT_CLUSTER_NODES_MAX`].
             field total_nodes: u32,
             /// The nodes, one bit each, the first node lowest, host byte order.
             field node_mask: u32,

@@ -20,7 +20,8 @@ abi! {
         /// Data of the match `connlimit`, revision 1.
         #[repr(align(8))]
         struct xt_connlimit_info {
-            /// Which addresses are counted together: the mask of a network, network byte order. Also `v4_mask` and `v6_mask` in C.
+            /// Mask of the network whose addresses are counted together, network byte order. Also `v4_mask` and
+            /// `v6_mask` in C.
             field mask: nf_inet_addr,
             /// The most connections of a network that do not match.
             field limit: u32,

@@ -50,7 +50,7 @@ abi! {
             field nfmask: u32,
             /// One of `D_SHIFT_*`.
             field shift_dir: u8,
-            /// How many bits to shift by.
+            /// Number of bits to shift.
             field shift_bits: u8,
             /// One of `XT_CONNMARK_*`.
             field mode: u8,

@@ -10,7 +10,7 @@ abi! {
         "#define XT_DSCP_*": u8 {
             /// Its bits.
             XT_DSCP_MASK = 0xfc;
-            /// How far it is shifted.
+            /// Number of bits by which the code point is shifted.
             XT_DSCP_SHIFT = 2;
             /// The highest one, not shifted.
             XT_DSCP_MAX = 0x3f;

@@ -33,7 +33,7 @@ abi! {
             field invert: u8,
             /// Value of the congestion field of the IP header, 0 to 3.
             field ip_ect: u8,
-            /// The kernel does not look at it; zero.
+            /// Ignored by the kernel; zero.
             field ect: u8 = "proto.tcp.ect",
         }
     }

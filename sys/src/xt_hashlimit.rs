@@ -49,9 +49,9 @@ abi! {
             field mode: u32,
             /// Time between two packets at the rate: [`XT_HASHLIMIT_SCALE`] divided by packets per second. Host byte order.
             field avg: u32,
-            /// Packets that may come at once. Host byte order.
+            /// Number of packets allowed at once. Host byte order.
             field burst: u32,
-            /// How many buckets the hash table has; 0 leaves it to the kernel.
+            /// Number of buckets of the hash table; 0 for the kernel\'s default.
             field size: u32,
             /// The most entries of the table; 0 leaves it to the kernel.
             field max: u32,
@@ -81,9 +81,10 @@ abi! {
             field mode: u32,
             /// Time between two packets at the rate: [`XT_HASHLIMIT_SCALE`] divided by packets per second; with [`XT_HASHLIMIT_BYTES`], `u32::MAX / (bytes per second / 16 + 1)`. Host byte order.
             field avg: u32,
-            /// Packets that may come at once; with [`XT_HASHLIMIT_BYTES`], how many seconds' worth of bytes may be used in advance. Host byte order.
+            /// Number of packets allowed at once; with [`XT_HASHLIMIT_BYTES`], the number of seconds whose bytes may be
+            /// used in advance. Host byte order.
             field burst: u32,
-            /// How many buckets the hash table has; 0 leaves it to the kernel.
+            /// Number of buckets of the hash table; 0 for the kernel\'s default.
             field size: u32,
             /// The most entries of the table; 0 leaves it to the kernel.
             field max: u32,
@@ -102,11 +103,12 @@ abi! {
         struct hashlimit_cfg2 {
             /// Time between two packets at the rate: [`XT_HASHLIMIT_SCALE_v2`] divided by packets per second; with [`XT_HASHLIMIT_BYTES`], `u32::MAX / (bytes per second / 16 + 1)`. Host byte order.
             field avg: u64,
-            /// Packets that may come at once; with [`XT_HASHLIMIT_BYTES`], how many seconds' worth of bytes may be used in advance. Host byte order.
+            /// Number of packets allowed at once; with [`XT_HASHLIMIT_BYTES`], the number of seconds whose bytes may be
+            /// used in advance. Host byte order.
             field burst: u64,
             /// `XT_HASHLIMIT_*`.
             field mode: u32,
-            /// How many buckets the hash table has; 0 leaves it to the kernel.
+            /// Number of buckets of the hash table; 0 for the kernel\'s default.
             field size: u32,
             /// The most entries of the table; 0 leaves it to the kernel.
             field max: u32,
@@ -125,11 +127,12 @@ abi! {
         struct hashlimit_cfg3 {
             /// Time between two packets at the rate: [`XT_HASHLIMIT_SCALE_v2`] divided by packets per second; with [`XT_HASHLIMIT_BYTES`], `u32::MAX / (bytes per second / 16 + 1)`. Host byte order.
             field avg: u64,
-            /// Packets that may come at once; with [`XT_HASHLIMIT_BYTES`], how many seconds' worth of bytes may be used in advance. Host byte order.
+            /// Number of packets allowed at once; with [`XT_HASHLIMIT_BYTES`], the number of seconds whose bytes may be
+            /// used in advance. Host byte order.
             field burst: u64,
             /// `XT_HASHLIMIT_*`.
             field mode: u32,
-            /// How many buckets the hash table has; 0 leaves it to the kernel.
+            /// Number of buckets of the hash table; 0 for the kernel\'s default.
             field size: u32,
             /// The most entries of the table; 0 leaves it to the kernel.
             field max: u32,

@@ -69,7 +69,7 @@ abi! {
             pad __pad: [u8; 2],
             /// Seed of the hash, host byte order.
             field hashrnd: u32,
-            /// How many different marks there may be; not zero.
+            /// Number of different marks; not zero.
             field hmodulus: u32,
             /// The lowest mark, host byte order.
             field hoffset: u32,

@@ -9,7 +9,7 @@ abi! {
     constants {
         /// Fields that the match compares or negates ([`xt_ipvs_mtinfo::bitmask`], [`xt_ipvs_mtinfo::invert`]).
         "enum XT_IPVS_*": u8 {
-            /// The packet belongs to IPVS; all others take that for granted.
+            /// The packet belongs to IPVS; all other fields imply this one.
             XT_IPVS_IPVS_PROPERTY = 1 << 0;
             /// Layer 4 protocol.
             XT_IPVS_PROTO = 1 << 1;

@@ -17,7 +17,7 @@ abi! {
         struct xt_rateinfo {
             /// Time between two packets at the average rate, in ten-thousandths of a second.
             field avg: u32,
-            /// How many packets may come at once.
+            /// Number of packets allowed at once.
             field burst: u32,
             /// The kernel's own; zero. In C: `unsigned long`.
             field prev: usize,

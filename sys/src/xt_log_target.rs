@@ -32,7 +32,7 @@ abi! {
             field level: u8,
             /// `XT_LOG_*`.
             field logflags: u8,
-            /// What the line starts with, NUL-terminated.
+            /// Prefix of the line, NUL-terminated.
             field prefix: [u8; 30],
         }
     }

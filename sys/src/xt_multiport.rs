@@ -27,7 +27,7 @@ abi! {
         struct xt_multiport {
             /// `XT_MULTIPORT_*`.
             field flags: u8,
-            /// How many elements of `ports` count.
+            /// Number of elements of `ports` in use.
             field count: u8,
             /// Ports, host byte order.
             field ports: [u16; XT_MULTI_PORTS],
@@ -37,7 +37,7 @@ abi! {
         struct xt_multiport_v1 {
             /// `XT_MULTIPORT_*`.
             field flags: u8,
-            /// How many elements of `ports` count.
+            /// Number of elements of `ports` in use.
             field count: u8,
             /// Ports, host byte order.
             field ports: [u16; XT_MULTI_PORTS],

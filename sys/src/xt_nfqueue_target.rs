@@ -8,7 +8,7 @@ abi! {
     constants {
         /// Flags of the target `NFQUEUE`, revision 3.
         "#define NFQ_FLAG_*": u16 {
-            /// Let the packet go on when no program listens.
+            /// Accept the packet when no program listens.
             NFQ_FLAG_BYPASS = 0x01;
             /// Choose the queue by the CPU instead of by a hash of the packet.
             NFQ_FLAG_CPU_FANOUT = 0x02;
@@ -28,7 +28,7 @@ abi! {
         struct xt_NFQ_info_v1 {
             /// The first queue, host byte order.
             field queuenum: u16,
-            /// How many queues there are, host byte order; at least 1.
+            /// Number of queues, host byte order; at least 1.
             field queues_total: u16,
         }
 
@@ -36,9 +36,9 @@ abi! {
         struct xt_NFQ_info_v2 {
             /// The first queue, host byte order.
             field queuenum: u16,
-            /// How many queues there are, host byte order; at least 1.
+            /// Number of queues, host byte order; at least 1.
             field queues_total: u16,
-            /// 1: let the packet go on when no program listens; otherwise 0.
+            /// 1: accept the packet when no program listens; otherwise 0.
             field bypass: u16,
         }
 
@@ -46,7 +46,7 @@ abi! {
         struct xt_NFQ_info_v3 {
             /// The first queue, host byte order.
             field queuenum: u16,
-            /// How many queues there are, host byte order; at least 1.
+            /// Number of queues, host byte order; at least 1.
             field queues_total: u16,
             /// `NFQ_FLAG_*`.
             field flags: u16,

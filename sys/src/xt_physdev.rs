@@ -28,11 +28,11 @@ abi! {
         struct xt_physdev_info {
             /// Name of the incoming port, NUL-padded.
             field physindev: [u8; 16],
-            /// Which bytes of `physindev` count: 0xff for each that does.
+            /// Mask of `physindev`: 0xff for each byte to compare.
             field in_mask: [u8; 16],
             /// Name of the outgoing port, NUL-padded.
             field physoutdev: [u8; 16],
-            /// Which bytes of `physoutdev` count: 0xff for each that does.
+            /// Mask of `physoutdev`: 0xff for each byte to compare.
             field out_mask: [u8; 16],
             /// `XT_PHYSDEV_OP_*`: fields to negate.
             field invert: u8,

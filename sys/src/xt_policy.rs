@@ -13,9 +13,9 @@ abi! {
 
         /// Flags of the match ([`xt_policy_info::flags`]).
         "enum xt_policy_flags": u16 {
-            /// Compare how the packet was unwrapped.
+            /// Compare the transformations that the incoming packet had.
             XT_POLICY_MATCH_IN = 0x1;
-            /// Compare how the packet will be wrapped.
+            /// Compare the transformations that the outgoing packet will have.
             XT_POLICY_MATCH_OUT = 0x2;
             /// Match packets without IPsec.
             XT_POLICY_MATCH_NONE = 0x4;
@@ -58,9 +58,10 @@ abi! {
             field proto: u8,
             /// `XT_POLICY_MODE_*`.
             field mode: u8,
-            /// What to compare. Bit fields in C (`struct xt_policy_spec`): `saddr`, `daddr`, `proto`, `mode`, `spi`, `reqid`, from bit 0 up on little-endian machines, from bit 7 down on big-endian ones.
+            /// Parts to compare. Bit fields in C (`struct xt_policy_spec`): `saddr`, `daddr`, `proto`, `mode`, `spi`,
+            /// `reqid`, from bit 0 up on little-endian machines, from bit 7 down on big-endian ones.
             field r#match: u8 = "match",
-            /// What to negate; the same bits as in `match`.
+            /// Parts to negate; the same bits as in `match`.
             field invert: u8,
         }
 
@@ -70,7 +71,7 @@ abi! {
             field pol: [xt_policy_elem; XT_POLICY_MAX_ELEM],
             /// `XT_POLICY_MATCH_*`.
             field flags: u16,
-            /// How many elements of `pol` count.
+            /// Number of elements of `pol` in use.
             field len: u16,
         }
     }

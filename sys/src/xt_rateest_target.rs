@@ -13,7 +13,7 @@ abi! {
             field name: [u8; 16],
             /// Time between two measurements: 2 to this power seconds, -2 to 3.
             field interval: i8,
-            /// How slowly the average follows: a measurement weighs 1 in 2 to this power, 1 to 30.
+            /// Smoothing of the average: a measurement weighs 1 in 2 to this power, 1 to 30.
             field ewma_log: u8,
             pad __pad: [u8; 6],
             /// The kernel's own pointer; zero.

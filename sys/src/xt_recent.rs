@@ -17,7 +17,7 @@ abi! {
             XT_RECENT_UPDATE = 1 << 2;
             /// Removes the address.
             XT_RECENT_REMOVE = 1 << 3;
-            /// The time to live must be the same as then.
+            /// The time to live must equal the stored one.
             XT_RECENT_TTL = 1 << 4;
             /// Drops old entries.
             XT_RECENT_REAP = 1 << 5;
@@ -48,9 +48,9 @@ abi! {
     structs {
         /// Data of the match `recent`, revision 0.
         struct xt_recent_mtinfo {
-            /// How old an entry may be, in seconds, host byte order; 0 for any age.
+            /// Maximum age of an entry, in seconds, host byte order; 0 for any age.
             field seconds: u32,
-            /// How many packets must have been seen, host byte order; 0 for any number.
+            /// Minimum number of packets seen, host byte order; 0 for any number.
             field hit_count: u32,
             /// `XT_RECENT_*`: the operation.
             field check_set: u8,
@@ -65,9 +65,9 @@ abi! {
 
         /// Data of the match `recent`, revision 1: with a mask.
         struct xt_recent_mtinfo_v1 {
-            /// How old an entry may be, in seconds, host byte order; 0 for any age.
+            /// Maximum age of an entry, in seconds, host byte order; 0 for any age.
             field seconds: u32,
-            /// How many packets must have been seen, host byte order; 0 for any number.
+            /// Minimum number of packets seen, host byte order; 0 for any number.
             field hit_count: u32,
             /// `XT_RECENT_*`: the operation.
             field check_set: u8,

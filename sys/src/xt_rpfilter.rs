@@ -8,9 +8,9 @@ abi! {
     constants {
         /// Flags of the match ([`xt_rpfilter_info::flags`]).
         "enum XT_RPFILTER_*": u8 {
-            /// The way back may be by another interface.
+            /// The route back may use another interface.
             XT_RPFILTER_LOOSE = 1 << 0;
-            /// Look up the way back with the packet's mark.
+            /// Look up the route back with the packet's mark.
             XT_RPFILTER_VALID_MARK = 1 << 1;
             /// Let packets with a local source pass.
             XT_RPFILTER_ACCEPT_LOCAL = 1 << 2;

@@ -42,7 +42,7 @@ abi! {
         struct xt_sctp_flag_info {
             /// Type of the chunk.
             field chunktype: u8,
-            /// What the flags must be.
+            /// Required value of the flags.
             field flag: u8,
             /// Flags to compare.
             field flag_mask: u8,
@@ -60,7 +60,7 @@ abi! {
             field chunk_match_type: u32,
             /// Flags of chunks.
             field flag_info: [xt_sctp_flag_info; XT_NUM_SCTP_FLAGS],
-            /// How many elements of `flag_info` count, host byte order.
+            /// Number of elements of `flag_info` in use, host byte order.
             field flag_count: i32,
             /// `XT_SCTP_*`: fields to compare.
             field flags: u32,

@@ -84,9 +84,9 @@ abi! {
             field match_set: xt_set_info,
             #[cfg(not(target_arch = "x86"))]
             pad __pad: [u8; 4],
-            /// What the element's packet counter is compared with.
+            /// Condition for the element's packet counter.
             field packets: ip_set_counter_match0,
-            /// What the element's byte counter is compared with.
+            /// Condition for the element's byte counter.
             field bytes: ip_set_counter_match0,
             /// `IPSET_FLAG_*` of messages, host byte order.
             field flags: u32,
@@ -113,9 +113,9 @@ abi! {
             /// The set.
             field match_set: xt_set_info,
             pad __pad: [u8; 4],
-            /// What the element's packet counter is compared with.
+            /// Condition for the element's packet counter.
             field packets: ip_set_counter_match,
-            /// What the element's byte counter is compared with.
+            /// Condition for the element's byte counter.
             field bytes: ip_set_counter_match,
             /// `IPSET_FLAG_*` of messages, host byte order.
             field flags: u32,

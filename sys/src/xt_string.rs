@@ -27,9 +27,9 @@ abi! {
         /// Data of the match `string`, revision 1; revision 0 only supports [`XT_STRING_FLAG_INVERT`].
         #[repr(align(8))]
         struct xt_string_info {
-            /// Where in the packet the search starts, in bytes, host byte order.
+            /// Start of the search in the packet, in bytes, host byte order.
             field from_offset: u16,
-            /// Where in the packet the search ends, in bytes, host byte order.
+            /// End of the search in the packet, in bytes, host byte order.
             field to_offset: u16,
             /// Name of the algorithm (`bm`, `kmp`), NUL-terminated.
             field algo: [u8; XT_STRING_MAX_ALGO_NAME_SIZE],

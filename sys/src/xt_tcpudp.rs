@@ -38,11 +38,11 @@ abi! {
             field spts: [u16; 2],
             /// First and last destination port, host byte order.
             field dpts: [u16; 2],
-            /// Kind of the TCP option that must be there; 0 for none.
+            /// Kind of the TCP option that must be present; 0 for none.
             field option: u8,
             /// TCP flags to compare, as in byte 13 of the TCP header.
             field flg_mask: u8,
-            /// What these flags must be.
+            /// Required value of these flags.
             field flg_cmp: u8,
             /// `XT_TCP_INV_*`.
             field invflags: u8,

@@ -10,9 +10,9 @@ abi! {
         /// Data of the target `TEE`, revision 1.
         #[repr(align(8))]
         struct xt_tee_tginfo {
-            /// Host on the local network that gets the copy, network byte order; not zero.
+            /// Host on the local network that receives the copy, network byte order; not zero.
             field gw: nf_inet_addr,
-            /// Interface to send the copy by, NUL-terminated; empty leaves it to routing.
+            /// Outgoing interface of the copy, NUL-terminated; empty leaves it to routing.
             field oif: [u8; 16],
             /// The kernel's own pointer; zero.
             field r#priv: usize = "priv",

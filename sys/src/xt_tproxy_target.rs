@@ -13,7 +13,7 @@ abi! {
             field mark_mask: u32,
             /// Bits of the mark to flip after clearing, host byte order.
             field mark_value: u32,
-            /// Address of the local socket, network byte order; zero for that of the interface the packet came in by.
+            /// Address of the local socket, network byte order; zero for that of the incoming interface.
             field laddr: [u8; 4],
             /// Port of the local socket, big-endian; zero for the packet's destination port.
             field lport: [u8; 2],
@@ -26,7 +26,7 @@ abi! {
             field mark_mask: u32,
             /// Bits of the mark to flip after clearing, host byte order.
             field mark_value: u32,
-            /// Address of the local socket, network byte order; zero for that of the interface the packet came in by.
+            /// Address of the local socket, network byte order; zero for that of the incoming interface.
             field laddr: nf_inet_addr,
             /// Port of the local socket, big-endian; zero for the packet's destination port.
             field lport: [u8; 2],

@@ -48,9 +48,9 @@ abi! {
             field location: [xt_u32_location_element; XT_U32_MAXSIZE + 1],
             /// Ranges.
             field value: [xt_u32_value_element; XT_U32_MAXSIZE + 1],
-            /// How many elements of `location` count.
+            /// Number of elements of `location` in use.
             field nnums: u8,
-            /// How many elements of `value` count.
+            /// Number of elements of `value` in use.
             field nvalues: u8,
             pad __pad: [u8; 2],
         }
@@ -59,7 +59,7 @@ abi! {
         struct xt_u32 {
             /// Tests.
             field tests: [xt_u32_test; XT_U32_MAXSIZE + 1],
-            /// How many elements of `tests` count.
+            /// Number of elements of `tests` in use.
             field ntests: u8,
             /// 1 negates.
             field invert: u8,

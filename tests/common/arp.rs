@@ -9,9 +9,12 @@ pub(crate) fn drop_all(sandbox: &Sandbox) -> bool {
     let work = || -> Result<(), Error> {
         let connection = Connection::open(Family::Arp)?;
         connection.instantiate("filter")?;
-        let table = connection.read("filter")?.in_use().expect("it was made");
-        let input = table.builtin(Hook::Input).expect("it is built in");
-        let header = HeaderBuf::from(input.final_entry().expect("it has a policy").header());
+        let table = connection
+            .read("filter")?
+            .in_use()
+            .expect("the table was not created");
+        let input = table.builtin(Hook::Input).expect("no chain INPUT");
+        let header = HeaderBuf::from(input.final_entry().expect("no policy").header());
         let mut editor = TableEditor::of(&table);
         let rule = editor.build(header).unwrap().finish(NewTarget::Drop);
         editor

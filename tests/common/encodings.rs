@@ -171,7 +171,7 @@ pub(crate) type Readings = BTreeMap<(Key, String), Put>;
 pub(crate) fn parse_readings(text: &str) -> Result<Readings, String> {
     let mut readings = Readings::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let wrong = || format!("not understood: {line}");
+        let wrong = || format!("invalid line: {line}");
         let mut words = line.splitn(4, ' ');
         let mut word = || words.next().ok_or_else(wrong);
         let number: u32 = word()?.parse().map_err(|_| wrong())?;
@@ -186,7 +186,7 @@ pub(crate) fn parse_readings(text: &str) -> Result<Readings, String> {
         for writer in writers.split(',') {
             let key = ((number, family), writer.to_owned());
             if readings.insert(key, put.clone()).is_some() {
-                return Err(format!("a second time: {line}"));
+                return Err(format!("duplicate line: {line}"));
             }
         }
     }
@@ -223,7 +223,7 @@ pub(crate) type Bytes = (Vec<u8>, Vec<u8>);
 pub(crate) fn parse_written(text: &str) -> Result<BTreeMap<Key, Bytes>, String> {
     let mut written = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let wrong = || format!("not understood: {line}");
+        let wrong = || format!("invalid line: {line}");
         let words: Vec<_> = line.split(' ').collect();
         let (number, family, bytes) = match *words.as_slice() {
             [number, family, expressions] => (number, family, (expressions, "-")),
@@ -255,7 +255,7 @@ pub(crate) fn parse_rules(text: &str) -> Result<Vec<Line>, String> {
         let families = families(word()?).ok_or_else(wrong)?;
         let (table, rule) = (word()?, word()?);
         if number <= last {
-            return Err(format!("numbers do not rise: {line}"));
+            return Err(format!("the numbers are not ascending: {line}"));
         }
         if !rule.starts_with("-A ") {
             return Err(wrong());
@@ -288,7 +288,7 @@ fn correct(
     versions: &mut [(String, Cases)],
 ) -> Result<(), String> {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let wrong = || format!("not understood: {line}");
+        let wrong = || format!("invalid line: {line}");
         let mut words = line.splitn(4, ' ');
         let mut word = || words.next().ok_or_else(wrong);
         let number: u32 = word()?.parse().map_err(|_| wrong())?;
@@ -304,7 +304,7 @@ fn correct(
                 let written = cases.get_mut(&key).and_then(Option::as_mut);
                 let written = written.ok_or_else(wrong)?;
                 if written.read.as_deref() == Some(right) {
-                    return Err(format!("read right: {line}"));
+                    return Err(format!("the line is read correctly: {line}"));
                 }
                 written.expected = Some(right.to_owned());
             }
@@ -333,7 +333,7 @@ fn parse_file(text: &str) -> Result<BTreeMap<Key, Record>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let wrong = || format!("not understood: {line}");
+        let wrong = || format!("invalid line: {line}");
         if let Some(more) = line.strip_prefix(' ') {
             let key: Key = current.ok_or_else(wrong)?;
             let (_, read, saved) = records.get_mut(&key).ok_or_else(wrong)?;
@@ -367,7 +367,7 @@ fn parse_file(text: &str) -> Result<BTreeMap<Key, Record>, String> {
         };
         let key = (number.parse().map_err(|_| wrong())?, family);
         if records.insert(key, (entry, None, None)).is_some() {
-            return Err(format!("a second time: {line}"));
+            return Err(format!("duplicate line: {line}"));
         }
         current = Some(key);
     }
@@ -391,7 +391,7 @@ fn resolve(
                 Some((Entry::Bytes(expressions, userdata), read, _)) => {
                     ((expressions, userdata), Some(read))
                 }
-                _ => return Err(wrong("refers to what is not there")),
+                _ => return Err(wrong("refers to a missing case")),
             },
         };
         // The reader's output: given here, given for the same bytes, or that for its own encoding.
@@ -403,7 +403,7 @@ fn resolve(
             .clone()
             .or_else(|| theirs.cloned().flatten())
             .or_else(own)
-            .ok_or_else(|| wrong("it is not said what the reader prints"))?;
+            .ok_or_else(|| wrong("the reader's output is missing"))?;
         let saved = saved.clone().unwrap_or_else(|| read.clone());
         let written = Written {
             expressions: bytes.0.clone(),

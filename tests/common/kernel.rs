@@ -25,13 +25,13 @@ pub(crate) const LACKS: &str = "this kernel lacks ";
 /// `false` if the kernel refused it with an error that names the feature, and nothing was changed; any other failure
 /// fails the test.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn commit_if_supported(
     nft: &mut Connection,
     tx: &mut Transaction,
     features: &[&str],
 ) -> bool {
-    let before = nft.generation().expect("the kernel tells the generation");
+    let before = nft.generation().expect("cannot read the generation");
     match nft.commit(tx) {
         Ok(()) => true,
         Err(error) => {
@@ -61,27 +61,27 @@ fn is_lacking(error: &CommitError, features: &[&str]) {
 /// Commits a transaction for which a kernel of any version may have been built without support. `false` if it was
 /// refused with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn commit_if_built(
     nft: &mut Connection,
     tx: &mut Transaction,
     what: &str,
     words: &str,
 ) -> bool {
-    commit_if_accepted(nft, tx, &format!("{what}: it is built without"), words)
+    commit_if_accepted(nft, tx, &format!("{what}: not built in"), words)
 }
 
 /// Commits a transaction that some kernels refuse for reasons that the error does not show. `false` if it was refused
 /// with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn commit_if_accepted(
     nft: &mut Connection,
     tx: &mut Transaction,
     what: &str,
     words: &str,
 ) -> bool {
-    let before = nft.generation().expect("the kernel tells the generation");
+    let before = nft.generation().expect("cannot read the generation");
     let Err(error) = nft.commit(tx) else {
         return true;
     };
@@ -96,7 +96,7 @@ pub(crate) fn commit_if_accepted(
 /// Commits a transaction for which the send buffer of a user without privileges may be too small (`net.core.wmem_max`:
 /// 208 KiB, and 4 MiB since Linux 6.17). `false` if it was refused with that error; nothing was sent then.
 #[track_caller]
-#[must_use = "where it does not fit the test goes another way"]
+#[must_use = "the test must handle a buffer that is too small"]
 pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> bool {
     match nft.commit(tx) {
         Ok(()) => true,
@@ -131,8 +131,8 @@ pub(crate) fn numbers_namespaces() -> bool {
         assert_eq!(generation_of() == generation_of(), known);
         if !known {
             println!(
-                "{LACKS}numbers of network namespaces, available since Linux 5.14: a generation is known again only by \
-                 the connection that told it"
+                "{LACKS}numbers of network namespaces, available since Linux 5.14: only the connection that reported a \
+                 generation can recognize it"
             );
         }
         known
@@ -271,7 +271,8 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 tx.add_elements(&set.set_id(), [Element::new(&[10, 0, 0, 1]), end])
                     .unwrap();
             });
-            let what = "a count of intervals, available since Linux 6.14: it counts their two ends";
+            let what =
+                "the number of intervals, available since Linux 6.14: it counts both ends of each";
             return commit_if_accepted(nft, &mut tx, what, "the set is full");
         }
         "two elements of a small set" => {
@@ -281,7 +282,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 let two = [Element::new(&[192, 0, 2, 1]), Element::new(&[192, 0, 2, 2])];
                 tx.add_elements(&small.set_id(), two).unwrap();
             });
-            let what = "sets of `policy memory` and `size 4` that take two addresses: it answers `EEXIST` to the \
+            let what = "sets of `policy memory` and `size 4` that take two addresses: it returns `EEXIST` for the \
                         second";
             return commit_if_accepted(
                 nft,
@@ -298,7 +299,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 let look = Lookup::set(Register::R1, "s");
                 tx.add(&rule().with(&load).with(&look)).unwrap();
             });
-            let what = "look-ups in maps without their values, available since Linux 6.5";
+            let what = "lookups in maps that do not use the value, available since Linux 6.5";
             let words = "before Linux 6.5 a lookup in a map must use the value";
             return commit_if_accepted(nft, &mut tx, what, words);
         }
@@ -312,7 +313,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 tx.add(&rule().with(&load).with(&turn)).unwrap();
             });
             let what = "`byteorder` of one byte in units of two, which does nothing and which nft 1.0.6 \
-                        writes for `meta l4proto` in some concatenations: it refuses them, as older kernels do not";
+                        writes for `meta l4proto` in some concatenations: it rejects them, unlike older kernels";
             let words = "a `byteorder` of less than a unit of its size";
             return commit_if_accepted(nft, &mut tx, what, words);
         }
@@ -326,12 +327,12 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 };
                 tx.add(&rule().with(&load).with(&write)).unwrap();
             });
-            let what = "rules that write into packets, for an ordinary user in a namespace of their own: it \
-                        keeps them for who has CAP_NET_ADMIN in the first user namespace";
+            let what = "rules that write into packets, for an ordinary user in their own namespace: they \
+                        require CAP_NET_ADMIN in the initial user namespace";
             let words = "initial one for a rule that writes into packets";
             return commit_if_accepted(nft, &mut tx, what, words);
         }
-        other => panic!("no test asks for `{other}`"),
+        other => panic!("no test uses the feature `{other}`"),
     };
     // The names are those of the library, except for one shorter one.
     let name = match feature {
@@ -343,7 +344,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
 
 /// The value, or `None` if the request was refused with an error that names a missing feature.
 #[track_caller]
-#[must_use = "where it is lacking the test goes another way"]
+#[must_use = "the test must handle a kernel without the feature"]
 pub(crate) fn if_supported<T, E: Error>(result: Result<T, E>) -> Option<T> {
     match result {
         Ok(value) => Some(value),

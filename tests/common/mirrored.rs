@@ -104,9 +104,12 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
     // A look-up by name finds the object with that name.
     for table in fresh.tables() {
         let (family, name) = (table.table().family(), table.table().name());
-        let ours = mirror.snapshot().table(family, name).expect("it is there");
+        let ours = mirror
+            .snapshot()
+            .table(family, name)
+            .expect("no such object");
         for chain in table.chains() {
-            let found = ours.chain(chain.chain().name()).expect("it is there");
+            let found = ours.chain(chain.chain().name()).expect("no such object");
             // Two chains can have one name: a renamed one and a new one.
             let same = table.chains().map(|other| other.chain());
             let mut same = same.filter(|other| other.name() == chain.chain().name());
@@ -114,7 +117,7 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
             assert!(is_one, "{what}");
         }
         for set in table.sets() {
-            let found = ours.set(set.set().name()).expect("it is there");
+            let found = ours.set(set.set().name()).expect("no such object");
             assert_eq!(found.set().handle(), set.set().handle(), "{what}");
         }
     }

@@ -22,7 +22,6 @@ pub(crate) mod transactions;
 pub(crate) mod unwritable;
 pub(crate) mod wire;
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -50,7 +49,7 @@ static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
 fn become_namespace_root() {
     if let Err(error) = chainwright_testing::become_namespace_root() {
         let reason = report(&error);
-        eprintln!("The tests cannot make network namespaces: {reason}");
+        eprintln!("the tests cannot create network namespaces: {reason}");
         let _ = NO_SANDBOXES.set(reason);
     }
 }
@@ -59,9 +58,9 @@ fn become_namespace_root() {
 #[track_caller]
 pub(crate) fn sandbox() -> Sandbox {
     if let Some(reason) = NO_SANDBOXES.get() {
-        panic!("no network namespaces for tests: {reason}");
+        panic!("cannot create network namespaces for tests: {reason}");
     }
-    Sandbox::new().unwrap_or_else(|error| panic!("no sandbox: {}", report(&error)))
+    Sandbox::new().unwrap_or_else(|error| panic!("cannot create a sandbox: {}", report(&error)))
 }
 
 /// Opens a connection to the nf_tables of a sandbox.
@@ -69,8 +68,8 @@ pub(crate) fn sandbox() -> Sandbox {
 pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
     sandbox
         .run(Connection::open)
-        .expect("the sandbox can be entered")
-        .unwrap_or_else(|error| panic!("no connection: {}", report(&error)))
+        .expect("cannot enter the sandbox")
+        .unwrap_or_else(|error| panic!("cannot open a connection: {}", report(&error)))
 }
 
 /// Opens a monitor of the nf_tables of a sandbox.
@@ -82,8 +81,8 @@ pub(crate) fn watch(sandbox: &Sandbox) -> Monitor {
 #[track_caller]
 pub(crate) fn watch_with(sandbox: &Sandbox, options: MonitorOptions) -> Monitor {
     let monitor = sandbox.run(|| options.open());
-    let monitor = monitor.expect("the sandbox can be entered");
-    monitor.unwrap_or_else(|error| panic!("no monitor: {}", report(&error)))
+    let monitor = monitor.expect("cannot enter the sandbox");
+    monitor.unwrap_or_else(|error| panic!("cannot open a monitor: {}", report(&error)))
 }
 
 /// The rules of a chain, in order, with their handles.
@@ -149,7 +148,7 @@ pub(crate) fn orphaned(nft: &mut Connection) {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    panic!("the tables are still owned");
+    panic!("the tables still have owners");
 }
 
 /// Waits for a tick of the kernel's clock. Only then does Linux 6.18 forget which start in an interval tree was added
@@ -160,15 +159,7 @@ pub(crate) fn tick() {
 }
 
 /// An error and its causes as one line.
-pub(crate) fn report(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
+pub(crate) use chainwright::internal::message_with_causes as report;
 
 /// Returns the number in an environment variable.
 pub(crate) fn number(name: &str) -> Option<usize> {

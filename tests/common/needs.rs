@@ -36,7 +36,7 @@ fn package(program: &str) -> Option<&'static str> {
 #[track_caller]
 pub(crate) fn find(program: &str) -> PathBuf {
     let Some(package) = package(program) else {
-        panic!("{program} is not in tests/needs: write it there, so that tests/setup installs it");
+        panic!("{program} is not in tests/needs: add it there, so that tests/setup installs it");
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -54,7 +54,7 @@ pub(crate) fn unpacked(package: &str) -> PathBuf {
     let root = super::in_workspace("");
     let prefix = format!("target/debian/{package}/");
     let Some((need, _)) = needs().find(|(need, _)| need.starts_with(&prefix)) else {
-        panic!("{prefix} is not in tests/needs: write it there, so that tests/setup unpacks it");
+        panic!("{prefix} is not in tests/needs: add it there, so that tests/setup unpacks it");
     };
     assert!(
         root.join(need).exists(),

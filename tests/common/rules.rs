@@ -111,7 +111,7 @@ impl File {
                     let first = in_first_user_namespace();
                     if !first {
                         eprintln!(
-                            "{}: {} rules are not loaded: the kernel takes them in the first user \
+                            "{}: {} rules are not loaded: the kernel accepts them in the initial user \
                              namespace only",
                             self.name(),
                             section.rules.len()

@@ -16,18 +16,18 @@ pub(crate) struct Ruleset {
 impl Ruleset {
     pub(crate) fn all() -> Vec<Self> {
         let mut paths: Vec<PathBuf> = std::fs::read_dir(directory("rulesets"))
-            .expect("the rulesets are there")
-            .map(|entry| entry.expect("an entry").path())
+            .expect("cannot read the directory of rulesets")
+            .map(|entry| entry.expect("cannot read a directory entry").path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "nft"))
             .collect();
         paths.sort();
         let read = |path: PathBuf| Self {
             name: path
                 .file_stem()
-                .expect("a name")
+                .expect("no file name")
                 .to_string_lossy()
                 .into_owned(),
-            text: std::fs::read_to_string(&path).expect("it can be read"),
+            text: std::fs::read_to_string(&path).expect("cannot read the ruleset's file"),
         };
         paths.into_iter().map(read).collect()
     }
@@ -277,7 +277,7 @@ pub(crate) fn same(before: &Listing, after: &Listing) -> Result<(), String> {
 
 /// Reads a file in `data/`.
 pub(crate) fn data(name: &str) -> String {
-    std::fs::read_to_string(directory("data").join(name)).expect("it is there")
+    std::fs::read_to_string(directory("data").join(name)).expect("cannot read the file")
 }
 
 /// The rulesets in `data/` that a client wrote to nf_tables.

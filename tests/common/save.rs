@@ -90,7 +90,7 @@ pub(crate) fn parse(save: &str) -> Vec<SavedTable> {
             let [name, policy, counters] = &words(declaration)[..] else {
                 panic!("not a chain: {line}");
             };
-            let table = tables.last_mut().expect("a chain is in a table");
+            let table = tables.last_mut().expect("a chain precedes every table");
             table.chains.push(SavedChain {
                 name: name.clone(),
                 policy: (policy != "-").then(|| policy.clone()),
@@ -98,7 +98,7 @@ pub(crate) fn parse(save: &str) -> Vec<SavedTable> {
                 rules: Vec::new(),
             });
         } else if line.starts_with('[') {
-            let table = tables.last_mut().expect("a rule is in a table");
+            let table = tables.last_mut().expect("a rule precedes every table");
             let words = words(line);
             let [counters, append, chain, options @ ..] = &words[..] else {
                 panic!("not a rule: {line}");
@@ -111,7 +111,10 @@ pub(crate) fn parse(save: &str) -> Vec<SavedTable> {
                 matches: values(options, "-m").map(String::from).collect(),
             };
             let chain = table.chains.iter_mut().find(|c| c.name == *chain);
-            chain.expect("a rule is in a chain").rules.push(rule);
+            chain
+                .expect("a rule's chain is not declared")
+                .rules
+                .push(rule);
         } else {
             assert!(line == "COMMIT" || line.starts_with('#'), "{line}");
         }

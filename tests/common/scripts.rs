@@ -13,22 +13,22 @@ const NFT_ERRORS: &[(&str, &str, &str)] = &[
     (
         "tcp dport 22 counter tcp sport 5",
         "",
-        "both ports are asked for before the counter: packets to another port are not counted",
+        "both ports are compared before the counter: packets to another port are not counted",
     ),
     (
         "ip daddr 198.51.100.0/25 dnat prefix to 10.1.0.0/16 persistent",
         "",
-        "with a flag the prefix is forgotten",
+        "with a flag the prefix is lost",
     ),
     (
         "\"eth*\" } priority",
         "eth9 } priority",
-        "later versions take it for all devices whose names begin so, this one for one device of that name",
+        "later versions interpret it as a prefix of device names, this one as the name of one device",
     ),
     (
         "fib saddr oifname vmap { \"lan0\" : accept, \"lan1\" : drop }",
         "",
-        "the keys are characters of any length, and later versions list no type that they read",
+        "the keys are strings of any length, and later versions list no type that they can parse",
     ),
     (
         "fib saddr oifname { \"wan0\", \"wan1\" } accept",
@@ -97,7 +97,11 @@ pub(crate) fn is_same_text(one: &Sandbox, other: &Sandbox) -> bool {
 
 /// Compares what nft does not list: user data, flags, sizes.
 pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), String> {
-    let snapshot = |sandbox: &Sandbox| connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let snapshot = |sandbox: &Sandbox| {
+        connect(sandbox)
+            .snapshot(Scope::all())
+            .expect("cannot read the ruleset")
+    };
     let mut options = PlanOptions::default();
     options.remove_other_tables = true;
     options.remove_dynamic_elements = true;
@@ -106,13 +110,15 @@ pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), St
         .map_err(|error| report(&error))?;
     match plan.is_empty() {
         true => Ok(()),
-        false => Err(format!("there is left\n{plan}")),
+        false => Err(format!("not done:\n{plan}")),
     }
 }
 
 /// The instructions of all rules, without the numbers of anonymous sets.
 pub(crate) fn instructions(sandbox: &Sandbox) -> Vec<String> {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let snapshot = connect(sandbox)
+        .snapshot(Scope::all())
+        .expect("cannot read the ruleset");
     let mut all = Vec::new();
     for table in snapshot.tables() {
         for rule in table
@@ -145,9 +151,9 @@ pub(crate) fn execute(
     nft: &mut Connection,
     script: Script,
 ) -> Result<(), String> {
-    let script = script.with_time_zone("UTC").expect("it is known");
+    let script = script.with_time_zone("UTC").expect("unknown time zone");
     let now = match script.needs_listing() {
-        true => Some(nft.snapshot(Scope::all()).expect("a ruleset")),
+        true => Some(nft.snapshot(Scope::all()).expect("cannot read the ruleset")),
         false => None,
     };
     // Interface names refer to the sandbox.
@@ -157,7 +163,7 @@ pub(crate) fn execute(
                 .transaction(now.as_ref())
                 .map_err(|error| error.to_string())
         })
-        .expect("it can be entered")?;
+        .expect("cannot enter the sandbox")?;
     nft.commit(change.transaction()).map_err(|error| {
         let at: Vec<String> = change
             .explain(&error)
@@ -178,11 +184,11 @@ pub(crate) fn compare_errors(file: &str, error_for: impl Fn(&str) -> Option<Erro
     let mut cases = 0;
     let mut differ = Vec::new();
     for case in text.split("=== ").skip(1) {
-        let (title, rest) = case.split_once('\n').expect("a title");
-        let (input, expected) = rest.split_once("---\n").expect("what is said");
+        let (title, rest) = case.split_once('\n').expect("a case has no title");
+        let (input, expected) = rest.split_once("---\n").expect("a case has no line `---`");
         let expected = expected.trim_end();
         let message = match error_for(input.trim_end_matches('\n')) {
-            None => "nothing is wrong".to_owned(),
+            None => "no error is reported".to_owned(),
             Some(error) => error.to_string(),
         };
         if message != expected {
@@ -192,10 +198,13 @@ pub(crate) fn compare_errors(file: &str, error_for: impl Fn(&str) -> Option<Erro
         cases += 1;
     }
     if std::env::var_os("CHAINWRIGHT_WRITE_WRONG").is_some() {
-        std::fs::write(&path, written).expect("it is written");
+        std::fs::write(&path, written).expect("cannot write the file");
         return cases;
     }
     assert!(differ.is_empty(), "{}", differ.join("\n\n"));
-    assert!(!text.contains("nothing is wrong"), "something is not wrong");
+    assert!(
+        !text.contains("no error is reported"),
+        "some texts are accepted"
+    );
     cases
 }

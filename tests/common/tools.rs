@@ -27,7 +27,7 @@ pub(crate) struct Tools<'s> {
 impl<'s> Tools<'s> {
     #[track_caller]
     pub(crate) fn new(sandbox: &'s Sandbox) -> Self {
-        let lock = NamedTempFile::new().expect("a file for the legacy tools to lock");
+        let lock = NamedTempFile::new().expect("cannot create the lock file of the legacy tools");
         Self { sandbox, lock }
     }
 
@@ -35,7 +35,7 @@ impl<'s> Tools<'s> {
     #[track_caller]
     fn output(&self, line: &str, input: &[u8]) -> Output {
         let words = words(line);
-        let (program, arguments) = words.split_first().expect("a command");
+        let (program, arguments) = words.split_first().expect("empty command");
         let path = find(program);
         self.sandbox
             .run(|| -> io::Result<Output> {
@@ -48,7 +48,7 @@ impl<'s> Tools<'s> {
                 run_on(&mut command, input)
             })
             .and_then(|output| output.map_err(|error| panic!("{line}: {error}")))
-            .expect("the sandbox can be entered")
+            .expect("cannot enter the sandbox")
     }
 
     /// Runs a command, which must succeed, and returns its standard output.
@@ -67,7 +67,7 @@ impl<'s> Tools<'s> {
             output.status,
             String::from_utf8_lossy(&output.stderr)
         );
-        String::from_utf8(output.stdout).expect("the tools write UTF-8")
+        String::from_utf8(output.stdout).expect("the output is not UTF-8")
     }
 
     /// Whether a command succeeds; any status except 0 and 1 fails the test.
@@ -107,7 +107,8 @@ impl<'s> Tools<'s> {
     #[track_caller]
     pub(crate) fn nft_json(&self, what: &str) -> Vec<serde_json::Value> {
         let text = self.run(&format!("nft -j {what}"));
-        let mut value: serde_json::Value = serde_json::from_str(&text).expect("nft prints JSON");
+        let mut value: serde_json::Value =
+            serde_json::from_str(&text).expect("the output of nft is not JSON");
         match value["nftables"].take() {
             serde_json::Value::Array(objects) => objects,
             other => panic!("nft -j {what}: {other}"),
@@ -174,15 +175,12 @@ pub(crate) fn pieces(save: &str) -> Vec<String> {
         } else if line.starts_with(['-', '[']) {
             rules += 1;
             if rules > RULES {
-                pieces
-                    .last_mut()
-                    .expect("there is one")
-                    .push_str("COMMIT\n");
+                pieces.last_mut().expect("no piece").push_str("COMMIT\n");
                 pieces.push(format!("{table}\n"));
                 rules = 1;
             }
         }
-        let piece = pieces.last_mut().expect("there is one");
+        let piece = pieces.last_mut().expect("no piece");
         piece.push_str(line);
         piece.push('\n');
     }
@@ -209,7 +207,7 @@ pub(crate) fn run_on(command: &mut Command, input: &[u8]) -> io::Result<Output> 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let mut stdin = child.stdin.take().expect("it is a pipe");
+    let mut stdin = child.stdin.take().expect("standard input is not a pipe");
     // The program may write output before it has read all input.
     std::thread::scope(|scope| {
         // If the program stops reading, its status shows that.

@@ -13,7 +13,7 @@ const OPTIONS: [u32; 2] = [64, 65];
 pub(crate) fn with_unwritable_tables<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            install(&filter()).expect("a thread can give things up");
+            install(&filter()).expect("cannot install the seccomp filter");
             work()
         });
         thread.join()

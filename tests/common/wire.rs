@@ -18,7 +18,7 @@ use super::tools::Tools;
 /// before are left out.
 #[track_caller]
 pub(crate) fn sent_by_nft(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
-    let trace = NamedTempFile::new().expect("a file");
+    let trace = NamedTempFile::new().expect("cannot create a temporary file");
     let taken = Tools::new(sandbox).takes(
         &format!(
             "strace -f -e trace=sendmsg -e write=all -e signal=none -o {} {} -f -",
@@ -27,7 +27,7 @@ pub(crate) fn sent_by_nft(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Stri
         ),
         text,
     );
-    let sent = sent(&std::fs::read_to_string(trace.path()).expect("it is written"));
+    let sent = sent(&std::fs::read_to_string(trace.path()).expect("cannot read the trace"));
     match (sent.is_empty(), taken) {
         (true, Err(refusal)) => Err(refusal),
         // The messages were sent even if the kernel refuses them.
@@ -39,21 +39,25 @@ pub(crate) fn sent_by_nft(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Stri
 fn sent(trace: &str) -> Vec<u8> {
     let lines = trace.lines().filter_map(|line| line.strip_prefix(" | "));
     let bytes = lines.flat_map(|line| {
-        let (_, dump) = line.split_once("  ").expect("an offset");
-        let columns = dump.get(..49).expect("16 bytes");
+        let (_, dump) = line.split_once("  ").expect("a line has no offset");
+        let columns = dump.get(..49).expect("a line has fewer than 16 bytes");
         columns.split_ascii_whitespace()
     });
     bytes
-        .map(|byte| u8::from_str_radix(byte, 16).expect("a byte"))
+        .map(|byte| u8::from_str_radix(byte, 16).expect("not a hexadecimal byte"))
         .collect()
 }
 
 /// The messages that the library sends for a text.
 pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
-    let script = script.with_time_zone("UTC").expect("it is known");
+    let script = script.with_time_zone("UTC").expect("unknown time zone");
     let now = match script.needs_listing() {
-        true => Some(connect(sandbox).snapshot(Scope::all()).expect("a ruleset")),
+        true => Some(
+            connect(sandbox)
+                .snapshot(Scope::all())
+                .expect("cannot read the ruleset"),
+        ),
         false => None,
     };
     // Interface names refer to the sandbox.
@@ -66,7 +70,7 @@ pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Strin
                 false => change.transaction().datagram(<[u8]>::to_vec),
             })
         })
-        .expect("it can be entered")
+        .expect("cannot enter the sandbox")
 }
 
 /// Message types; those of nf_tables have its subsystem number in the upper half.
@@ -118,7 +122,7 @@ impl Numbers {
     fn at(&mut self, bytes: &[u8], path: &[u16], with: Replace<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for attribute in Attributes::new(bytes) {
-            let attribute = attribute.expect("it is whole");
+            let attribute = attribute.expect("incomplete attribute");
             let rest = match path {
                 [first, rest @ ..] if *first == attribute.kind => rest,
                 _ => {
@@ -161,7 +165,7 @@ impl Numbers {
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     for attribute in Attributes::new(bytes) {
-        let attribute = attribute.expect("it is whole");
+        let attribute = attribute.expect("incomplete attribute");
         let (head, value) = attribute.raw.split_at(4);
         out.extend_from_slice(head);
         match u16::from_ne_bytes([head[2], head[3]]) & NESTED {
@@ -188,7 +192,7 @@ pub(crate) fn compared(sent: &[u8]) -> (Vec<Vec<u8>>, Ignored) {
     let mut out = Vec::new();
     let mut last = 0;
     for message in Messages::new(sent) {
-        let message = message.expect("a whole message");
+        let message = message.expect("incomplete message");
         let (head, attributes) = message.payload.split_at(4);
         let attributes = &padded(attributes)[..];
         let attributes = match message.kind {
@@ -217,7 +221,7 @@ pub(crate) fn compared(sent: &[u8]) -> (Vec<Vec<u8>>, Ignored) {
         bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         assert!(
             out.is_empty() || message.sequence > last,
-            "they are not counted"
+            "the sequence numbers should increase"
         );
         last = message.sequence;
         bytes[8..12].fill(0);
@@ -243,11 +247,11 @@ fn read_attributes(out: &mut String, bytes: &[u8], depth: usize) {
         let (kind, value) = (attribute.kind, attribute.payload);
         let is_nested = u16::from_ne_bytes([attribute.raw[2], attribute.raw[3]]) & NESTED != 0;
         if is_nested {
-            writeln!(out, "{indent}{kind}:").expect("it is written");
+            writeln!(out, "{indent}{kind}:").expect("cannot write to a string");
             read_attributes(out, value, depth + 1);
         } else {
             let text = value.escape_ascii();
-            writeln!(out, "{indent}{kind}: {value:02x?} {text}").expect("it is written");
+            writeln!(out, "{indent}{kind}: {value:02x?} {text}").expect("cannot write to a string");
         }
     }
 }

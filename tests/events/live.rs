@@ -38,7 +38,7 @@ const OUTPUT: u32 = 3;
 /// The next item, which is queued when a commit has returned.
 #[track_caller]
 fn next(monitor: &mut Monitor) -> Item {
-    monitor.try_receive().unwrap().expect("something was told")
+    monitor.try_receive().unwrap().expect("no event is queued")
 }
 
 #[track_caller]
@@ -59,7 +59,7 @@ fn lost(monitor: &mut Monitor) -> Lost {
 
 /// The handle of a table.
 fn handle(nft: &mut Connection, table: &str) -> u64 {
-    let found = nft.table(IP, table).unwrap().expect("it is there");
+    let found = nft.table(IP, table).unwrap().expect("no such table");
     found.handle()
 }
 
@@ -219,7 +219,7 @@ fn listed(nft: &mut Connection) -> Objects {
     }
     let count = all.len();
     let all: Objects = all.into_iter().collect();
-    assert_eq!(all.len(), count, "each has a key of its own");
+    assert_eq!(all.len(), count, "the keys should be unique");
     all
 }
 
@@ -367,7 +367,7 @@ fn renamed_changed_replaced_and_moved() {
     };
     if !knows_places {
         println!(
-            "{}the place of a rule in the event that tells of it, available since Linux 5.15",
+            "{}the position of a rule in its event, available since Linux 5.15",
             kernel::LACKS
         );
     }
@@ -635,7 +635,7 @@ fn commits_of_four_writers_never_mix() {
 
 /// A monitor that is opened while others write starts with a complete transaction.
 #[test]
-fn a_beginning_is_whole() {
+fn a_new_monitor_starts_with_a_complete_transaction() {
     let sandbox = sandbox();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -731,7 +731,7 @@ fn a_depleted_quota_is_reported_outside_of_a_transaction() {
         Some(item) => item,
         None => {
             println!(
-                "{}notices by themselves: they are told when the next transaction is committed",
+                "{}separate notifications: it sends them with the next transaction",
                 kernel::LACKS
             );
             committed(&mut nft, |tx| {
@@ -741,7 +741,10 @@ fn a_depleted_quota_is_reported_outside_of_a_transaction() {
         }
     };
     let Item::Notice(notice) = item else {
-        panic!("no notice but {item:?} {:?}", monitor.try_receive());
+        panic!(
+            "expected a notice, got {item:?} {:?}",
+            monitor.try_receive()
+        );
     };
     let _ = monitor.try_receive().unwrap();
     assert_eq!(notice.event().to_string(), "add quota ip t q handle 1");
@@ -773,7 +776,7 @@ fn changes_are_a_stream() {
         });
         for number in 1..=50 {
             let Item::Change(change) = stream.next().await.unwrap() else {
-                panic!("no change");
+                panic!("expected a change");
             };
             assert_eq!(change.generation().number(), start + number);
         }
@@ -820,7 +823,7 @@ fn messages_of_other_sockets_are_ignored() {
     let ends: Vec<usize> = (0..forged.len() - 4)
         .filter(|&at| forged[at..at + 4] == generation)
         .collect();
-    let &end = ends.last().expect("it tells its generation");
+    let &end = ends.last().expect("the datagram contains no generation");
     forged[end + 3] += 1;
     let group = 1 << (NFNLGRP_NFTABLES - 1);
     for (to, groups) in [(port, 0), (0, group), (nft.port(), 0)] {

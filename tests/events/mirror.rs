@@ -33,7 +33,7 @@ fn mirror_of(sandbox: &Sandbox, scope: &Scope<'_>) -> Mirror {
 fn mirror_with(sandbox: &Sandbox, scope: &Scope<'_>, options: impl Into<MirrorOptions>) -> Mirror {
     match Mirror::open_with(connect(sandbox), scope, options) {
         Ok(mirror) => mirror,
-        Err(error) => panic!("no mirror: {}", report(&error)),
+        Err(error) => panic!("cannot open a mirror: {}", report(&error)),
     }
 }
 
@@ -372,12 +372,12 @@ fn mirrors_commits(commits: usize, elements: ElementFilter) {
         }
     }
     assert!(done > refused / 20, "{done} {refused}");
-    println!("{done} commits, {refused} refused, {reported} told");
+    println!("{done} commits, {refused} refused, {reported} reported");
 }
 
 /// Two writers that hardly ever pause, each in its own table and in a shared one.
 #[test]
-fn beside_writers_that_hardly_pause_a_mirror_has_one_generation() {
+fn a_mirror_beside_busy_writers_has_one_generation() {
     const WRITERS: [&str; 2] = ["w0", "w1"];
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -466,7 +466,7 @@ fn beside_writers_that_hardly_pause_a_mirror_has_one_generation() {
         mirror
     });
     while !updated(&mut mirror).is_empty() {}
-    is_current(&mirror, &mut nft, "in the end");
+    is_current(&mirror, &mut nft, "at the end");
 }
 
 /// With a receive buffer that is deliberately too small.
@@ -498,7 +498,7 @@ fn lost_changes_are_reread_and_reported() {
                 other => panic!("{other:?}"),
             }
         }
-        is_current(&mirror, &mut nft, "after a loss or none");
+        is_current(&mirror, &mut nft, "after a possible loss");
     }
     assert!(lost > 0 && changes > 0, "{lost} {changes}");
 }
@@ -654,7 +654,7 @@ fn a_mirror_waits_and_can_be_reloaded() {
     tx.expect_generation(change.generation());
     mirror.connection().commit(&tx).unwrap();
     mirror.reread().unwrap();
-    is_current(&mirror, &mut nft, "read anew");
+    is_current(&mirror, &mut nft, "after a reload");
     assert_eq!(updated(&mut mirror), []);
 }
 

@@ -268,7 +268,7 @@ fn plans_are_the_same(of: ElementFilter, rounds: usize) {
         false => vec![PlanOptions::default()],
     };
     let read = SnapshotOptions { elements: of };
-    nft.reconcile(&states[0], PlanOptions::default()).unwrap();
+    nft.reconcile(&*states[0], PlanOptions::default()).unwrap();
     let opened = Mirror::open_with(connect(&sandbox), &Scope::all(), MirrorOptions::from(read));
     let mut mirror = opened.unwrap();
     let mut desired = Arc::clone(&states[0]);

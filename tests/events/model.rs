@@ -189,7 +189,7 @@ impl Pair {
                 assert_eq!(
                     reported.map(echoed),
                     reported_by_kernel.map(echoed),
-                    "what the model tells the sender and the kernel: {:#?}",
+                    "echo of the model (left) and of the kernel (right): {:#?}",
                     text()
                 );
                 (answer(ours.map(drop)), answer(theirs.map(drop)))
@@ -202,7 +202,7 @@ impl Pair {
         assert_eq!(
             answered,
             theirs,
-            "the model's answer and the kernel's: {:#?} {}",
+            "answer of the model (left) and of the kernel (right): {:#?} {}",
             text(),
             bytes(tx)
         );
@@ -227,7 +227,7 @@ impl Pair {
         assert_eq!(
             ours,
             theirs,
-            "what the model tells and the kernel: {:#?}",
+            "events of the model (left) and of the kernel (right): {:#?}",
             text()
         );
         self.compare_handles(tx);
@@ -375,7 +375,7 @@ fn the_fake_answers_and_stores_like_the_kernel() {
                 accepted += usize::from(before != now.generation());
                 before = now.generation();
             }
-            println!("{accepted} of {transactions} changed something");
+            println!("{accepted} of {transactions} transactions changed something");
             assert!(accepted > transactions / 8);
         })
         .unwrap();
@@ -433,7 +433,7 @@ fn ranges_of_several_values_hold_others() {
 
 /// Random tests rarely find this.
 #[test]
-fn an_activated_table_takes_no_base_chain_in_the_same_transaction() {
+fn an_activated_table_rejects_a_base_chain_in_the_same_transaction() {
     let sandbox = crate::common::sandbox();
     let asleep = Table {
         flags: Some(TableFlags::DORMANT),
@@ -510,7 +510,7 @@ fn chains_of_rules_have_no_such_chains() {
 /// Chains for hardware offload: with a device that does not support it, without a device, and at a hook without
 /// devices.
 #[test]
-fn no_device_carries_chains_out() {
+fn chains_cannot_be_offloaded_to_hardware() {
     let sandbox = crate::common::sandbox();
     let mut pair = [
         crate::common::connect(&sandbox),
@@ -629,7 +629,7 @@ fn names_of_anonymous_sets() {
 /// Bounds of intervals that are added and deleted individually, two in a transaction, in every state of a few of them:
 /// which ones the kernel accepts depends on earlier operations.
 #[test]
-fn halves_of_intervals() {
+fn interval_bounds_change_individually_like_in_the_kernel() {
     let sandbox = crate::common::sandbox();
     let mut pair = [
         crate::common::connect(&sandbox),
@@ -700,7 +700,7 @@ fn halves_of_intervals() {
             }
         }
     }
-    println!("{compared} transactions, {refused} refused");
+    println!("{compared} transactions, {refused} rejected");
     assert!(refused > 500, "{refused}");
     assert!(differ.is_empty(), "{}: {}", differ.len(), differ.join("\n"));
 }

@@ -323,7 +323,7 @@ fn concurrent_users_do_not_interfere() {
     assert_eq!(counted(&mut nft), Some(figures.rounds));
 
     while take_in(&mut mirror, &mut figures) > 0 {}
-    is_current(&mirror, &mut nft, "in the end");
+    is_current(&mirror, &mut nft, "at the end");
     println!("{:?}: {figures:?}", begun.elapsed());
     assert!(figures.snapshots > 0 && figures.reconciliations > 0);
 }
@@ -433,7 +433,7 @@ fn undeclared_tables_are_unchanged() {
         assert_eq!(
             foreign(&mut nft),
             before,
-            "round {round}: it was spoilt alone"
+            "round {round}: the damage affects undeclared tables"
         );
         let desired = random.of(&states);
         // The declaration covers only this table, so no other one is removed either.
@@ -490,7 +490,7 @@ fn a_mirror_plans_the_same_as_its_snapshot() {
     let states: Vec<_> = (0..3).map(|state| Arc::new(kept(state))).collect();
     let mut exact = PlanOptions::default();
     exact.remove_dynamic_elements = true;
-    nft.reconcile(&states[0], exact).unwrap();
+    nft.reconcile(&*states[0], exact).unwrap();
     let mut mirror = Mirror::open(connect(&sandbox), &Scope::all()).unwrap();
     let (mut desired, mut options) = (&states[0], exact);
     let (mut partly, mut planned) = (0, 0);
@@ -524,6 +524,6 @@ fn a_mirror_plans_the_same_as_its_snapshot() {
             assert!(mirror.snapshot().plan(desired, options).unwrap().is_empty());
         }
     }
-    println!("{planned} plans, {partly} of what was touched alone");
+    println!("{planned} plans, {partly} of which read only touched elements");
     assert!(planned > 50 && partly > 50, "{planned} {partly}");
 }

@@ -108,7 +108,7 @@ fn leftovers_of_azure_npm_are_removed_atomically() {
                     let all = match (chains, forward) {
                         (0, 2) => 0,
                         (chains, 4) if chains == 5 + 2 * POLICIES => 1,
-                        part => panic!("a part of it: {part:?}"),
+                        part => panic!("only a part was removed: {part:?}"),
                     };
                     seen[all].fetch_add(1, Ordering::Release);
                 }
@@ -286,7 +286,7 @@ fn reports_chains_that_were_added_again() {
     };
     let mut iptables = open(&sandbox, Backend::Nft);
     let result = iptables.clean_up(&[Family::Ipv4], &Cleanup::chains(&left), false);
-    let error = result.expect_err("it is there again");
+    let error = result.expect_err("cleanup should report the chain");
     let Error::Recreated(again) = &error else {
         panic!("{error}");
     };
@@ -306,7 +306,7 @@ fn chains_of_one_name_are_left_alone() {
     let forged = sandbox.run(|| {
         let connection = legacy::Connection::open(legacy::Family::Ipv4).unwrap();
         let Lookup::InUse(table) = connection.read("filter").unwrap() else {
-            panic!("it is in use");
+            panic!("filter should be in use");
         };
         let bytes = table.entries().replace("AA2", "AA1");
         let forged = legacy::Table::from_bytes(*table.info(), &bytes).unwrap();

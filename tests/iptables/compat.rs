@@ -138,7 +138,7 @@ impl SetNames for Sets {
 /// Returns how the forecast differs from the recorded reading.
 fn differs(case: &Case, predicted: &Reading, seen: &Put) -> Option<String> {
     let wrong = Some(format!(
-        "{} {} by {}: {seen}\n    said: {predicted:?}",
+        "{} {} by {}: {seen}\n    predicted: {predicted:?}",
         case.line.number, case.line.rule, case.writer
     ));
     let ok = match (predicted, seen) {

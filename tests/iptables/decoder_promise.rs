@@ -42,7 +42,7 @@ const BATCH: usize = 1500;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     let given = std::env::var(name).ok();
-    given.map_or(otherwise, |given| given.parse().expect("a number"))
+    given.map_or(otherwise, |given| given.parse().expect("not a number"))
 }
 
 /// The counts of a run.
@@ -310,7 +310,7 @@ fn loaded_again(
         }
         let key = (one.table.clone(), one.chain.clone());
         let next = found.get_mut(&key).and_then(VecDeque::pop_front);
-        assert!(next.is_some(), "{} is not there", one.line);
+        assert!(next.is_some(), "{} is missing", one.line);
         all.push(next);
     }
     assert!(found.values().all(VecDeque::is_empty));
@@ -419,7 +419,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
         let chain = key(line);
         let rules = by_chain.get_mut(&(table.clone(), chain.clone()));
         let Some(RuleView::Nft(rule)) = rules.and_then(VecDeque::pop_front) else {
-            panic!("{} is of no rule", line.as_bstr());
+            panic!("{} belongs to no rule", line.as_bstr());
         };
         printed.push(PrintedRule {
             table: table.to_string(),

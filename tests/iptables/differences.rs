@@ -15,9 +15,9 @@ use chainwright::xt::{Difference, Match, Target, ToolBehavior};
 const HEAD: &str = "\
 # Where chainwright differs from iptables
 
-On purpose, each with its reason; compared with iptables 1.8.9. This page is written from what the code
-declares beside the places where it is decided, and a test compares both, and gives every rule to the real
-tool as well.
+These differences from iptables 1.8.9 are deliberate. The code declares each of them, with its reason, next to
+the place that implements it. A test generates this page from the declarations, and runs each rule under
+\"Options of extensions\" through both iptables and the library.
 ";
 
 /// Each extension by its option and name, with its differences.
@@ -58,7 +58,7 @@ fn page() -> String {
         }
     }
     page += "\n## Options of extensions\n";
-    page += "\nWhat is kept, is printed as it is given.\n\n";
+    page += "\n\"keeps it\" means: prints the rule as it was given.\n\n";
     page += "| rule | iptables | chainwright | why |\n|---|---|---|---|\n";
     for (_, all) in of_extensions() {
         for one in all {
@@ -83,7 +83,7 @@ fn the_page_matches_the_code() {
     let written = fs::read_to_string(&path).unwrap();
     assert!(
         written == page(),
-        "docs/differences.md is not what the code declares: write it anew with \
+        "docs/differences.md does not match the code: write it again with \
          CHAINWRIGHT_WRITE_DIFFERENCES=1"
     );
 }

@@ -190,11 +190,11 @@ fn mistakes_between_lines() {
     let texts = [
         (
             "-A INPUT\n",
-            "line 1, column 1: a line like `*filter` is expected here",
+            "line 1, column 1: expected a line like `*filter`",
         ),
         (
             "COMMIT\n",
-            "line 1, column 1: a line like `*filter` is expected here",
+            "line 1, column 1: expected a line like `*filter`",
         ),
         (
             "*mangle\nCOMMIT\n*filtr\nCOMMIT\n",
@@ -207,7 +207,7 @@ fn mistakes_between_lines() {
         ),
         (
             "*filter\n-F\n*mangle\nCOMMIT\n",
-            "line 3, column 1: a COMMIT is expected before the next table",
+            "line 3, column 1: expected COMMIT before the next table",
         ),
         (
             "*filter\n-A INPUT\0\nCOMMIT\n",
@@ -243,8 +243,7 @@ fn a_rejected_second_legacy_table_is_reported() {
     let text = "*mangle\n-A OUTPUT -p tcp\nCOMMIT\n*filter\n-A INPUT -j MASQUERADE\nCOMMIT\n";
     let error = restore(&mut open(&sandbox, Backend::Legacy), text, true).unwrap_err();
     assert!(!error.nothing_applied());
-    let start =
-        "replaced: IPv4 mangle; then: the kernel rejected the new legacy IPv4 table filter: EINVAL";
+    let start = "replaced IPv4 mangle, then failed: the kernel rejected the new legacy IPv4 table filter: EINVAL";
     assert!(error.to_string().starts_with(start), "{error}");
     assert!(matches!(&error, Error::PartlyApplied { applied, .. } if *applied == ["IPv4 mangle"]));
     let saved = Tools::new(&sandbox).save("iptables-legacy-save");
@@ -328,6 +327,6 @@ fn a_test_is_checked_by_the_kernel() {
     assert_eq!(restored.rules, 2);
     assert!(
         before == state(&sandbox, Backend::Nft),
-        "something was changed"
+        "nothing should change"
     );
 }

@@ -226,8 +226,8 @@ fn foreign_rules_are_never_missing() {
             }
         });
         let (looks, writes) = (looks.into_inner(), writes.into_inner());
-        println!("{backend}: {looks} looks, {writes} writes");
-        assert!(looks > 5 && writes > 5, "{looks} looks, {writes} writes");
+        println!("{backend}: {looks} reads, {writes} writes");
+        assert!(looks > 5 && writes > 5, "{looks} reads, {writes} writes");
         assert_eq!(real_save(&tools, backend, Family::Ipv4), first, "{backend}");
     }
 }

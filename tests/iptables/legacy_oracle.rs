@@ -65,7 +65,7 @@ fn same_as_saved(connection: &Connection, saved: &str) -> (usize, usize) {
         assert_eq!(info, Lookup::InUse(*table.info()));
         // Again, into memory that contained another table.
         let Lookup::InUse(again) = connection.read_into(&saved.name, &mut reused).unwrap() else {
-            panic!("{} is in use", saved.name);
+            panic!("{} should be in use", saved.name);
         };
         assert_eq!(again.chains().len(), table.chains().len());
         for (again, first) in again.chains().zip(table.chains()) {
@@ -321,7 +321,7 @@ fn reading_never_creates_a_table() {
     assert_eq!(names_file(&sandbox, Family::Ipv4), "nat\n");
     assert_eq!(names_file(&sandbox, Family::Ipv6), "");
     let Status::InUse(tables) = sandbox.run(|| status(Family::Ipv4)).unwrap().unwrap() else {
-        panic!("nat is in use");
+        panic!("nat should be in use");
     };
     assert_eq!(tables.len(), 1);
 
@@ -335,7 +335,7 @@ fn reading_never_creates_a_table() {
 }
 
 #[test]
-fn without_the_capability_the_answer_is_no_permission() {
+fn a_missing_capability_is_a_permission_error() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run("iptables-legacy -N ours");
     let opened_before = open(&sandbox, Family::Ipv4);
@@ -371,7 +371,7 @@ fn without_the_capability_the_answer_is_no_permission() {
 
 /// If the names cannot be read, no table is read, because that might create it.
 #[test]
-fn without_the_names_the_answer_is_no_permission_either() {
+fn an_unreadable_names_file_is_a_permission_error() {
     if std::env::var_os(ALONE).is_some() {
         return names_are_denied();
     }
@@ -397,7 +397,7 @@ fn without_the_names_the_answer_is_no_permission_either() {
     let output = Command::new(find("unshare"))
         .args(["--user", "--map-root-user", "--net"])
         .arg(std::env::current_exe().unwrap())
-        .arg("legacy_oracle::without_the_names_the_answer_is_no_permission_either")
+        .arg("legacy_oracle::an_unreadable_names_file_is_a_permission_error")
         .args(["--exact", "--nocapture"])
         .env(ALONE, "1")
         .output()

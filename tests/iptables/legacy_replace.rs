@@ -441,7 +441,7 @@ fn supported_revisions_are_queried() {
 
 /// An ARP table is changed like the others.
 #[test]
-fn an_arp_table_too() {
+fn arp_tables_are_replaced() {
     let sandbox = sandbox();
     let connection = open(&sandbox, Family::Arp);
     connection.instantiate("filter").unwrap();

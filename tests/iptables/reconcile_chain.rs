@@ -134,7 +134,7 @@ fn reconcile_uses_the_fewest_changes() {
             empty += usize::from(wanted.is_empty());
         }
         assert!(kept >= rounds() / 3, "{kept}");
-        println!("{backend:?}: {kept} rules stayed, {empty} times none was wanted");
+        println!("{backend:?}: {kept} rules stayed, {empty} times none was desired");
     }
 }
 
@@ -171,7 +171,7 @@ fn no_changes_without_differences() {
 
 /// These rules are at the beginning, once, whatever the chain contained before.
 #[test]
-fn rules_stand_before_all_others_exactly_once() {
+fn desired_rules_are_first_exactly_once() {
     let mut random = Random::new();
     let ours = &RULES[..3];
     let rules: Vec<_> = ours.iter().map(|text| rule(text)).collect();
@@ -283,13 +283,17 @@ fn equal_rules_of_any_encoding_are_kept() {
         let kernels = kernels.into_iter().map(|rule| rule.expressions);
         encodings.insert(format!("{:?}", kernels.collect::<Vec<_>>()));
     }
-    assert_eq!(encodings.len(), profiles.len(), "they write the same");
+    assert_eq!(
+        encodings.len(),
+        profiles.len(),
+        "profiles should have different encodings"
+    );
 }
 
 /// Within one change: other edits before and after it, chains created in it, and errors that leave everything
 /// unchanged.
 #[test]
-fn beside_other_edits() {
+fn reconcile_combines_with_other_edits() {
     for backend in BACKENDS {
         let sandbox = sandbox();
         let mut iptables = open(&sandbox, backend);

@@ -75,7 +75,7 @@ fn rules(text: &str) -> usize {
     text.lines().filter(|line| line.contains("-A ")).count()
 }
 
-fn both_ways(name: &str, backend: Backend) {
+fn saves_match_the_real_tool(name: &str, backend: Backend) {
     let tool = match backend {
         Backend::Nft => "nft",
         Backend::Legacy => "legacy",
@@ -95,11 +95,11 @@ fn both_ways(name: &str, backend: Backend) {
     assert_eq!(rules(&expected.concat()), rules(&original));
     assert!(
         tables(&Tools::new(&ours).save(&line)) == expected,
-        "{name}: the real save prints what we restored in another way"
+        "{name}: the real save of what the library restored differs"
     );
     assert!(
         tables(&save(&mut open(&theirs, backend))) == expected,
-        "{name}: our save prints what the real tool restored in another way"
+        "{name}: the library's save of what the real tool restored differs"
     );
     // The restored tables are those of the text, except for the order of chains and rules.
     let without_counters = |text: &str| {
@@ -126,24 +126,24 @@ fn both_ways(name: &str, backend: Backend) {
 
 #[test]
 fn kube_proxy_1_20_in_nf_tables() {
-    both_ways("kube-proxy-1.20-300-services.save", Backend::Nft);
-    both_ways("kube-proxy-1.20-4-services.save", Backend::Nft);
+    saves_match_the_real_tool("kube-proxy-1.20-300-services.save", Backend::Nft);
+    saves_match_the_real_tool("kube-proxy-1.20-4-services.save", Backend::Nft);
 }
 
 #[test]
 fn kube_proxy_1_20_in_legacy_tables() {
-    both_ways("kube-proxy-1.20-300-services.save", Backend::Legacy);
-    both_ways("kube-proxy-1.20-4-services.save", Backend::Legacy);
+    saves_match_the_real_tool("kube-proxy-1.20-300-services.save", Backend::Legacy);
+    saves_match_the_real_tool("kube-proxy-1.20-4-services.save", Backend::Legacy);
 }
 
 #[test]
 fn kube_proxy_1_36_in_nf_tables() {
-    both_ways("kube-proxy-1.36-iptables.save", Backend::Nft);
+    saves_match_the_real_tool("kube-proxy-1.36-iptables.save", Backend::Nft);
 }
 
 #[test]
 fn kube_proxy_1_36_in_legacy_tables() {
-    both_ways("kube-proxy-1.36-iptables.save", Backend::Legacy);
+    saves_match_the_real_tool("kube-proxy-1.36-iptables.save", Backend::Legacy);
 }
 
 /// Names given by a program are used for reading and writing text, and nowhere else.

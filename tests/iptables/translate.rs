@@ -92,22 +92,22 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "udp sport != { 80, 443 } counter",
     ),
     (
-        "it has no words for a code",
+        "it cannot express a code",
         "-p icmp --icmp-type 3/1",
         "icmp type 3 icmp code 1 counter",
     ),
     (
-        "it has no words for a range of users",
+        "it cannot express a range of users",
         "-m owner --uid-owner 5-10 ! --gid-owner 3",
         "meta skuid 5-10 meta skgid != 3 counter",
     ),
     (
-        "it puts the direction in front",
+        "it writes the direction first",
         "-m conntrack --ctstatus ASSURED,SEEN_REPLY --ctdir REPLY",
         "ct status seen-reply,assured ct direction reply counter",
     ),
     (
-        "it forgets that there is to be a header, which later fragments lack",
+        "it does not require a transport header, which later fragments lack",
         "-p tcp -m tcp -j ACCEPT",
         "ip protocol tcp ip frag-off & 0x1fff == 0 counter accept",
     ),
@@ -122,12 +122,12 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "ip protocol icmp ip frag-off & 0x1fff == 0 counter accept",
     ),
     (
-        "with it packets of any protocol draw upon the limit",
+        "in its translation packets of any protocol count towards the limit",
         "-p tcp -m limit --limit 5/sec -m tcp --dport 22 -j ACCEPT",
         "ip protocol tcp limit rate 5/second burst 5 packets tcp dport 22 counter accept",
     ),
     (
-        "it clears bits after it has flipped them",
+        "it clears bits after flipping them",
         "-j CONNMARK --set-xmark 5/0xff",
         "counter ct mark set ct mark & 0xffffff00 ^ 0x5",
     ),

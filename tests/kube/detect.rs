@@ -8,7 +8,7 @@ use crate::common::sandbox;
 use crate::common::tools::Tools;
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::legacy::{LockPolicy, Status};
-use chainwright_kube::detect::{Detector, Evidence, Verdict, WatchOptions};
+use chainwright_kube::detect::{DetectedBackend, Detector, Evidence, WatchOptions};
 use chainwright_kube::kubelet::{self, Error, Kubelet};
 use chainwright_testing::Sandbox;
 
@@ -26,8 +26,8 @@ fn state(sandbox: &Sandbox) -> String {
     format!("{ruleset}{names:?}{generation}")
 }
 
-fn probe(sandbox: &Sandbox) -> Verdict {
-    let verdict = sandbox.run(|| Detector::open().probe().verdict());
+fn probe(sandbox: &Sandbox) -> DetectedBackend {
+    let verdict = sandbox.run(|| Detector::open().probe().detected_backend());
     verdict.unwrap()
 }
 
@@ -36,8 +36,8 @@ fn evidence(sandbox: &Sandbox) -> Evidence {
 }
 
 /// The states: the preceding commands, one per line, and the verdict.
-const STATES: &[(&str, &[&str], Verdict)] = &[
-    ("fresh", &[], Verdict::Undetermined),
+const STATES: &[(&str, &[&str], DetectedBackend)] = &[
+    ("fresh", &[], DetectedBackend::Undetermined),
     (
         "nft only",
         &[
@@ -45,7 +45,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "iptables-nft -t mangle -N KUBE-KUBELET-CANARY",
         ],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
         "legacy only",
@@ -54,7 +54,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT",
             "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY",
         ],
-        Verdict::Legacy,
+        DetectedBackend::Legacy,
     ),
     (
         "both",
@@ -62,53 +62,53 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT",
         ],
-        Verdict::Mixed,
+        DetectedBackend::Mixed,
     ),
     (
-        "IPv4 in one, IPv6 in the other",
+        "IPv4 in one backend, IPv6 in the other",
         &[
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT",
         ],
-        Verdict::Mixed,
+        DetectedBackend::Mixed,
     ),
     (
-        "the hint in one, the canary in the other",
+        "the hint in one backend, the canary in the other",
         &[
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY",
         ],
-        Verdict::Mixed,
+        DetectedBackend::Mixed,
     ),
     (
         "hint without canary, nft",
         &["iptables-nft -t mangle -N KUBE-IPTABLES-HINT"],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
         "hint without canary, legacy",
         &["iptables-legacy -t mangle -N KUBE-IPTABLES-HINT"],
-        Verdict::Legacy,
+        DetectedBackend::Legacy,
     ),
     (
         "canary without hint, nft: a kubelet before 1.24",
         &["iptables-nft -t mangle -N KUBE-KUBELET-CANARY"],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
         "canary without hint, legacy",
         &["iptables-legacy -t mangle -N KUBE-KUBELET-CANARY"],
-        Verdict::Legacy,
+        DetectedBackend::Legacy,
     ),
     (
         "IPv6 only, nft",
         &["ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT"],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
         "IPv6 only, legacy",
         &["ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT"],
-        Verdict::Legacy,
+        DetectedBackend::Legacy,
     ),
     (
         "mangle flushed with its chains, nft",
@@ -118,7 +118,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-nft -t mangle -F",
             "iptables-nft -t mangle -X",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "mangle flushed with its chains, legacy",
@@ -127,7 +127,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-legacy -t mangle -F",
             "iptables-legacy -t mangle -X",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "mangle flushed without its chains",
@@ -135,29 +135,29 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
             "iptables-nft -t mangle -F",
         ],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
-        "the canary of mangle alone deleted",
+        "only the canary of mangle deleted",
         &[
             "iptables-nft -t mangle -N KUBE-KUBELET-CANARY",
             "iptables-nft -t nat -N KUBE-KUBELET-CANARY",
             "iptables-nft -t mangle -X KUBE-KUBELET-CANARY",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "legacy mangle merely touched",
         &["iptables-legacy -t mangle -S"],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
-        "legacy filter merely touched, kubelet in nft",
+        "legacy filter only listed, kubelet in nft",
         &[
             "iptables-legacy -S",
             "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
         ],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
         "kube-proxy's chains only, nft",
@@ -165,7 +165,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-nft -t nat -N KUBE-SERVICES",
             "iptables-nft -t mangle -N KUBE-PROXY-CANARY",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "kube-proxy's chains only, legacy",
@@ -173,7 +173,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-legacy -t nat -N KUBE-SERVICES",
             "iptables-legacy -t mangle -N KUBE-PROXY-CANARY",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "kubelet in nft, leftovers of azure-npm in legacy",
@@ -182,25 +182,25 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "iptables-legacy -N AZURE-NPM",
             "iptables-legacy -A FORWARD -j AZURE-NPM",
         ],
-        Verdict::Nft,
+        DetectedBackend::Nft,
     ),
     (
-        "others' rules in both",
+        "foreign rules in both backends",
         &[
             "iptables-nft -A INPUT -s 192.0.2.1 -j DROP",
             "iptables-legacy -A INPUT -s 192.0.2.1 -j DROP",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
-        "the hint in another table than mangle",
+        "the hint in a table other than mangle",
         &["iptables-nft -N KUBE-IPTABLES-HINT"],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
-        "a chain of nearly that name",
+        "a chain with a similar name",
         &["iptables-legacy -t mangle -N KUBE-IPTABLES-HINT2"],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "kube-proxy in nftables mode",
@@ -208,7 +208,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "nft add table ip kube-proxy",
             "nft add chain ip kube-proxy services",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
     (
         "the hint in a table mangle of the family inet",
@@ -216,7 +216,7 @@ const STATES: &[(&str, &[&str], Verdict)] = &[
             "nft add table inet mangle",
             "nft add chain inet mangle KUBE-IPTABLES-HINT",
         ],
-        Verdict::Undetermined,
+        DetectedBackend::Undetermined,
     ),
 ];
 
@@ -232,10 +232,14 @@ fn each_node_state_is_detected_and_unchanged() {
         let before = state(&sandbox);
         assert_eq!(probe(&sandbox), *verdict, "{name}");
         let evidence = evidence(&sandbox);
-        assert_eq!(evidence.detection.verdict(), *verdict, "{name}");
+        assert_eq!(evidence.detection.detected_backend(), *verdict, "{name}");
         assert!(evidence.uncounted.is_empty(), "{name}: {evidence:?}");
         let waited = sandbox.run(|| Detector::open().wait(Duration::ZERO));
-        assert_eq!(waited.unwrap().unwrap().verdict(), *verdict, "{name}");
+        assert_eq!(
+            waited.unwrap().unwrap().detected_backend(),
+            *verdict,
+            "{name}"
+        );
         assert_eq!(state(&sandbox), before, "{name}");
     }
 }
@@ -256,7 +260,11 @@ fn an_unreadable_backend_is_not_empty() {
         })
     });
     let detection = verdict.unwrap();
-    assert_eq!(detection.verdict(), Verdict::Unavailable, "{detection:?}");
+    assert_eq!(
+        detection.detected_backend(),
+        DetectedBackend::Unavailable,
+        "{detection:?}"
+    );
 }
 
 #[test]
@@ -337,7 +345,13 @@ fn verdicts_are_reported_as_they_change() {
                         let sandbox = &sandbox;
                         scope.spawn(move || sandbox.run(|| make(backend)).unwrap());
                     }
-                    reported.push(watch.next_until(Some(far)).unwrap().unwrap().verdict());
+                    reported.push(
+                        watch
+                            .next_until(Some(far))
+                            .unwrap()
+                            .unwrap()
+                            .detected_backend(),
+                    );
                 });
             }
             // Without a change nothing is reported.
@@ -345,12 +359,16 @@ fn verdicts_are_reported_as_they_change() {
             reported
         });
         let expected = match first {
-            Backend::Nft => Verdict::Nft,
-            Backend::Legacy => Verdict::Legacy,
+            Backend::Nft => DetectedBackend::Nft,
+            Backend::Legacy => DetectedBackend::Legacy,
         };
         assert_eq!(
             reported.unwrap(),
-            [Verdict::Undetermined, expected, Verdict::Mixed]
+            [
+                DetectedBackend::Undetermined,
+                expected,
+                DetectedBackend::Mixed
+            ]
         );
     }
 }
@@ -375,12 +393,12 @@ fn waiting_ends_when_the_backend_is_determined() {
     let verdict = thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let waited = sandbox.run(|| Detector::open().wait(Duration::from_secs(600)));
-            waited.unwrap().unwrap().verdict()
+            waited.unwrap().unwrap().detected_backend()
         });
         Tools::new(&sandbox).run("ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT");
         waiting.join().unwrap()
     });
-    assert_eq!(verdict, Verdict::Nft);
+    assert_eq!(verdict, DetectedBackend::Nft);
 }
 
 /// A second hint is not created, in either direction, unless requested; an existing one causes no refusal.
@@ -426,7 +444,7 @@ fn a_second_hint_is_not_created_by_default() {
             );
             // Now both have one.
             assert!(ensure(Kubelet::new()).unwrap().is_empty());
-            assert_eq!(probe(&sandbox), Verdict::Mixed);
+            assert_eq!(probe(&sandbox), DetectedBackend::Mixed);
         }
     }
 }

@@ -19,7 +19,7 @@ use chainwright::nft;
 use chainwright::nft::live::MonitorOptions;
 use chainwright_kube::declared::Declared;
 use chainwright_kube::guard::{
-    AuditLog, BackoffOptions, Event, Guard, GuardOptions, Repair, Running,
+    AuditLog, BackoffOptions, ChainGuard, Event, GuardOptions, Repair, Running,
 };
 use chainwright_kube::kubelet::Kubelet;
 use chainwright_testing::Sandbox;
@@ -40,8 +40,13 @@ fn quick() -> GuardOptions {
 }
 
 /// Opens a guard in a sandbox.
-fn open(sandbox: &Sandbox, declared: Declared, backend: Backend, options: GuardOptions) -> Guard {
-    let opened = sandbox.run(|| Guard::open(declared, backend, options));
+fn open(
+    sandbox: &Sandbox,
+    declared: Declared,
+    backend: Backend,
+    options: GuardOptions,
+) -> ChainGuard {
+    let opened = sandbox.run(|| ChainGuard::open(declared, backend, options));
     opened
         .unwrap()
         .unwrap()
@@ -222,7 +227,7 @@ fn an_idle_guard_does_not_wake_up() {
         }
         before = after;
     }
-    panic!("it woke in each of 20 half seconds: {before:?}");
+    panic!("the guard woke in each of 20 half seconds: {before:?}");
 }
 
 /// Whether a thread is in the sandbox.

@@ -296,7 +296,7 @@ fn rules_of_kubelets_commands_are_complete() {
 }
 
 #[test]
-fn one_family_alone() {
+fn ensure_can_be_limited_to_one_family() {
     let mut node = Node::new(true);
     node.kubelet = Kubelet::new().up_to_1_26(true).only(Family::Ipv6);
     let made = node.ensure();

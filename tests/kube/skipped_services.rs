@@ -131,7 +131,7 @@ fn skips_a_service_with_an_overlong_timeout() {
 /// Another program's chain of jumps to a service's chain is so long that the kernel allows no more: it counts from
 /// there to the service's own targets.
 #[test]
-fn a_chain_that_nothing_more_can_follow() {
+fn a_jump_chain_of_maximum_length_skips_the_service() {
     let mut node = Node::new(Layout::Iptables(Backend::Nft));
     assert_eq!(names(&node.sync()), []);
     let port = PortName {
@@ -218,7 +218,7 @@ fn progress_is_reported() {
 
 /// The proxy adopts a changed configuration, with the same result as a new proxy.
 #[test]
-fn a_configuration_is_followed() {
+fn a_changed_configuration_is_adopted() {
     for layout in [
         Layout::Flat,
         Layout::Nftables,

@@ -29,9 +29,13 @@ use serde_json::{Value, json};
 
 /// The library's JSON for a ruleset.
 fn ours(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> String {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let options = sandbox.run(Options::here).expect("it can be entered");
-    let mut options = options.with_time_zone("UTC").expect("it is known");
+    let snapshot = connect(sandbox)
+        .snapshot(Scope::all())
+        .expect("cannot read the ruleset");
+    let options = sandbox
+        .run(Options::here)
+        .expect("cannot enter the sandbox");
+    let mut options = options.with_time_zone("UTC").expect("unknown time zone");
     change(&mut options);
     Listing::new(&snapshot, &options)
         .part(part)
@@ -233,7 +237,7 @@ fn json_of_rulesets_matches_nft() {
             compared += same(&name, &nfts, &ours, any_order, met);
         }
     }
-    println!("{compared} objects, {broken} documents that end too early: {met:#?}");
+    println!("{compared} objects, {broken} truncated documents: {met:#?}");
     assert!(broken < 20, "{broken}");
     assert!(compared > 15_000, "{compared}");
     assert!(again.remove(SWAPPED).is_some(), "{again:?}");

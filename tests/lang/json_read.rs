@@ -15,9 +15,13 @@ use serde_json::{Value, json};
 
 /// The library's JSON for a ruleset.
 fn written(sandbox: &Sandbox) -> String {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let options = sandbox.run(Options::here).expect("it can be entered");
-    let options = options.with_time_zone("UTC").expect("it is known");
+    let snapshot = connect(sandbox)
+        .snapshot(Scope::all())
+        .expect("cannot read the ruleset");
+    let options = sandbox
+        .run(Options::here)
+        .expect("cannot enter the sandbox");
+    let options = options.with_time_zone("UTC").expect("unknown time zone");
     Listing::new(&snapshot, &options).json().to_string()
 }
 
@@ -61,7 +65,7 @@ fn recreate(write: impl Fn(&Sandbox) -> String) -> Recreated {
     for (name, failure) in &failures {
         println!("===== {name}: {failure}");
     }
-    println!("{made} rulesets are the same");
+    println!("{made} rulesets are equal");
     Recreated {
         failures,
         untried,
@@ -87,14 +91,18 @@ fn expect(again: &Recreated, known: &[Known]) {
     let mut known = known.flat_map(|(_, _, names)| names.iter().copied());
     let is_over =
         |name: &&str| !again.failures.contains_key(*name) && !again.untried.contains(*name);
-    assert_eq!(known.find(is_over), None, "it is made again now");
+    assert_eq!(
+        known.find(is_over),
+        None,
+        "a known failure no longer occurs"
+    );
 }
 
 /// Documents of nft and of the library.
 const OF_BOTH: Known = &[
     (
         "need types of a known length",
-        "libnftables' JSON has types where text has expressions, and so no lengths of numbers and names",
+        "libnftables' JSON contains types where text contains expressions, and so no lengths of numbers and names",
         &[
             "ct-statements",
             "expression-byteorder",
@@ -110,7 +118,7 @@ const OF_BOTH: Known = &[
     ),
     (
         "typeof ",
-        "the same: the set is there, and is listed with its types",
+        "the same: the set exists, and is listed with its types",
         &[
             "meta-time",
             "routes",
@@ -124,28 +132,28 @@ const OF_BOTH: Known = &[
 const OF_US: Known = &[
     (
         "early-two",
-        "devices of a chain are listed by their names, and sent from the last one on, as nft has both",
+        "like nft, lists the devices of a chain by name, and sends them in reverse order",
         &["base-chains-inet"],
     ),
     ("chain i", "the same", &["dormant-base-chains"]),
     (
         "nft's language cannot express",
-        "the kernel keeps five of six types, so that the set cannot be said",
+        "the kernel stores five of six types, so the set cannot be expressed",
         &["sets-concatenation-six-fields"],
     ),
     (
         "rule inet shield input",
-        "where one of the options is missing both are said, as nft does, and so both are set",
+        "like nft, lists both options when one is missing, so both are set",
         &["synproxy"],
     ),
     (
         "rule inet routing prerouting",
-        "the names of interfaces that `fib` gives have the type that newer versions list",
+        "the interface names of `fib` have the type that newer versions list",
         &["fib"],
     ),
     (
         "read back as a range",
-        "a set of one range, which nobody can type: in braces or not it is a range",
+        "a set of one range cannot be expressed: in braces or not, it is a range",
         &["unreadable-payload"],
     ),
 ];
@@ -154,7 +162,7 @@ const OF_US: Known = &[
 const OF_NFT: Known = &[
     (
         "device",
-        "devices of chains are left out",
+        "omits the devices of chains",
         &[
             "base-chains-inet",
             "duplicate-and-forward",
@@ -173,7 +181,7 @@ const OF_NFT: Known = &[
     ),
     (
         "comment",
-        "comments of tables and chains are left out",
+        "omits the comments of tables and chains",
         &[
             "base-chains-ip",
             "base-chains-netdev",
@@ -185,7 +193,7 @@ const OF_NFT: Known = &[
     ),
     (
         "auto-merge",
-        "it is left out",
+        "omits it",
         &[
             "scenario-ipv6-only-host",
             "scenario-policy-groups",
@@ -195,17 +203,17 @@ const OF_NFT: Known = &[
     ),
     (
         "flags dynamic",
-        "it is left out, and no rule tells it",
+        "omits it, and no rule implies it",
         &["maps-without-values"],
     ),
     (
         "unknown table flag",
-        "the table's name is written for its flags",
+        "writes the table's name for its flags",
         &["dormant-base-chains", "table-dormant"],
     ),
     (
         "unexpected \"",
-        "elements that rules add to maps, and chains without a name, are text",
+        "writes elements that rules add to maps, and chains without a name, as text",
         &[
             "dynset-statements",
             "sets-dynamic",
@@ -215,13 +223,13 @@ const OF_NFT: Known = &[
     ),
     (
         "not supported on transport endpoint",
-        "of several statements of an element one is written",
+        "writes only one of several statements of an element",
         &["sets-element-quota", "sets-element-statements"],
     ),
-    ("missing `level`", "it is left out", &["socket-cgroups"]),
+    ("missing `level`", "omits it", &["socket-cgroups"]),
     (
         "is not a port",
-        "the kernel's value is one that nft cannot name",
+        "nft has no name for the kernel's value",
         &["unreadable-ct"],
     ),
     (
@@ -231,7 +239,7 @@ const OF_NFT: Known = &[
     ),
     (
         "the set's keys are",
-        "five of six fields are known",
+        "only five of six fields are known",
         &["sets-concatenation-six-fields"],
     ),
 ];
@@ -254,11 +262,11 @@ fn our_json_of_rulesets_round_trips() {
 const NOT_RECREATED: &[(&str, &str)] = &[
     (
         r#""right":{"set":[{"range":[1,5]}]}"#,
-        "a set of one range, which nobody can type: in braces or not it is a range",
+        "a set of one range cannot be expressed: in braces or not, it is a range",
     ),
     (
         r#""right":{"prefix":{"addr":"af22","len":4}}"#,
-        "four bits, of which nft says others and how many of them count",
+        "four bits; nft lists different ones, and how many of them are compared",
     ),
 ];
 
@@ -291,11 +299,11 @@ fn rules_made_again(
 ) -> (BTreeMap<String, usize>, usize) {
     let (first, rules) = rules_of_every_expression();
     assert!(rules > 5_000, "{rules}");
-    let document: Value = serde_json::from_str(&write(&first)).expect("it is JSON");
-    let objects = document["nftables"].as_array().expect("a list");
+    let document: Value = serde_json::from_str(&write(&first)).expect("invalid JSON");
+    let objects = document["nftables"].as_array().expect("not a list");
     let (mut read, mut refused, mut deleted) = (Vec::new(), BTreeMap::new(), String::new());
     let mut refuse = |rule: &Value, why: String| {
-        let text = |key: &str| rule[key].as_str().expect("a name");
+        let text = |key: &str| rule[key].as_str().expect("no name");
         let (family, table, chain) = (text("family"), text("table"), text("chain"));
         let handle = &rule["handle"];
         deleted += &format!("delete rule {family} {table} {chain} handle {handle}\n");
@@ -314,7 +322,7 @@ fn rules_made_again(
             Ok(script) if script.needs_listing() => None,
             Ok(script) => first
                 .run(|| script.transaction(None).err())
-                .expect("it can be entered"),
+                .expect("cannot enter the sandbox"),
         };
         let Some(error) = error else {
             read.push(object.clone());
@@ -350,7 +358,7 @@ fn rules_made_again(
 const DYNAMIC: &str = "\t\tsize 1000\n\t\tflags dynamic\n\t}\n\n\tmap";
 
 /// It was typed as bits of the packet.
-const OF_ARP: (&str, usize) = ("a packet of inet has no arp fields", 1);
+const OF_ARP: (&str, usize) = ("inet packets have no arp fields", 1);
 
 #[test]
 fn nft_json_of_every_expression_round_trips() {
@@ -413,7 +421,7 @@ fn deep_or_long_documents_are_bounded() {
     let deep = |open: &str, close: &str, count: usize| {
         let json = format!("{}1{}", open.repeat(count), close.repeat(count));
         Script::parse_json("deep.json", json)
-            .expect_err("nothing is so deep")
+            .expect_err("deep nesting should be rejected")
             .message
     };
     let most = "lists and objects are nested more than 320 levels deep";
@@ -479,7 +487,7 @@ fn deep_or_long_documents_are_bounded() {
     // Long: a list of elements, one of keys, and one of operands.
     let elements = vec!["1"; 300_000].join(",");
     let script = Script::parse_json("long.json", rule(&format!("{{\"set\": [{elements}]}}")));
-    script.expect("it is long and right");
+    script.expect("a long valid text should be accepted");
     let keys: Vec<String> = (0..300_000).map(|key| format!("\"{key}\": 1")).collect();
     let error = Script::parse_json("long.json", format!("{{{}}}", keys.join(",")));
     assert_eq!(error.unwrap_err().message, "unknown key `0` in a document");

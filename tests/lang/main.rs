@@ -5,6 +5,7 @@
 mod common;
 mod json;
 mod json_read;
+mod mistakes;
 mod newer;
 mod oracle;
 mod random;

@@ -30,7 +30,7 @@ impl<'t> Case<'t> {
 
     fn new(case: &'t str) -> Self {
         let mut parts = case.split("--- ");
-        let text = parts.next().expect("a text");
+        let text = parts.next().expect("a case has no text");
         let mut this = Self {
             text,
             instructions: "",
@@ -39,12 +39,12 @@ impl<'t> Case<'t> {
             ours: None,
         };
         for part in parts {
-            match part.split_once('\n').expect("a line") {
+            match part.split_once('\n').expect("a part has no first line") {
                 ("instructions", rest) => this.instructions = rest,
                 ("listed", rest) => this.listed = rest,
                 ("json", rest) => this.json = Some(rest),
                 ("listed here", rest) => this.ours = Some(rest),
-                (other, _) => panic!("what is `{other}`?"),
+                (other, _) => panic!("unknown part `{other}`"),
             }
         }
         this
@@ -67,9 +67,13 @@ fn listed(sandbox: &Sandbox) -> String {
 }
 
 fn listing(sandbox: &Sandbox, write: impl Fn(&Listing<'_>) -> String) -> String {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let options = sandbox.run(Options::here).expect("it can be entered");
-    let options = options.with_time_zone("UTC").expect("it is known");
+    let snapshot = connect(sandbox)
+        .snapshot(Scope::all())
+        .expect("cannot read the ruleset");
+    let options = sandbox
+        .run(Options::here)
+        .expect("cannot enter the sandbox");
+    let options = options.with_time_zone("UTC").expect("unknown time zone");
     write(&Listing::new(&snapshot, &options))
 }
 
@@ -97,7 +101,7 @@ fn syntax_of_newer_versions_creates_the_same_rules() {
     let file = data("nft/newer.txt");
     let cases = Case::all(&file);
     for case in &cases {
-        case.is_in(&made(case.text), "as it is typed");
+        case.is_in(&made(case.text), "as written");
     }
     println!("{} texts", cases.len());
     assert!(cases.len() >= 300, "{}", cases.len());
@@ -123,9 +127,9 @@ fn our_listings_of_newer_syntax_round_trip() {
     let file = data("nft/newer.txt");
     for case in Case::all(&file) {
         let first = made(case.text);
-        case.is_in(&made(&listed(&first)), "as we list it");
+        case.is_in(&made(&listed(&first)), "as the library lists it");
         let json = listing(&first, |listing| listing.json().to_string());
-        case.is_in(&made_of_json(&json), "as we write it in JSON");
+        case.is_in(&made_of_json(&json), "as the library writes it in JSON");
     }
 }
 

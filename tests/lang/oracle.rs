@@ -273,7 +273,7 @@ fn kube_proxys_chains_match_iptables_nft_save() {
 }
 
 #[test]
-fn policies_gotos_and_built_in_chains_that_are_not_there() {
+fn policies_gotos_and_missing_built_in_chains() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     // Only a chain: mangle has no built-in one yet.
@@ -461,7 +461,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
 
 fn string(object: &Value, field: &str) -> Option<String> {
     let value = object.get(field)?;
-    Some(value.as_str().expect("a string").to_owned())
+    Some(value.as_str().expect("not a string").to_owned())
 }
 
 fn number(object: &Value, field: &str) -> Option<u64> {

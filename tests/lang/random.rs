@@ -112,25 +112,28 @@ fn random_rulesets_round_trip_as_listings() {
     for _ in 0..rounds {
         let sandbox = sandbox();
         let mut nft = connect(&sandbox);
-        let mut now = nft.snapshot(Scope::all()).expect("a ruleset");
+        let mut now = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
         for _ in 0..20 {
             let mut tx = Transaction::new();
             Writer::new(&mut random, &now).write(&mut tx);
             // Refused transactions have no effect.
             _ = nft.commit(&tx);
-            now = nft.snapshot(Scope::all()).expect("a ruleset");
+            now = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
         }
         match again(&now) {
             Ok(found) => whole += usize::from(found.is_some()),
             Err(failure) => failures.push(failure),
         }
     }
-    println!("{whole} of {rounds} have words for all");
+    println!("{whole} of {rounds} rulesets can be expressed completely");
     assert!(
         failures.is_empty(),
-        "{} of {rounds}:\n{}",
+        "{} of {rounds} differ:\n{}",
         failures.len(),
         failures.join("\n====\n")
     );
-    assert!(whole > rounds / 2, "{whole} of {rounds}");
+    assert!(
+        whole > rounds / 2,
+        "only {whole} of {rounds} rulesets can be expressed completely"
+    );
 }

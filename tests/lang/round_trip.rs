@@ -35,9 +35,9 @@ const UNREADABLE: [&str; 3] = [
 fn again(family: &str, line: &str) -> Result<String, Error> {
     let parsed =
         nft_rules(format!("table {family} t {{\nchain c {{\n{line}\n}}\n}}\n").as_bytes())?;
-    let command = parsed.first().expect("the rule");
+    let command = parsed.first().expect("no command");
     let words = command.strip_prefix(&format!("add rule {family} t c "));
-    Ok(words.expect("a command").to_owned())
+    Ok(words.expect("no command before the rule").to_owned())
 }
 
 /// The lines of a listing that are printed differently, and the number of compared rules.
@@ -77,7 +77,7 @@ fn listed_rules_round_trip() {
 
 /// The same for whole rulesets, with sets and objects.
 #[test]
-fn rulesets_that_nft_lists_are_read() {
+fn listed_rulesets_round_trip() {
     let mut wrong = Vec::new();
     let mut listed = 0;
     for ruleset in Ruleset::all() {

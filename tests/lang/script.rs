@@ -58,32 +58,32 @@ fn rulesets_are_created_like_nft() {
 const NOT_RECREATED: &[(&str, &str)] = &[
     (
         "base-chains-inet",
-        "devices of a chain are listed by their names, and sent from the last one on, as nft has both",
+        "like nft, lists the devices of a chain by name, and sends them in reverse order",
     ),
     ("dormant-base-chains", "the same"),
     (
         "sets-concatenation-six-fields",
-        "the kernel keeps five of six types, so that the set cannot be said",
+        "the kernel stores five of six types, so the set cannot be expressed",
     ),
     (
         "ipsec",
-        "what 1.0.6 notes of `ipsec` newer versions cannot read: it lists types of what we make of it",
+        "newer versions cannot read the user data of 1.0.6 about `ipsec`: it lists types for the library's user data",
     ),
     (
         "fib",
-        "the names of interfaces have the type that newer versions list",
+        "the interface names have the type that newer versions list",
     ),
     (
         "synproxy",
-        "where one of the options is missing both are said, as nft does, and so both are set",
+        "like nft, lists both options when one is missing, so both are set",
     ),
     (
         "unreadable-ct",
-        "an address of a connection without its version is said with it",
+        "an address of a connection is listed with its IP version",
     ),
     (
         "unreadable-payload",
-        "a set of one range, which nobody can type: in braces or not it is a range",
+        "a set of one range cannot be expressed: in braces or not, it is a range",
     ),
 ];
 
@@ -91,7 +91,7 @@ const NOT_RECREATED: &[(&str, &str)] = &[
 /// recreate them either.
 const RULES_NOT_RECREATED: &[(&str, &str)] = &[(
     "meta mark { 0x00000001-0x00000005 }",
-    "a set of one range: in braces or not it is a range",
+    "a set of one range: in braces or not, it is a range",
 )];
 
 /// The library's listing of a ruleset creates the same one.
@@ -104,9 +104,11 @@ fn listings_of_rulesets_round_trip() {
             continue;
         };
         let any_order = ruleset.has_any_order();
-        let snapshot = connect(&first).snapshot(Scope::all()).expect("a ruleset");
-        let options = first.run(Options::here).expect("it can be entered");
-        let options = options.with_time_zone("UTC").expect("it is known");
+        let snapshot = connect(&first)
+            .snapshot(Scope::all())
+            .expect("cannot read the ruleset");
+        let options = first.run(Options::here).expect("cannot enter the sandbox");
+        let options = options.with_time_zone("UTC").expect("unknown time zone");
         let listed = Listing::new(&snapshot, &options).to_string();
         let result = apply(&again, &mut connect(&again), &listed)
             .and_then(|()| compare(&first, &again, any_order));
@@ -162,9 +164,9 @@ fn rules_of_every_expression_round_trip() {
     let (first, again) = (sandbox(), sandbox());
     rules.load_into(&first);
     let mut nft = connect(&first);
-    let snapshot = nft.snapshot(Scope::all()).expect("a ruleset");
-    let options = first.run(Options::here).expect("it can be entered");
-    let mut options = options.with_time_zone("UTC").expect("it is known");
+    let snapshot = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
+    let options = first.run(Options::here).expect("cannot enter the sandbox");
+    let mut options = options.with_time_zone("UTC").expect("unknown time zone");
     options.handles = true;
     let listed = Listing::new(&snapshot, &options).to_string();
     let mut lines: Vec<&str> = listed.lines().collect();
@@ -178,13 +180,13 @@ fn rules_of_every_expression_round_trip() {
         let word = |start: &str| {
             let above = lines[..index].iter().rev();
             let mut found = above.filter_map(|line| line.trim().strip_prefix(start));
-            found.next().expect("it is in a chain of a table")
+            found.next().expect("the rule is in no chain of a table")
         };
-        let chain = word("chain ").split(' ').next().expect("a name");
+        let chain = word("chain ").split(' ').next().expect("no name");
         let mut table = word("table ").split(' ');
         let (family, table) = (
-            table.next().expect("a family"),
-            table.next().expect("a name"),
+            table.next().expect("no family"),
+            table.next().expect("no name"),
         );
         Tools::new(&first).run(&format!(
             "nft delete rule {family} {table} {chain} handle {handle}"
@@ -215,14 +217,14 @@ fn rules_of_every_expression_round_trip() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert_eq!(left_out, 5); // in each family
     // The numbers of anonymous sets continue, so they differ from those in the first bytecode.
-    assert!(is_same_text(&first, &again), "another listing");
+    assert!(is_same_text(&first, &again), "the listings differ");
     // The kernel's instructions are the same, except where nft prints different instructions as the same text.
     let (first, again) = (instructions(&first), instructions(&again));
     assert_eq!(first.len(), again.len());
     let differ = first.iter().zip(&again).filter(|(one, other)| one != other);
     let differ: Vec<_> = differ.collect();
     for (one, other) in &differ {
-        println!("{one}is made\n{other}");
+        println!("{one}becomes\n{other}");
     }
     assert_eq!(differ.len(), PRINTED_ALIKE);
 }
@@ -1346,18 +1348,18 @@ fn parts_of_joined_ranges_are_deleted() {
             assert_eq!(
                 done.is_ok(),
                 left.is_some(),
-                "{elements} less {deleted}: {done:?}"
+                "{elements} without {deleted}: {done:?}"
             );
             assert_eq!(
                 checked.is_ok(),
                 left.is_some(),
-                "{elements} less {deleted}: {checked:?}"
+                "{elements} without {deleted}: {checked:?}"
             );
             let snapshot = nft.snapshot(Scope::all()).unwrap();
             let table = snapshot.table(Family::IP, "t").unwrap();
             let listed: Vec<String> = chainwright_lang::elements(table.set("s").unwrap()).collect();
             let left = left.unwrap_or(elements);
-            assert_eq!(listed.join(", "), left, "{elements} less {deleted}");
+            assert_eq!(listed.join(", "), left, "{elements} without {deleted}");
         }
     }
     // The properties of a range are kept by its remaining parts.

@@ -18,7 +18,7 @@ use chainwright_testing::Sandbox;
 /// Lines of nft 1.0.6 that are read back as something else, and the library's lines.
 const WRONG: &[(&str, &str, &str)] = &[
     (
-        "a shift that was only made for the field to be compared: read back, it is made twice",
+        "writes a shift that exists only to compare the field: parsed again, the shift occurs twice",
         "ip version >> 4 . ip hdrlength @versions",
         "ip version . ip hdrlength @versions",
     ),
@@ -40,7 +40,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("the same", "vlan id . vlan pcp >> 5", "vlan id . vlan pcp"),
     (
-        "ports that have lost their type",
+        "ports without their type",
         "{ 0x50 [invalid type], 0x1bb [invalid type] }",
         "{ 80, 443 }",
     ),
@@ -50,12 +50,12 @@ const WRONG: &[(&str, &str, &str)] = &[
         "{ 53, 123 }",
     ),
     (
-        "the first bytes of an address as if they were its last",
+        "the first bytes of an address as its last ones",
         "ct reply ip daddr 0.198.51.100",
         "ct reply ip daddr 198.51.100.0/24",
     ),
     (
-        "bytes of an option that are no field's",
+        "bytes of an option that belong to no field",
         "tcp option mptcp unknown 7684",
         "tcp option @30,0,16 7684",
     ),
@@ -65,23 +65,23 @@ const WRONG: &[(&str, &str, &str)] = &[
         "tcp option @5,16,8 3",
     ),
     (
-        "a byte that is changed, by the two that are written",
+        "a changed byte as the two bytes that are written",
         "th sport set th sport & 255 comment",
         "icmp type set echo-reply comment",
     ),
     (
-        "a port from a map, which is left out",
+        "omits a port from a map",
         "tcp dport 82 tproxy to 127.0.0.1 comment",
         "tcp dport 82 tproxy to 127.0.0.1:tcp dport map { 82 : 3182, 83 : 3183 } comment",
     ),
     (
-        "bytes as if they were fields that they only begin",
+        "bytes as fields that are longer than these bytes",
         "ip6 version 0 ip6 dscp lephb ip6 ecn ect1",
         "@nh,0,16 & 0xfff0 == 0x50",
     ),
     ("the same", "ip6 version 0 ip6 dscp af22/4", "@nh,0,8 0x5"),
     (
-        "bytes that are changed, by the two that are written",
+        "changed bytes as the two bytes that are written",
         "th sport set th sport & 33023 | 32768",
         "icmpv6 type set echo-request",
     ),
@@ -96,7 +96,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "igmp type set membership-query",
     ),
     (
-        "a packet of a frame, as if it were any packet",
+        "the packet in a frame as any packet",
         "\tip saddr 1.1.1.1",
         "\tether type ip ip saddr 1.1.1.1",
     ),
@@ -106,7 +106,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "\tether type ip6 icmpv6 type echo-request",
     ),
     (
-        "what is not read back at all",
+        "text that cannot be parsed again",
         "\tarp operation reply",
         "\tether type arp arp operation reply",
     ),
@@ -129,9 +129,13 @@ fn listed(snapshot: &Snapshot, options: &Options) -> String {
 
 /// The library's listing with the sandbox's interface names, and with hours and days in the tools' time zone.
 fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let options = sandbox.run(Options::here).expect("it can be entered");
-    let mut options = options.with_time_zone("UTC").expect("it is known");
+    let snapshot = connect(sandbox)
+        .snapshot(Scope::all())
+        .expect("cannot read the ruleset");
+    let options = sandbox
+        .run(Options::here)
+        .expect("cannot enter the sandbox");
+    let mut options = options.with_time_zone("UTC").expect("unknown time zone");
     change(&mut options);
     listed(&snapshot, &options)
 }
@@ -192,7 +196,7 @@ fn rulesets_are_listed_like_nft() {
             compared += nfts.lines().count();
         }
     }
-    println!("{compared} lines, of which nft has {wrong} wrong");
+    println!("{compared} lines, {wrong} of which nft lists wrongly");
     assert!(compared > 15_000, "{compared}");
 }
 
@@ -202,7 +206,9 @@ fn six_fields_are_not_listed_as_five() {
     let six = rulesets
         .iter()
         .find(|r| r.name == "sets-concatenation-six-fields");
-    let sandbox = six.and_then(Ruleset::load).expect("it is there");
+    let sandbox = six
+        .and_then(Ruleset::load)
+        .expect("cannot load the ruleset");
     let ours = ours(&sandbox, |_| {});
     assert!(
         ours.contains("# elements that nft cannot express"),
@@ -217,7 +223,7 @@ fn rules_of_every_expression_are_listed_like_nft() {
     let tools = Tools::new(&sandbox);
     let nfts = tools.run("nft list ruleset");
     let wrong = same("rules", &nfts, &ours(&sandbox, |_| {}));
-    println!("{rules} rules, of which nft has {wrong} wrong");
+    println!("{rules} rules, {wrong} of which nft lists wrongly");
     assert!(rules > 5_000, "{rules}");
 }
 

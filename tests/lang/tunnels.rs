@@ -47,7 +47,7 @@ impl Case {
 
     /// Its name, if it is a set.
     fn name(&self) -> &str {
-        self.text.split(' ').nth(1).expect("a name")
+        self.text.split(' ').nth(1).expect("no name")
     }
 
     /// The command that adds it.
@@ -55,7 +55,7 @@ impl Case {
         let family = &self.family;
         match self.is_set() {
             true => {
-                let (kind, rest) = self.text.split_once(' ').expect("a name");
+                let (kind, rest) = self.text.split_once(' ').expect("no name");
                 format!("add {kind} {family} t {rest}")
             }
             false => format!("add rule {family} t c {}", self.text),
@@ -67,7 +67,11 @@ fn cases() -> Vec<Case> {
     let text = data("nft/tunnels.txt");
     let cases = text.split("=== ").skip(1).map(|case| {
         let mut lines = case.trim_end().lines();
-        let (family, text) = lines.next().expect("a text").split_once(' ').expect("two");
+        let (family, text) = lines
+            .next()
+            .expect("a case has no text")
+            .split_once(' ')
+            .expect("a case has no family");
         let mut read = Case {
             family: family.to_owned(),
             text: text.to_owned(),
@@ -79,7 +83,7 @@ fn cases() -> Vec<Case> {
             match line.split_once(' ').unwrap_or((line, "")) {
                 ("listed", text) => read.listed = text.to_owned(),
                 ("json", json) => read.json = Some(serde_json::from_str(json).expect("JSON")),
-                ("sent", bytes) => read.sent = unpack(bytes).expect("bytes"),
+                ("sent", bytes) => read.sent = unpack(bytes).expect("invalid bytes"),
                 ("refused", "") => {}
                 other => panic!("{other:?}"),
             }
@@ -111,7 +115,7 @@ fn apply(nft: &mut Connection, text: &str) -> Result<(), String> {
 }
 
 fn execute(nft: &mut Connection, script: &Script) -> Result<(), String> {
-    let now = nft.snapshot(Scope::all()).expect("a ruleset");
+    let now = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
     let change = script
         .transaction(Some(&now))
         .map_err(|error| error.to_string())?;
@@ -133,7 +137,7 @@ fn bare(sent: &[u8]) -> Vec<Vec<u8>> {
     let (mut at, mut sequence) = (0, 0_u32);
     // nft 1.1.7 gives a set and its elements one number.
     for message in Messages::new(sent) {
-        let length = message.expect("a whole message").raw.len();
+        let length = message.expect("incomplete message").raw.len();
         sequence += 1;
         numbered[at + 8..at + 12].copy_from_slice(&sequence.to_ne_bytes());
         at += length.next_multiple_of(4);
@@ -167,14 +171,14 @@ fn without_notes(message: &[u8]) -> Vec<u8> {
         out.resize(out.len().next_multiple_of(4), 0);
     };
     for attribute in Attributes::new(attributes) {
-        let attribute = attribute.expect("it is whole");
+        let attribute = attribute.expect("incomplete attribute");
         let head = [attribute.raw[2], attribute.raw[3]];
         match attribute.kind {
             USER_DATA => {}
             DESCRIPTION => {
                 let mut left = Vec::new();
                 for part in Attributes::new(attribute.payload) {
-                    let part = part.expect("it is whole");
+                    let part = part.expect("incomplete attribute");
                     if part.kind != SIZE {
                         put(&mut left, [part.raw[2], part.raw[3]], part.payload);
                     }
@@ -220,9 +224,12 @@ fn differing(theirs: &[Vec<u8>], ours: &[Vec<u8>]) -> Option<String> {
 fn beside() -> BTreeMap<String, Snapshot> {
     let families = ["ip", "ip6", "inet", "netdev", "bridge"];
     let made = families.map(|family| {
-        let mut nft = FakeKernel::new().connect().expect("a model");
-        apply(&mut nft, &setup(family)).expect("it is taken");
-        (family.to_owned(), nft.snapshot(Scope::all()).expect("it"))
+        let mut nft = FakeKernel::new().connect().expect("cannot create a model");
+        apply(&mut nft, &setup(family)).expect("the kernel rejects the ruleset");
+        (
+            family.to_owned(),
+            nft.snapshot(Scope::all()).expect("cannot read the ruleset"),
+        )
     });
     made.into()
 }
@@ -230,7 +237,7 @@ fn beside() -> BTreeMap<String, Snapshot> {
 #[track_caller]
 fn nothing_else(what: &str, wrong: &[String]) {
     if let Ok(path) = std::env::var("CHAINWRIGHT_WRONG") {
-        std::fs::write(format!("{path}/{what}"), wrong.join("\n")).expect("it is written");
+        std::fs::write(format!("{path}/{what}"), wrong.join("\n")).expect("cannot write the file");
     }
     let first_wrong = wrong.iter().take(20).cloned().collect::<Vec<_>>();
     assert!(
@@ -260,7 +267,7 @@ fn tunnel_rules_are_sent_like_nft() {
             None => {}
         }
     }
-    nothing_else("sent otherwise", &wrong);
+    nothing_else("sent differently", &wrong);
     assert_eq!(otherwise, SENT_DIFFERENTLY.len());
 }
 
@@ -271,11 +278,11 @@ fn listed(snapshot: &Snapshot, case: &Case) -> String {
     let begin = match case.is_set() {
         true => format!(
             "\t{} {{\n",
-            &case.text[..case.text.find(" {").expect("a block")]
+            &case.text[..case.text.find(" {").expect("no block")]
         ),
         false => "\tchain c {\n".to_owned(),
     };
-    let (_, block) = text.split_once(&begin).expect("it is listed");
+    let (_, block) = text.split_once(&begin).expect("the set is not listed");
     let (block, _) = block.split_once("\n\t}").unwrap_or_default();
     let lines: Vec<&str> = block.lines().map(str::trim).collect();
     lines.join(" | ")
@@ -285,14 +292,14 @@ fn listed(snapshot: &Snapshot, case: &Case) -> String {
 fn json_of(snapshot: &Snapshot, case: &Case) -> Value {
     let options = Options::default();
     let listing = Listing::new(snapshot, &options).part(Part::All).json();
-    let document: Value = serde_json::from_str(&listing.to_string()).expect("it is JSON");
-    let objects = document["nftables"].as_array().expect("a list");
+    let document: Value = serde_json::from_str(&listing.to_string()).expect("invalid JSON");
+    let objects = document["nftables"].as_array().expect("not a list");
     for object in objects {
         if case.is_set() {
             let kind = &case.text[..3];
             if object[kind]["name"] == case.name() {
                 let mut set = object[kind].clone();
-                set.as_object_mut().expect("one").remove("handle");
+                set.as_object_mut().expect("not an object").remove("handle");
                 return set;
             }
         } else if object["rule"]["chain"] == "c" {
@@ -315,9 +322,9 @@ fn spelt(listed: &str) -> String {
 fn make(case: &Case, kernel: &Sandbox) -> Result<Snapshot, String> {
     let mut nft = connect(kernel);
     let beside = format!("flush ruleset\n{}", setup(&case.family));
-    apply(&mut nft, &beside).expect("it is taken");
+    apply(&mut nft, &beside).expect("the kernel rejects the ruleset");
     apply(&mut nft, &case.command())?;
-    Ok(nft.snapshot(Scope::all()).expect("a ruleset"))
+    Ok(nft.snapshot(Scope::all()).expect("cannot read the ruleset"))
 }
 
 /// The parts that do not give the same instructions and sets as the case.
@@ -367,7 +374,7 @@ fn tunnel_rules_are_listed_like_nft() {
             wrong.extend(is_again(case, now, &ours, again).err());
         }
     }
-    nothing_else("listed otherwise", &wrong);
+    nothing_else("listed differently", &wrong);
     assert!(otherwise.iter().all(|count| *count > 0), "{otherwise:?}");
     // Tunnel keys outside of netdev tables.
     assert_eq!(refused, 5);
@@ -382,10 +389,10 @@ fn tunnel_rules_as_json_match_nft() {
         let Some(mut theirs) = case.json.clone() else {
             continue;
         };
-        let snapshot = make(case, &kernel).expect("it is taken");
+        let snapshot = make(case, &kernel).expect("the kernel rejects the ruleset");
         let ours = json_of(&snapshot, case);
         if case.listed.starts_with(REDUNDANT_MATCH) {
-            theirs.as_array_mut().expect("a list").remove(0);
+            theirs.as_array_mut().expect("not a list").remove(0);
         }
         // For sets declared with expressions the library writes types, as nft 1.0.6 does.
         let mut written = match case.is_set() {
@@ -420,7 +427,7 @@ fn tunnel_rules_as_json_match_nft() {
             wrong.extend(is_again(case, now, &what, again).err());
         }
     }
-    nothing_else("written otherwise", &wrong);
+    nothing_else("written differently", &wrong);
     assert!(same > 400, "{same}");
 }
 
@@ -464,15 +471,16 @@ fn tunnel_objects_are_listed_like_nft() {
         let json = format!(r#"{{"family":"netdev","name":"x","table":"t",{json}}}"#);
         let mut nft = connect(&kernel);
         let mut listed = |text: &str| {
-            apply(&mut nft, &format!("flush ruleset\n{text}")).expect("it is taken");
-            nft.snapshot(Scope::all()).expect("a ruleset")
+            apply(&mut nft, &format!("flush ruleset\n{text}"))
+                .expect("the kernel rejects the ruleset");
+            nft.snapshot(Scope::all()).expect("cannot read the ruleset")
         };
         let snapshot = listed(&text);
         let options = Options::default();
         assert_eq!(Listing::new(&snapshot, &options).to_string(), text);
         let written = Listing::new(&snapshot, &options).json().to_string();
-        let document: Value = serde_json::from_str(&written).expect("it is JSON");
-        let objects = document["nftables"].as_array().expect("a list");
+        let document: Value = serde_json::from_str(&written).expect("invalid JSON");
+        let objects = document["nftables"].as_array().expect("not a list");
         let find = |kind: &str| {
             objects
                 .iter()
@@ -480,16 +488,19 @@ fn tunnel_objects_are_listed_like_nft() {
                 .expect(kind)
         };
         let mut tunnel = find("tunnel").clone();
-        tunnel.as_object_mut().expect("one").remove("handle");
-        let theirs: Value = serde_json::from_str(&json).expect("it is JSON");
+        tunnel
+            .as_object_mut()
+            .expect("not an object")
+            .remove("handle");
+        let theirs: Value = serde_json::from_str(&json).expect("invalid JSON");
         assert_eq!(tunnel, theirs);
         assert_eq!(find("rule")["expr"], json!([{"tunnel": "x"}]));
         // And back.
         let mut nft = connect(&kernel);
-        apply(&mut nft, "flush ruleset").expect("it is taken");
-        let script = Script::parse_json("tunnels.json", &written).expect("it is read");
-        execute(&mut nft, &script).expect("it is taken");
-        let again = nft.snapshot(Scope::all()).expect("a ruleset");
+        apply(&mut nft, "flush ruleset").expect("the kernel rejects the ruleset");
+        let script = Script::parse_json("tunnels.json", &written).expect("cannot parse the JSON");
+        execute(&mut nft, &script).expect("the kernel rejects the ruleset");
+        let again = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
         assert_eq!(Listing::new(&again, &options).to_string(), text);
     }
 }

@@ -15,17 +15,17 @@ const DIFFERENT: &[(&str, usize, &str)] = &[
     (
         "sets-concatenation-six-fields",
         1,
-        "nft notes five of the six fields beside the set, and so lists other elements than there are",
+        "nft stores five of the six fields in the set's user data, and so lists wrong elements",
     ),
     (
         "fib",
         4,
-        "newer versions number `fib` otherwise, and read their own number alone",
+        "newer versions have a different number for `fib`, and read only their own",
     ),
     (
         "ipsec",
         4,
-        "of `ipsec` no version notes what the others read: the type is enough, or the number of newer versions",
+        "no version writes user data about `ipsec` that the others read: the type or the number of newer versions suffices",
     ),
 ];
 
@@ -34,14 +34,14 @@ const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[
     (
         "add set ip j sm { type ipv4_addr; flags interval; auto-merge; elements = { 11.0.0.0/8 }; }",
         3,
-        "the set is there and has 10.0.0.0/8, which nft does not join with what only touches it in such a command",
+        "the set exists and contains 10.0.0.0/8, which nft does not merge with an adjacent range in such a command",
     ),
     (
         "add set ip j twice { type ipv4_addr; flags interval; }\n\
          add element ip j twice { 1.0.0.0/8 }\n\
          add element ip j twice { 3.0.0.0/8 }",
         4,
-        "ranges that commands add to a new set nft sends with the set, and then once more: a message more, before the others",
+        "nft sends ranges that commands add to a new set with the set, and then again: one more message, before the others",
     ),
 ];
 
@@ -65,7 +65,7 @@ impl Report {
             (Ok(ours), Ok(theirs)) => (ours, theirs),
             (ours, theirs) => {
                 return differs(format!(
-                    "refused: by us {:?}, by nft {:?}",
+                    "errors: the library's {:?}, nft's {:?}",
                     ours.err(),
                     theirs.err()
                 ));
@@ -162,7 +162,7 @@ fn rules_of_every_expression_are_sent_like_nft() {
         report.compare(&format!("piece {number}"), &sandbox, &piece);
     }
     assert!(report.rules > 5_000, "{}", report.rules);
-    let why = "what is noted of `fib` and `ipsec`, as in the rulesets of these names";
+    let why = "the user data about `fib` and `ipsec`, as in the rulesets with these names";
     report.finish(&[
         ("piece 6", 2, why),
         ("piece 12", 2, why),
@@ -181,7 +181,7 @@ fn client_rulesets_are_sent_like_nft() {
             // iptables' rules in nft's language.
             true => {
                 Translation::of(Family::Ipv4, data(name))
-                    .expect("it is read")
+                    .expect("cannot translate the rules")
                     .text
             }
         };

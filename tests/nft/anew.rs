@@ -18,7 +18,7 @@ struct Case {
 
 const CASES: &[Case] = &[
     Case {
-        what: "a chain that elements, anonymous maps and rules lead to",
+        what: "a chain that elements, anonymous maps and rules jump to",
         common: "map v { type ipv4_addr : verdict; elements = { 192.0.2.7 : jump leaf, 192.0.2.8 : goto leaf }; }
             chain a { ip saddr vmap @v; ip protocol vmap { tcp : jump leaf, udp : goto leaf }; jump leaf; }",
         forms: [
@@ -28,7 +28,7 @@ const CASES: &[Case] = &[
         replaced: &["chain ip t leaf"],
     },
     Case {
-        what: "a chain and the element that leads to it",
+        what: "a chain and the element that jumps to it",
         common: "chain stays { accept; }",
         forms: [
             "…; chain leaf { accept; }
@@ -38,7 +38,7 @@ const CASES: &[Case] = &[
         replaced: &[],
     },
     Case {
-        what: "a chain and the map that leads to it",
+        what: "a chain and the map that jumps to it",
         common: "chain stays { accept; }",
         forms: [
             "…; chain leaf { accept; }
@@ -49,7 +49,7 @@ const CASES: &[Case] = &[
         replaced: &[],
     },
     Case {
-        what: "a chain and the anonymous map that leads to it",
+        what: "a chain and the anonymous map that jumps to it",
         common: "chain stays { accept; }",
         forms: [
             "…; chain leaf { accept; }; chain a { ip saddr vmap { 192.0.2.7 : jump leaf }; }",
@@ -58,7 +58,7 @@ const CASES: &[Case] = &[
         replaced: &[],
     },
     Case {
-        what: "a chain and the interval that leads to it",
+        what: "a chain and the interval that jumps to it",
         common: "chain stays { accept; }",
         forms: [
             "…; chain leaf { accept; }
@@ -130,7 +130,7 @@ const CASES: &[Case] = &[
         replaced: &[],
     },
     Case {
-        what: "ranges of concatenations that overlap those that go",
+        what: "ranges of concatenations that overlap the deleted ones",
         common: "",
         forms: [
             "set s { type ipv4_addr . inet_service; flags interval;
@@ -208,7 +208,7 @@ fn replace_and_revert(one: &Sandbox, other: &Sandbox, what: &str, replaced: &[&s
     };
     let handle = table(&mut nft);
     before.restore(&mut nft).unwrap();
-    assert_eq!(table(&mut nft), handle, "{what}: the table was made anew");
+    assert_eq!(table(&mut nft), handle, "{what}: the table was recreated");
     let left = snapshot(&mut nft).plan(&before, exact()).unwrap();
     assert!(left.is_empty(), "{what}: {left}");
 }
@@ -259,7 +259,7 @@ fn recreated_objects_take_over_device_hooks() {
         let ((one, taken), (other, _)) = (flowtable("d0", 0), flowtable(devices, priority));
         if let Err(refusal) = taken {
             assert!(refusal.contains("No such file or directory"), "{refusal}");
-            println!("{}flowtables: it is built without", kernel::LACKS);
+            println!("{}flowtables: not built in", kernel::LACKS);
             return;
         }
         replace_and_revert(&one, &other, "a flowtable", &["flowtable inet t f"]);

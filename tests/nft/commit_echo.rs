@@ -161,7 +161,7 @@ fn echoed_rule_positions_match_the_listing() {
         let expressions = expressions_of(&second, operation);
         assert_eq!(expressions, rule.expressions, "{operation}");
     }
-    assert_eq!(second.added(3), None, "what is deleted is no addition");
+    assert_eq!(second.added(3), None, "a deletion adds nothing");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_rejected_transaction_fails_as_without_echo() {
 }
 
 #[test]
-fn ten_thousand_rules_have_the_handles_that_they_are_listed_with() {
+fn ten_thousand_rules_are_echoed_with_their_listed_handles() {
     const RULES: u64 = 10_000;
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -406,7 +406,7 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
         .values()
         .filter(|change| change.port() == nft.port());
     assert_eq!(own.count(), COMMITS);
-    assert!(between > 0, "nobody else was there");
+    assert!(between > 0, "no other program committed meanwhile");
 }
 
 /// The connections of a mirror, a pool and iptables are recognised by their ports.
@@ -437,7 +437,7 @@ fn own_changes_are_recognised() {
                     table.ensure_chain("MINE")
                 })
                 .unwrap();
-            assert_eq!(iptables.last_generation(), None, "nothing was changed");
+            assert_eq!(iptables.last_generation(), None, "nothing should change");
 
             let changes: Vec<_> = mirror.update().unwrap();
             let changes: Vec<_> = changes
@@ -468,7 +468,7 @@ fn own_changes_are_recognised() {
 
 /// iptables' view returns the generation, even if nothing was read before and others commit.
 #[test]
-fn iptables_gives_back_the_generation_of_every_kind_of_change() {
+fn iptables_returns_the_generation_of_every_kind_of_change() {
     let sandbox = sandbox();
     let mut monitor = watch(&connect(&sandbox));
     sandbox
@@ -486,7 +486,7 @@ fn iptables_gives_back_the_generation_of_every_kind_of_change() {
             iptables
                 .update(family, "filter", |table| table.append("INPUT", &rule))
                 .unwrap();
-            check(&iptables, "a table that was not there");
+            check(&iptables, "a table that did not exist");
             iptables
                 .update(family, "filter", |table| table.append("INPUT", &rule))
                 .unwrap();

@@ -317,17 +317,17 @@ fn every_encoding_is_decoded_and_kept_unchanged() {
                     .unwrap();
             }
         }
-        assert!(before == bytes(&sandbox), "{version}: bytes have changed");
+        assert!(before == bytes(&sandbox), "{version}: the bytes changed");
         kept += rules_we_print_are_unchanged(version, &mut iptables, &written);
         let after = bytes(&sandbox);
         let before: BTreeSet<_> = before.iter().collect();
         assert!(after.iter().all(|rule| before.contains(rule)), "{version}");
     }
-    assert!(kept > 4400, "{kept} rules stayed");
-    assert!(count > 4500, "{count} rules");
+    assert!(kept > 4400, "only {kept} rules stayed");
+    assert!(count > 4500, "only {count} rules");
     assert!(
         wrong.is_empty(),
-        "{} of {count}:\n{}",
+        "{} of {count} are wrong:\n{}",
         wrong.len(),
         wrong.join("\n")
     );

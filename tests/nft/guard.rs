@@ -209,7 +209,7 @@ fn rival<'scope, 'env>(
 /// Counts in the numbers of rules: what two writers read and then change, beside a third that commits
 /// constantly, is neither lost nor done twice.
 #[test]
-fn conditional_changes_succeed_beside_others_without_a_pause() {
+fn conditional_changes_succeed_beside_constant_commits() {
     const ROUNDS: usize = 100;
     let sandbox = with_tables(&["mine", "other"]);
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -253,7 +253,7 @@ fn conditional_changes_succeed_beside_others_without_a_pause() {
 
 /// Sixteen attempts each suffice, however much happens elsewhere.
 #[test]
-fn updates_and_reconciliations_get_through_beside_others_without_a_pause() {
+fn updates_and_reconciliations_succeed_beside_constant_commits() {
     let sandbox = with_tables(&["mine", "other"]);
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
     let mut nft = connect(&sandbox).with_retry(Retry::times(16));

@@ -10,6 +10,7 @@ mod encodings;
 mod groups;
 mod guard;
 mod listing;
+mod mistakes;
 mod objects;
 mod owned;
 mod owner_tag;

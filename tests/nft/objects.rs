@@ -417,7 +417,7 @@ fn comments() {
 
 /// A listing of objects that a change interrupts ends in an error.
 #[test]
-fn a_listing_that_a_change_runs_across_is_interrupted() {
+fn a_concurrent_change_interrupts_a_listing() {
     let sandbox = sandbox();
     let (mut nft, mut rival) = (connect(&sandbox), connect(&sandbox));
     // In pieces that fit into the send buffer of a user without privileges.
@@ -440,7 +440,7 @@ fn a_listing_that_a_change_runs_across_is_interrupted() {
     let error = loop {
         match objects.next() {
             Ok(Some(_)) => {}
-            Ok(None) => panic!("the listing ended as if it were whole"),
+            Ok(None) => panic!("the interrupted listing ended without an error"),
             Err(error) => break error,
         }
     };
@@ -454,7 +454,7 @@ fn a_listing_that_a_change_runs_across_is_interrupted() {
     let error = loop {
         match sets.next() {
             Ok(Some(_)) => {}
-            Ok(None) => panic!("the listing ended as if it were whole"),
+            Ok(None) => panic!("the interrupted listing ended without an error"),
             Err(error) => break error,
         }
     };

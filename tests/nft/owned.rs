@@ -86,15 +86,12 @@ fn names(snapshot: &Snapshot) -> Vec<String> {
 
 fn owner(nft: &mut Connection, name: &'static str) -> Option<u32> {
     let table = nft.table(IP, name).unwrap();
-    table.expect("the table is there").owner()
+    table.expect("no such table").owner()
 }
 
 fn flags(nft: &mut Connection, name: &'static str) -> TableFlags {
     let table = nft.table(IP, name).unwrap();
-    table
-        .expect("the table is there")
-        .flags()
-        .unwrap_or_default()
+    table.expect("no such table").flags().unwrap_or_default()
 }
 
 /// A socket is closed when the last process has closed it: a process that another test is just starting may hold it
@@ -107,7 +104,7 @@ fn eventually(mut is_so: impl FnMut() -> bool) {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    panic!("it did not come to be so");
+    panic!("the condition did not become true");
 }
 
 /// All changes by others to the table fail, or leave it alone.
@@ -132,7 +129,7 @@ fn is_immune(tools: &Tools<'_>, rival: &mut Connection, name: &'static str) {
     tools.run("nft flush ruleset");
     assert!(
         rival.table(IP, "others").unwrap().is_none(),
-        "there was a flush"
+        "the flush should delete tables without an owner"
     );
     assert_eq!(content(rival, name), before);
     // These fail.
@@ -480,9 +477,13 @@ fn a_table_is_owned_with_its_content() {
             continue;
         }
         assert_eq!(owned, Ownership::Owned);
-        assert_eq!(first.own(IP, "t").unwrap(), Ownership::Owned, "again");
+        assert_eq!(
+            first.own(IP, "t").unwrap(),
+            Ownership::Owned,
+            "a second call should succeed"
+        );
         let Err(Error::Commit(error)) = other.own(IP, "t") else {
-            panic!("its owner is there");
+            panic!("a table with another owner should be refused");
         };
         assert_eq!(error.failures[0].errno.number(), libc::EPERM);
         assert_eq!(content(&mut other, "t"), before);
@@ -495,7 +496,11 @@ fn a_table_is_owned_with_its_content() {
         drop(first);
         eventually(|| owner(&mut other, "t").is_none());
         assert_eq!(other.own(IP, "t").unwrap(), Ownership::Owned);
-        assert_eq!(of_chain(&mut other), chain, "the same, with its rule");
+        assert_eq!(
+            of_chain(&mut other),
+            chain,
+            "the adopted chain should be unchanged"
+        );
         let mut rival = connect();
         not_permitted(&mut rival, |tx| {
             _ = tx.delete(&Table::new(IP, "t")).unwrap()
@@ -537,7 +542,10 @@ fn a_table_without_persist_is_reported() {
     assert_eq!(first.own(IP, "t").unwrap(), Ownership::UntilClosed);
     assert_eq!(content(&mut first, "t"), before);
     let mut other = connect(&sandbox);
-    assert!(other.own(IP, "t").is_err(), "its owner is there");
+    assert!(
+        other.own(IP, "t").is_err(),
+        "a table with another owner should be refused"
+    );
     drop(first);
     eventually(|| other.table(IP, "t").unwrap().is_none());
 }

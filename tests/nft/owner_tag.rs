@@ -255,7 +255,7 @@ fn formatted(snapshot: &Snapshot, wanted: impl Fn(bool) -> bool) -> BTreeSet<Str
     let mut lines = BTreeSet::new();
     let mut line = |is_own: bool, text: String| {
         if wanted(is_own) {
-            assert!(lines.insert(text.clone()), "twice {text}");
+            assert!(lines.insert(text.clone()), "listed twice: {text}");
         }
     };
     for table in snapshot.tables() {

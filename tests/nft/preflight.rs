@@ -172,7 +172,10 @@ fn single_expressions_are_checked() {
                 let lacks = needs(&missing).contains(&&need);
                 match nft.check(&tx) {
                     Ok(()) => {
-                        assert!(!lacks, "{family} {name} was taken");
+                        assert!(
+                            !lacks,
+                            "{family} {name} was accepted, but reported as missing"
+                        );
                         assert_eq!(tried(&mut nft, &tx), [], "{family} {name}");
                         *uses.entry(name).or_insert(0) += 1;
                     }
@@ -211,24 +214,28 @@ fn single_expressions_are_checked() {
             }
         }
     }
-    println!("lacks {lacks:?}, has in so many families {uses:?}");
+    println!("missing: {lacks:?}; number of families that have each: {uses:?}");
     for name in NAMES {
         let is_it = |need: &&Requirement| matches!(need, Requirement::Expression(_, lacking) if lacking == name);
         let everywhere = lacks.iter().filter(is_it).count() == Family::WITH_TABLES.len();
         let in_use = uses.contains_key(name);
         assert!(
             in_use || everywhere || *name == "flow_offload",
-            "{name} was not put to use"
+            "{name} was accepted in no rule"
         );
     }
     assert!(lacks.len() >= Family::WITH_TABLES.len() && has.len() > 100);
-    assert_eq!(nft.generation().unwrap().number(), 1, "nothing was changed");
+    assert_eq!(
+        nft.generation().unwrap().number(),
+        1,
+        "nothing should change"
+    );
     assert_eq!(nft.snapshot(Scope::all()).unwrap().tables().count(), 0);
 }
 
 /// Existing rulesets need nothing that the kernel lacks.
 #[test]
-fn rulesets_that_are_there_lack_nothing() {
+fn existing_rulesets_lack_no_features() {
     let mut checked = 0;
     let data = OF_CLIENTS.into_iter().map(loaded_data);
     let rulesets = Ruleset::all()
@@ -427,7 +434,7 @@ fn preflight_fails_without_privileges() {
         nft.preflight(&tx).map(drop)
     });
     let Err(Error::Commit(error)) = answered.unwrap() else {
-        panic!("it was answered");
+        panic!("preflight should fail without privileges");
     };
     assert_eq!(error.failures[0].errno.name(), "EPERM");
 }

@@ -61,7 +61,7 @@ fn elements(nft: &mut Connection, set: &str) -> Vec<Element<'static>> {
 fn oracle(tools: &Tools<'_>, kind: &str, set: &str) -> Value {
     let objects = tools.nft_json(&format!("list {kind} ip t {set}"));
     let found = objects.iter().find_map(|object| object.get(kind));
-    found.unwrap_or_else(|| panic!("nft lists no {kind}: {objects:?}"))["elem"].clone()
+    found.unwrap_or_else(|| panic!("nft lists no {kind} of that name: {objects:?}"))["elem"].clone()
 }
 
 /// A table `t` with the sets.
@@ -85,7 +85,7 @@ fn id(set: &str) -> SetId<'_> {
 fn is_at(failure: &str, what: &str, element: &str, hint: &str) -> bool {
     if !failure.contains(", at ") {
         println!(
-            "this kernel lacks pointers at the elements that it refuses: the error names the operation"
+            "this kernel lacks positions of rejected elements: the error only identifies the operation"
         );
         return failure.starts_with(what) && failure.contains(hint);
     }
@@ -179,7 +179,7 @@ fn elements_are_added_looked_up_and_deleted() {
             &failures[0],
             "delete element ip t s #0: ENOENT (No such file or directory)",
             "element 1 (0a000003)",
-            "its set does not exist, or does not have an element"
+            "the set s does not have the element"
         ),
         "{failures:?}"
     );
@@ -272,7 +272,7 @@ fn sets_are_listed_and_looked_up() {
     assert!(nft.set(IP, "t", "e").unwrap().is_some());
 
     let Err(Error::Refused { errno, .. }) = nft.elements(IP, "t", "no").unwrap().next() else {
-        panic!("the elements of a set that is not there");
+        panic!("listing a missing set should fail");
     };
     assert_eq!(errno.name(), "ENOENT");
 }

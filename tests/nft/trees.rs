@@ -234,7 +234,7 @@ fn a_plan_leads_from_each_state_to_each() {
         }
         let after = nft.snapshot(Scope::all()).unwrap();
         let left = after.plan(&desired, PlanOptions::default()).unwrap();
-        assert!(left.is_empty(), "{left} of {}", what());
+        assert!(left.is_empty(), "{left} remains of {}", what());
         let touched = touched(&plan);
         for name in SETS {
             let (was, is, wanted) = (

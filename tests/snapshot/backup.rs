@@ -115,7 +115,7 @@ impl Place {
     fn refused(&self, bytes: &[u8]) -> FileError {
         let error = match self.load(bytes) {
             Err(error) => error,
-            Ok(snapshot) => panic!("it was taken for a snapshot: {snapshot:?}"),
+            Ok(snapshot) => panic!("the file should be rejected: {snapshot:?}"),
         };
         let text = error.to_string();
         assert!(text.contains(self.path().to_str().unwrap()), "{text}");
@@ -170,7 +170,10 @@ impl Parts {
             kernel,
             messages,
         };
-        assert!(parts.clone().file() == bytes, "these are its parts");
+        assert!(
+            parts.clone().file() == bytes,
+            "the reassembled parts differ from the file"
+        );
         parts
     }
 
@@ -322,7 +325,7 @@ fn a_backup_file_round_trips() {
         assert_eq!(
             file.messages.concat().len(),
             snapshot.byte_length(),
-            "each stands there once"
+            "each message should occur once"
         );
         assert_eq!((file.table, file.kernel), (again.table, again.kernel));
 

@@ -335,7 +335,10 @@ fn user_data_without_an_end() {
     for (what, piece) in [
         ("empty entries", &[9, 0][..]),
         ("comments, each a NUL", &[0, 1, 0]),
-        ("an entry that is longer than what is left", &[9, 255]),
+        (
+            "an entry that is longer than the remaining bytes",
+            &[9, 255],
+        ),
         ("entries of a number", &[2, 4, 1, 0, 0, 0]),
     ] {
         grows_with_its_size(what, 100_000, |count| {

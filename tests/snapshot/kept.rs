@@ -39,7 +39,7 @@ fn without_counting(listing: &Listing) -> Listing {
 fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result<(), String> {
     let same = |before: &Listing, after: &Listing| match same(before, after) {
         Err(_) if collected => {
-            println!("elements that count no connection were collected, or something differs");
+            println!("the listings differ: compare them without elements that count connections");
             crate::common::rulesets::same(&without_counting(before), &without_counting(after))
         }
         other => other,
@@ -48,7 +48,7 @@ fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result
     let listing = |sandbox| listing_in(sandbox, any_order);
     let before = listing(sandbox);
     let snapshot = nft.snapshot(Scope::all()).map_err(|error| report(&error))?;
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("cannot create a directory");
     let path = directory.path().join("backup");
     snapshot.save(&path).map_err(|error| report(&error))?;
 
@@ -86,7 +86,7 @@ fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result
 }
 
 #[test]
-fn every_ruleset_comes_back_as_it_was() {
+fn every_ruleset_is_restored_unchanged() {
     let rulesets = Ruleset::all();
     assert!(rulesets.len() >= 40, "{}", rulesets.len());
     let mut failures = BTreeMap::new();
@@ -165,7 +165,7 @@ fn bytecode_matches_nft() {
 }
 
 #[test]
-fn rulesets_of_real_clients_come_back_as_they_were() {
+fn client_rulesets_are_restored_unchanged() {
     for name in [
         "kube-proxy-1.20-300-services.save",
         "kube-proxy-1.20-4-services.save",
@@ -273,8 +273,8 @@ insert rule ip t c position 999999"#
         let line = listing
             .lines()
             .find(|line| line.contains(port))
-            .expect("it is there");
-        line.rsplit(' ').next().expect("a handle").to_owned()
+            .expect("no line for the object");
+        line.rsplit(' ').next().expect("no handle").to_owned()
     };
     tools.run(&format!(
         "nft delete rule ip t c handle {}",
@@ -453,7 +453,7 @@ fn changes_without_a_generation_are_visible_after_a_reload() {
         let elements = hits.set("seen").unwrap().elements().count();
         let counter = hits.object(ObjectType::COUNTER, "hits").unwrap().data();
         let Some(ObjectData::Counter(counter)) = counter else {
-            panic!("no counter");
+            panic!("not a counter");
         };
         (counter.packets, elements)
     };

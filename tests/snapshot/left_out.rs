@@ -323,7 +323,7 @@ fn a_mirror_ignores_omitted_elements() {
             is_current(&mirror, &mut nft, command);
         }
         mirror.reread().unwrap();
-        is_current(&mirror, &mut nft, "read anew");
+        is_current(&mirror, &mut nft, "after a reload");
         assert_eq!(mirror.snapshot().elements(), elements);
     }
 }

@@ -9,4 +9,5 @@ mod left_out;
 mod plan;
 mod races;
 mod restore;
+mod ruleset;
 mod serial;

@@ -16,7 +16,7 @@ use crate::common::rulesets::{
     Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same, wait_for_collection,
 };
 use crate::common::tools::Tools;
-use crate::common::{OnDrop, connect, kernel, report};
+use crate::common::{OnDrop, connect, kernel, report, thorough};
 #[cfg(feature = "diff")]
 use chainwright::Retry;
 use chainwright::nft::DiffOptions;
@@ -49,7 +49,7 @@ fn reach(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
         .plan(desired, exact())
         .map_err(|error| report(&error))?;
     if !left.is_empty() {
-        return Err(format!("after\n{plan}\nthere is left\n{left}"));
+        return Err(format!("after\n{plan}\nnot done:\n{left}"));
     }
     if plan.replaced.is_empty() && kept(&now, &snapshot(nft)) < expected {
         return Err(format!("{expected} rules could stay\n{plan}"));
@@ -108,7 +108,7 @@ fn rules_in_common(now: &Snapshot, desired: &Snapshot) -> usize {
 }
 
 #[test]
-fn between_equal_rulesets_there_is_nothing_to_do() {
+fn equal_rulesets_need_no_operations() {
     let mut failures = BTreeMap::new();
     for ruleset in Ruleset::all() {
         let (Some(one), Some(other)) = (ruleset.load(), ruleset.load()) else {
@@ -139,8 +139,8 @@ fn in_order(listing: &Listing) -> Listing {
     let mut tables: Vec<String> = Vec::new();
     for table in blocks(&listing.text, 0) {
         let lines: Vec<&str> = table.lines().collect();
-        let (first, rest) = lines.split_first().expect("a line");
-        let (_, rest) = rest.split_last().expect("a closing brace");
+        let (first, rest) = lines.split_first().expect("no first line");
+        let (_, rest) = rest.split_last().expect("no closing brace");
         let mut parts = blocks(&rest.join("\n"), 1);
         parts.sort();
         tables.push(format!("{first}\n{}", parts.concat()));
@@ -187,7 +187,7 @@ fn nameless(text: &str) -> String {
         let bare = word.trim_end();
         let number = bare.trim_start_matches(|c: char| !c.is_ascii_digit());
         let name = bare.trim_start_matches('@');
-        if ["__set", "__map", "__chain"]
+        if ["__set", "__map", "__objmap", "__chain"]
             .iter()
             .any(|pattern| name.starts_with(pattern))
         {
@@ -207,7 +207,7 @@ fn nameless(text: &str) -> String {
 }
 
 #[test]
-fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
+fn equal_client_rulesets_need_no_operations() {
     let load = |name: &str| snapshot(&mut connect(&loaded_data(name)));
     for name in OF_CLIENTS {
         let plan = load(name).plan(&load(name), exact()).unwrap();
@@ -302,7 +302,7 @@ fn change(tx: &mut Transaction, table: &SnapshotTable<'_>, random: &mut Random) 
 }
 
 #[test]
-fn from_any_ruleset_to_any_other() {
+fn plans_lead_from_any_ruleset_to_any_other() {
     let mut failures = BTreeMap::new();
     let mut random = Random::new();
     for ruleset in Ruleset::all() {
@@ -317,7 +317,7 @@ fn from_any_ruleset_to_any_other() {
         let any_order = ruleset
             .header("volatile")
             .any(|what| what == "element-order");
-        for round in 0..3 {
+        for round in 0..thorough() {
             change_at_random(&mut here, &mut random, 8);
             change_at_random(&mut there, &mut random, 8);
             let desired = snapshot(&mut there);
@@ -518,7 +518,7 @@ fn a_plan_is_bound_to_its_generation() {
 }
 
 #[test]
-fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
+fn a_restoration_keeps_equal_objects_and_all_tables() {
     let sandbox = with(
         "table ip t {
             set s { type ipv4_addr; flags interval; elements = { 192.0.2.0/24 } }
@@ -610,12 +610,12 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
     let probe = probe
         .table(Family::IP, "t")
         .and_then(|table| table.set("s"));
-    let size = match probe.expect("it is there").set().count() {
+    let size = match probe.expect("no such set").set().count() {
         Some(_) => 4,
         // Every listed element counts: two per interval, and nft's end below all of them.
         None => {
             println!(
-                "{}the number of elements of a set, available since Linux 6.16: intervals are taken for two",
+                "{}the number of elements of a set, available since Linux 6.16: it counts an interval as two",
                 kernel::LACKS
             );
             2 * 4 + 1
@@ -637,7 +637,7 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
 /// Others commit all the time, in this table and in another; each of their changes survives every reconciliation, or
 /// is reverted by it, and none is lost.
 #[test]
-fn a_reconciliation_gets_through_between_the_changes_of_others() {
+fn reconciliation_succeeds_beside_constant_commits() {
     /// Number of tables of the other writer, beside the one that both change.
     const OTHERS: usize = 16;
     let sandbox = with("table ip t { chain c { counter accept } }");

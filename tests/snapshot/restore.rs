@@ -83,7 +83,9 @@ fn is_kept(options: &[TunnelOption<'_>]) -> bool {
     let found = found.options.map_or(0, |options| options.0.len());
     if found < options.len() {
         assert!(options.len() > 1, "{options:?}");
-        println!("this kernel lacks more than one Geneve option for a tunnel: it keeps the last");
+        println!(
+            "this kernel lacks more than one Geneve option for a tunnel: it keeps only the last one"
+        );
     }
     found == options.len()
 }

@@ -2,7 +2,7 @@
 //! refused, or is a valid snapshot.
 
 use crate::common::tools::Tools;
-use crate::common::{connect, report, sandbox};
+use crate::common::{connect, report, sandbox, thorough};
 use chainwright::Error;
 use chainwright::nft::{DiffOptions, Family, Generation, Outcome, Scope, Snapshot};
 use proptest::prelude::*;
@@ -287,7 +287,7 @@ fn anything_deserialized_is_consistent() {
     let (read, refused, taken) = Default::default();
     let count = |of: &std::cell::Cell<u32>| of.set(of.get() + 1);
     let mut runner = TestRunner::new(Config {
-        cases: 3000,
+        cases: 600 * thorough() as u32,
         failure_persistence: None,
         ..Config::default()
     });
@@ -323,7 +323,7 @@ fn anything_deserialized_is_consistent() {
         .unwrap();
     let [read, refused, taken] = [read, refused, taken].map(std::cell::Cell::into_inner);
     println!("{read} read, of which {taken} were restored; {refused} refused");
-    assert!(read > 100 && refused > 300 && taken > 20);
+    assert!(read > 20 && refused > 60 && taken > 4);
 }
 
 /// A snapshot of one table, and back: the others stay.

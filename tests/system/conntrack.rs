@@ -42,7 +42,7 @@ fn lines(conntrack: &mut Connection, filter: &Filter) -> BTreeSet<String> {
         .for_each(|entry| {
             let line = entry.to_string();
             let (line, _) = line.rsplit_once(" timeout=").unwrap();
-            assert!(lines.insert(line.to_owned()), "twice {line}");
+            assert!(lines.insert(line.to_owned()), "listed twice: {line}");
         })
         .unwrap();
     lines
@@ -243,7 +243,7 @@ fn a_filter_is_exact() {
     same(
         &lines(&mut conntrack, &Filter::all()),
         &left,
-        "what was left",
+        "the remaining entries",
     );
 }
 
@@ -483,7 +483,7 @@ fn lost_events_are_reported() {
             // It continues afterwards.
             conntrack.create(&Entry::new(dns(2000), MINUTE)).unwrap();
             let Some(Event::New(entry)) = monitor.try_receive().unwrap() else {
-                panic!("it is not told");
+                panic!("the new entry was not reported");
             };
             assert_eq!(entry.original(), dns(2000));
         })

@@ -339,7 +339,7 @@ fn dummy_devices() {
     let tools = Tools::new(&sandbox);
     if let Err(refusal) = tools.takes("ip link add d0 type dummy", "") {
         assert!(refusal.contains("Unknown device type"), "{refusal}");
-        println!("this kernel lacks dummy devices: it is built without");
+        println!("this kernel lacks dummy devices: not built in");
         return;
     }
     let mut nft = connect(&sandbox);
@@ -401,7 +401,7 @@ fn connections_of_ipvs() {
                 Backend::Legacy => "this kernel has no legacy IPv4 match \"ipvs\" of revision 0",
             };
             assert!(error.contains(words), "{error}");
-            println!("this kernel lacks the match `ipvs`: it is built without");
+            println!("this kernel lacks the match `ipvs`: not built in");
             continue;
         }
         let listed = Tools::new(&sandbox).run(save);
@@ -431,7 +431,11 @@ fn keys_of_tunnels() {
             let words = "Or the kernel lacks the expression";
             let what = format!("the expression `tunnel` in tables of the family {family}");
             if !kernel::commit_if_built(&mut nft, &mut tx, &what, words) {
-                assert_ne!(family, Family::NETDEV, "every kernel has it there");
+                assert_ne!(
+                    family,
+                    Family::NETDEV,
+                    "every kernel should support it in netdev tables"
+                );
                 continue;
             }
             let found = expressions(&mut nft, family, "t", "c");

@@ -175,7 +175,7 @@ impl Scene {
         for _ in 0..4 {
             let victim = Victim::start(&self.sandbox, "kill::victim", &task(self));
             let begun = victim.begun;
-            assert!(victim.end(), "it was not killed");
+            assert!(victim.end(), "the victim should complete its task");
             longest = longest.max(begun.elapsed());
             assert_eq!(check(self), Left::New);
         }
@@ -204,16 +204,23 @@ impl Scene {
                     within = longest.min(within.mul_f64(1.05));
                 }
                 true => {
-                    assert_eq!(left, Left::New, "it came to its end");
+                    assert_eq!(
+                        left,
+                        Left::New,
+                        "a completed task should leave the new state"
+                    );
                     after += 1;
                     within = within.mul_f64(0.9);
-                    assert!(after < 100 + kills * 10, "too few kills fall inside");
+                    assert!(
+                        after < 100 + kills * 10,
+                        "too few kills happen during the task"
+                    );
                 }
             }
         }
         let count = |wanted| inside.iter().filter(|&&left| left == wanted).count();
         println!(
-            "{longest:?}; {kills} kills inside, {after} after it: {} old, {} new, {} broken",
+            "{longest:?}; {kills} kills during the task, {after} after its end: {} old, {} new, {} broken",
             count(Left::Old),
             count(Left::New),
             count(Left::Broken)
@@ -274,11 +281,11 @@ impl Scene {
             lines == self.formatted[self.other()],
         ) {
             (true, false) => {
-                assert_eq!(passed, 0, "a generation passed and nothing changed");
+                assert_eq!(passed, 0, "an unchanged ruleset should keep its generation");
                 Left::Old
             }
             (false, true) => {
-                assert_eq!(passed, 1, "it changed in several steps");
+                assert_eq!(passed, 1, "the ruleset should change in one step");
                 Left::New
             }
             _ => Left::Broken,
@@ -402,7 +409,7 @@ fn assert_broken(
             return;
         }
     }
-    panic!("what is done in several steps was never found in between");
+    panic!("no kill left a partial state of a task in several steps");
 }
 
 #[test]

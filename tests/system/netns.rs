@@ -40,7 +40,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(
             start.elapsed() < PATIENCE,
-            "not within {PATIENCE:?}: {what}"
+            "{what} did not happen within {PATIENCE:?}"
         );
         thread::sleep(Duration::from_millis(5));
     }
@@ -207,7 +207,11 @@ fn a_sandbox_is_isolated() {
     });
     assert_eq!(up.unwrap(), HashSet::from(["lo".to_string()]));
     let routes = sandbox.run(|| fs::read_to_string("/proc/thread-self/net/route").unwrap());
-    assert_eq!(routes.unwrap().lines().count(), 1, "only the heading");
+    assert_eq!(
+        routes.unwrap().lines().count(),
+        1,
+        "the file should contain only the heading"
+    );
 }
 
 #[test]
@@ -275,7 +279,7 @@ fn a_dropped_sandbox_is_gone() {
     Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
     assert!(has_interface(&b, "eth0"));
     drop(a);
-    eventually("the other end is gone", || !has_interface(&b, "eth0"));
+    eventually("removal of the other end", || !has_interface(&b, "eth0"));
 }
 
 #[test]
@@ -288,7 +292,7 @@ fn open_sockets_keep_a_sandbox_alive() {
     b.run(|| TcpStream::connect("10.0.0.1:80").unwrap())
         .unwrap();
     drop(listener);
-    eventually("the other end is gone", || !has_interface(&b, "eth0"));
+    eventually("removal of the other end", || !has_interface(&b, "eth0"));
 }
 
 #[test]
@@ -337,9 +341,10 @@ fn many_sandboxes_leave_no_descriptor_and_no_thread() {
                 assert!(a.run(|| UdpSocket::bind("10.0.0.1:0").is_ok()).unwrap());
                 assert!(Netns::from_path("/dev/zero").is_err());
             }
-            eventually("as many descriptors and threads as before", || {
-                count() == before
-            });
+            eventually(
+                "return to the previous number of descriptors and threads",
+                || count() == before,
+            );
         },
     );
 }

@@ -118,7 +118,7 @@ fn a_connection_is_returned_after_a_panic_or_an_early_exit() {
         pool.with(|nft| {
             let mut chains = nft.chains(Scope::all()).unwrap();
             assert!(chains.next().unwrap().is_some());
-            panic!("in the middle of a listing");
+            panic!("intended panic during a listing");
         })
     }));
     assert!(panicked.is_err());

@@ -117,7 +117,7 @@ impl Counts {
         let sum: f64 = trace.ends.iter().map(|end| end.probability).sum();
         assert!(
             (sum - 1.0).abs() < 1e-6,
-            "probabilities make {sum}\n{trace}"
+            "the probabilities add up to {sum}\n{trace}"
         );
         // A counter that takes turns is not random if its state is known.
         let in_turn =
@@ -152,7 +152,7 @@ impl Run {
         self.counts.rulesets += 1;
         if let Err(error) = self.world.load(&ruleset.texts) {
             self.counts.refused += 1;
-            println!("refused: {error}");
+            println!("the kernel rejects the ruleset: {error}");
             return;
         }
         let mut snapshot = self.world.snapshot();
@@ -219,7 +219,7 @@ impl Run {
         let certain = matches!(&trace.ends[..], [end] if end.probability == 1.0);
         let failed = match judge::end_of(&trace, sent, &observed) {
             Ok(_) if !ruleset.open && !certain => Some(format!(
-                "nothing is left open, and the walk has other ends\n{sent:?}\n{trace}"
+                "nothing is left open, but the trace has other ends\n{sent:?}\n{trace}"
             )),
             Ok(end) => {
                 counts.count(&trace, end);
@@ -266,14 +266,23 @@ fn evaluation_matches_the_kernel() {
     let counts = run.counts;
     println!("{counts:#?}");
     assert_eq!((counts.failures, counts.refused), (0, 0));
-    assert!(counts.arrived > counts.packets / 4, "few packets arrive");
-    assert!(counts.certain > counts.packets / 2, "few walks are certain");
-    assert!(counts.branched > 0, "no walk is left to chance");
-    assert!(counts.invalid > 0, "each packet may begin a connection");
+    assert!(
+        counts.arrived > counts.packets / 4,
+        "too few packets arrive"
+    );
+    assert!(
+        counts.certain > counts.packets / 2,
+        "too few traces are certain"
+    );
+    assert!(counts.branched > 0, "no trace depends on chance");
+    assert!(
+        counts.invalid > 0,
+        "no packet is invalid to connection tracking"
+    );
     // Rules that only chance selects are met as often as expected.
     let off = (counts.taken - counts.expected).abs();
     assert!(
         off <= 5.0 * counts.variance.sqrt() + 1e-6,
-        "probabilities are off by {off}"
+        "the probabilities differ from the frequencies by {off}"
     );
 }

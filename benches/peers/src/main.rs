@@ -60,7 +60,7 @@ fn compare(chains: usize) -> Result<(), BoxError> {
     let measured = alternate::<BoxError>(
         (200_000 / chains).clamp(3, 51),
         &mut [
-            ("baseline: replies thrown away", &mut || {
+            ("baseline: replies discarded", &mut || {
                 black_box(baseline.dump(&request)?);
                 Ok(())
             }),

@@ -24,13 +24,13 @@ const MAP: &str = "hosts";
 const PART: usize = 5_000;
 
 impl Addresses {
-    /// The map's identifier for operations on its elements.
+    /// Returns the map's identifier for operations on its elements.
     #[must_use]
     pub fn set_id(self) -> SetId<'static> {
         SetId::new(Family::IP, TABLE, MAP)
     }
 
-    /// Family, table and name of the map.
+    /// Returns the family, table and name of the map.
     #[must_use]
     pub const fn map(self) -> (Family, &'static str, &'static str) {
         (Family::IP, TABLE, MAP)
@@ -69,7 +69,7 @@ impl Addresses {
         Ok(())
     }
 
-    /// The same ruleset in the language of `nft -f`.
+    /// Returns the same ruleset in the language of `nft -f`.
     #[must_use]
     pub fn to_nft(self) -> String {
         let mut text = format!(
@@ -106,13 +106,13 @@ impl Addresses {
     }
 }
 
-/// Keys `10.x.y.z`, all different.
+/// Returns the key with this number: `10.x.y.z`, all different.
 const fn key(number: usize) -> [u8; 4] {
     let [_, a, b, c] = (number as u32).to_be_bytes();
     [10, a, b, c]
 }
 
-/// Values `11.x.y.z`.
+/// Returns the value with this number: `11.x.y.z`.
 const fn value(number: usize) -> [u8; 4] {
     let [_, a, b, c] = (number as u32).to_be_bytes();
     [11, a, b, c]

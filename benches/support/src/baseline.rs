@@ -182,8 +182,8 @@ impl Baseline {
 /// Length in bytes of the message that ends a dump: a header and an error number.
 const DONE: usize = 20;
 
-/// Whether a dump ends in this datagram. Most end in a separate one; a dump of elements ends after a
-/// message without elements. The messages are not parsed, because a baseline does no unnecessary work.
+/// Returns `true` if a dump ends in this datagram. Most end in a separate one; a dump of elements ends after a message
+/// without elements. The messages are not parsed, because a baseline does no unnecessary work.
 fn ends_dump(datagram: &[u8]) -> bool {
     let kind = |at: usize| match datagram.get(at + 4..at + 6) {
         Some(&[a, b]) => u16::from_ne_bytes([a, b]),

@@ -47,7 +47,7 @@ pub struct ChangeBytes {
 }
 
 impl Cluster {
-    /// A cluster with this many services and endpoints of each, with a TCP port.
+    /// Creates a cluster with this many services and endpoints of each, with a TCP port.
     #[must_use]
     pub const fn new(services: usize, endpoints: usize) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// The configuration of a proxy for it: IPv4 only.
+    /// Returns the configuration of a proxy for the cluster: IPv4 only.
     #[must_use]
     pub fn config(own: bool) -> Config {
         let mut config = Config::new("node");
@@ -66,7 +66,7 @@ impl Cluster {
         config
     }
 
-    /// All services, as read from the API.
+    /// Returns all services, as read from the API.
     #[must_use]
     pub fn services(self) -> Services {
         let mut services = Services::new();
@@ -114,7 +114,8 @@ impl Cluster {
         services.remove_slice(&object(number, "-x7k2p"));
     }
 
-    /// `10.128.x.y` and up, all different. An endpoint after the last has an address in the second half.
+    /// Returns an endpoint's address: `10.128.x.y` and up, all different. An endpoint after the last has an address in
+    /// the second half.
     fn endpoint(self, number: usize, endpoint: usize) -> Ipv4Addr {
         const FIRST: u32 = 0x0a80_0000;
         let address_of = |start: usize, each: usize, place: usize| {
@@ -170,7 +171,8 @@ impl Cluster {
         Ok(datagrams)
     }
 
-    /// One more endpoint for a service with its initial ones: the number of its endpoints and one slot change.
+    /// Returns the datagrams for one more endpoint of a service with its initial ones: the number of its endpoints and
+    /// one slot change.
     ///
     /// # Errors
     /// Never [`MessageError`] in practice.
@@ -185,7 +187,7 @@ impl Cluster {
         )
     }
 
-    /// One more service with its endpoints, which is the next one in the kernel.
+    /// Returns the datagrams for one more service with its endpoints, which is the next one in the kernel.
     ///
     /// # Errors
     /// Never [`MessageError`] in practice.
@@ -220,12 +222,12 @@ impl Cluster {
         (0..endpoints).map(one).collect()
     }
 
-    /// The endpoints of a service that had this many, after some were replaced.
+    /// Returns the endpoints of a service that had this many, after some were replaced.
     pub const fn after_replacing(endpoints: usize, replaced: usize) -> Range<usize> {
         replaced..endpoints + replaced
     }
 
-    /// The address of a service.
+    /// Returns the address of a service.
     #[must_use]
     pub fn address(self, number: usize) -> SocketAddrV4 {
         SocketAddrV4::new(cluster_ip(number), PORT)
@@ -234,7 +236,7 @@ impl Cluster {
     /// The network of all endpoints, and the port at which they serve.
     pub const ENDPOINTS: (&str, u16) = ("10.128.0.1/9", TARGET_PORT);
 
-    /// Address, protocol and port, each padded to a word.
+    /// Returns the address, protocol and port, each padded to a word.
     fn front(self, number: usize) -> Vec<u8> {
         let [a, b, c, d] = cluster_ip(number).octets();
         let [high, low] = PORT.to_be_bytes();
@@ -244,35 +246,35 @@ impl Cluster {
     /// The maps and sets that contain an element for each service or endpoint.
     pub const SETS: [&str; 4] = ["cluster-ips", "service-ips", "groups", "endpoints"];
 
-    /// Family and name of the table.
+    /// Returns the family and name of the table.
     #[must_use]
     pub const fn table() -> (Family, &'static str) {
         (Family::IP, TABLE)
     }
 }
 
-/// Names sort like the numbers, so that the kernel's numbers do, too.
+/// Returns the name of an object. Names sort like the numbers, so that the kernel's numbers do, too.
 fn object(number: usize, suffix: &str) -> ObjectName {
     ObjectName::new(NAMESPACE, format!("svc-{number:07}{suffix}"))
 }
 
-/// `10.96.x.y` and up.
+/// Returns a service's address: `10.96.x.y` and up.
 fn cluster_ip(number: usize) -> Ipv4Addr {
     Ipv4Addr::from(0x0a60_0001 + number as u32)
 }
 
-/// The group of a service's endpoints.
+/// Returns the group of a service's endpoints.
 fn group(number: usize) -> Vec<u8> {
     (number as u32 * 2).to_ne_bytes().to_vec()
 }
 
-/// The element with the number of a group's endpoints.
+/// Returns the element with the number of a group's endpoints.
 fn count(number: usize, endpoints: usize) -> Entry {
     let shape = (endpoints as u32) << 17;
     ("groups", group(number), Some(shape.to_ne_bytes().to_vec()))
 }
 
-/// The element with an endpoint in a slot of a group.
+/// Returns the element with an endpoint in a slot of a group.
 fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
     let key = [group(number), (at as u32).to_ne_bytes().to_vec()].concat();
     let [high, low] = TARGET_PORT.to_be_bytes();
@@ -307,7 +309,7 @@ fn set_id(set: &'static str) -> SetId<'static> {
     SetId::new(Family::IP, TABLE, set)
 }
 
-/// Length of the first message including its padding, 0 if there is none.
+/// Returns the length of the first message including its padding, 0 if there is none.
 fn message_length(messages: &[u8]) -> usize {
     match messages.first_chunk() {
         Some(length) => (u32::from_ne_bytes(*length) as usize).next_multiple_of(4),

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("the chain {0} has no rule")]
     NoRule(String),
     /// A plan does not have the expected number of operations.
-    #[error("there were {expected} operations to be done, and what was planned is\n{plan}")]
+    #[error("expected a plan of {expected} operations, found\n{plan}")]
     Planned {
         /// The expected number of operations.
         expected: usize,
@@ -31,10 +31,10 @@ pub enum Error {
     #[error("the change of one service was {0}")]
     Synced(String),
     /// The first packet of a connection did not arrive.
-    #[error("a packet did not come through the node: {0}")]
+    #[error("a packet did not pass through the node: {0}")]
     Packet(std::io::Error),
     /// The kernel does not report the process's memory.
-    #[error("cannot read how much memory the process has: {0}")]
+    #[error("cannot read the memory usage of the process: {0}")]
     Memory(#[from] std::io::Error),
     /// A table was not printed completely.
     #[error("a table of {rules} rules was printed without all of them, in {bytes} bytes")]

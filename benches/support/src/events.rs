@@ -75,7 +75,7 @@ impl Listeners {
     }
 }
 
-/// Transactions that load a ruleset and flush it.
+/// Returns the transactions that load a ruleset and flush it.
 ///
 /// # Errors
 /// Those of [`KubeProxy::write`].

@@ -39,8 +39,8 @@ const ONE_RULE: usize = 15;
 /// square.
 const ONE_DUMP: usize = 20_000;
 
-/// Restoring into nf_tables: the whole table, all services into a table that has them, one more rule.
-/// The services exist afterwards.
+/// Measures restoring into nf_tables: the whole table, all services into a table that has them, one more rule. The
+/// services exist afterwards.
 ///
 /// # Errors
 /// Those of restoring.
@@ -112,8 +112,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
     Ok(all)
 }
 
-/// Restoring into the legacy tables: the whole table, and one more rule. The services exist
-/// afterwards.
+/// Measures restoring into the legacy tables: the whole table, and one more rule. The services exist afterwards.
 ///
 /// # Errors
 /// Those of restoring.
@@ -188,7 +187,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     Ok(all)
 }
 
-/// Saving the services in nf_tables.
+/// Measures saving the services in nf_tables.
 ///
 /// # Errors
 /// Those of loading and reading.
@@ -237,7 +236,7 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, BoxErro
     })
 }
 
-/// Saving the services in the legacy table.
+/// Measures saving the services in the legacy table.
 ///
 /// # Errors
 /// Those of loading and reading.
@@ -280,7 +279,7 @@ fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Resu
     }
 }
 
-/// Text that adds one rule, and the rule.
+/// Returns the text that adds one rule, and the rule.
 fn one_rule(services: Services) -> Result<(String, Rule), BoxError> {
     let (table, chain, options) = (Services::TABLE, Services::CHAIN, services.rule());
     let text = format!("*{table}\n-A {chain} {options}\nCOMMIT\n");

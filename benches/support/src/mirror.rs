@@ -42,8 +42,8 @@ pub fn update(mirror: &mut Mirror) -> Result<usize, BoxError> {
     Ok(number)
 }
 
-/// Another program changes one rule, and it is restored: update, plan and commit. The ruleset must have a rule, so
-/// at least two chains. It exists afterwards.
+/// Measures the restoration of one rule that another program changed: update, plan and commit. The ruleset must have a
+/// rule, so at least two chains. It exists afterwards.
 ///
 /// # Errors
 /// Those of loading the ruleset, of the mirror, and of committing; [`Error`](crate::Error) if events were lost, or

@@ -28,7 +28,7 @@ pub struct Measured {
     pub ratio: f64,
 }
 
-/// A contender: a name, and what it does in each round.
+/// A contender: a name, and its work in each round.
 pub type Contender<'a, E> = (&'a str, &'a mut dyn FnMut() -> Result<(), E>);
 
 /// The measurements of one contender's rounds.
@@ -48,7 +48,7 @@ pub(super) enum Recorded {
 }
 
 impl Recorded {
-    /// The first round warms up.
+    /// Records a round unless it is the first one, which warms up.
     pub(super) const fn after_first_round(round: usize) -> Self {
         if round > 0 { Self::Yes } else { Self::No }
     }
@@ -76,12 +76,12 @@ impl Samples {
         Ok(done)
     }
 
-    /// Results with ratios to a baseline, round by round.
+    /// Returns the results with ratios to a baseline, round by round.
     pub(super) fn relative_to(&self, name: &str, baseline: &Self) -> Measured {
         self.measured(name, &self.cpu, &baseline.cpu)
     }
 
-    /// The same with ratios of wall-clock time.
+    /// Returns the same with ratios of wall-clock time.
     pub(super) fn relative_to_by_clock(&self, name: &str, baseline: &Self) -> Measured {
         self.measured(name, &self.wall, &baseline.wall)
     }
@@ -108,7 +108,7 @@ fn multiple(own: Duration, baseline: Duration) -> f64 {
     own.as_secs_f64() / baseline.as_secs_f64().max(1e-9)
 }
 
-/// The kernel's fraction of a time.
+/// Returns the kernel's fraction of a time.
 fn share(user: Duration, kernel: Duration) -> f64 {
     let all = (user + kernel).as_secs_f64();
     if all > 0.0 {
@@ -118,7 +118,7 @@ fn share(user: Duration, kernel: Duration) -> f64 {
     }
 }
 
-/// The contender whose turn it is, in an order that alternates from round to round.
+/// Returns the contender whose turn it is, in an order that alternates from round to round.
 pub(super) const fn turn_of(contenders: usize, round: usize, turn: usize) -> usize {
     if round.is_multiple_of(2) {
         turn
@@ -163,7 +163,7 @@ pub fn alternate_prepared<E>(
         .collect())
 }
 
-/// Runs something once, as a multiple of a baseline that was measured before: for operations that take too long for
+/// Runs something once, and measures it as a multiple of an earlier baseline: for operations that take too long for
 /// rounds.
 ///
 /// # Errors
@@ -182,8 +182,8 @@ pub fn once<E>(
     })
 }
 
-/// CPU time that the calling thread has used, in user space and in the kernel, and that of the programs that it
-/// started and waited for.
+/// Returns the CPU time that the calling thread has used, in user space and in the kernel, and that of the programs
+/// that it started and waited for.
 fn cpu_time() -> Duration {
     let thread = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(Duration::from)
@@ -192,7 +192,7 @@ fn cpu_time() -> Duration {
     thread + user + kernel
 }
 
-/// The same as accounted by the kernel, in user space and in the kernel.
+/// Returns the same as accounted by the kernel, in user space and in the kernel.
 fn spent() -> [Duration; 2] {
     let [thread, children] = [UsageWho::RUSAGE_THREAD, UsageWho::RUSAGE_CHILDREN].map(usage);
     [thread[0] + children[0], thread[1] + children[1]]

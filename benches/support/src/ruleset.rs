@@ -40,24 +40,25 @@ struct RuleBuffers {
 }
 
 impl KubeProxy {
-    /// Number of pairs of chains.
+    /// Returns the number of pairs of chains.
     const fn pairs(self) -> usize {
         self.chains / 2
     }
 
-    /// Number of rules, including those of `KUBE-SERVICES`.
+    /// Returns the number of rules, including those of `KUBE-SERVICES`.
     #[must_use]
     pub const fn rules(self) -> usize {
         self.pairs() * 5
     }
 
-    /// Family and name of the table.
+    /// Returns the family and name of the table.
     #[must_use]
     pub const fn table(self) -> (Family, &'static str) {
         (Family::IP, TABLE)
     }
 
-    /// Name of the service chain with this number, below half of [`chains`](Self::chains).
+    /// Returns the name of the service chain with this number, below half of
+    /// [`chains`](Self::chains).
     #[must_use]
     pub fn service_chain(self, number: usize) -> String {
         let mut name = String::new();
@@ -65,7 +66,7 @@ impl KubeProxy {
         name
     }
 
-    /// Names of all chains.
+    /// Returns the names of all chains.
     pub fn chain_names(self) -> impl Iterator<Item = String> {
         let fixed = BUILTIN.into_iter().chain([SERVICES, MARK_MASQ]);
         let pairs = (0..self.pairs()).flat_map(|number| {
@@ -115,7 +116,7 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// The table, the parts that all services share, and the chains of these pairs.
+    /// Writes the table, the parts that all services share, and the chains of these pairs.
     fn write_chains(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), MessageError> {
         tx.add(&Table::new(Family::IP, TABLE))?;
         for builtin in BUILTIN {
@@ -134,7 +135,7 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// The rules of these pairs.
+    /// Writes the rules of these pairs.
     fn write_rules(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), MessageError> {
         let mut buffers = RuleBuffers {
             service: String::with_capacity(32),
@@ -172,7 +173,7 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// The five rules of a service with one endpoint.
+    /// Writes the five rules of a service with one endpoint.
     fn write_pair(
         self,
         tx: &mut Transaction,
@@ -241,7 +242,7 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// The same ruleset as input for `iptables-restore`.
+    /// Returns the same ruleset as input for `iptables-restore`.
     #[must_use]
     pub fn to_iptables_save(self) -> String {
         let mut text = String::from("*nat\n");
@@ -316,7 +317,7 @@ const TCP_PORT_80: [u8; 16] = {
 /// The same for a match of all TCP packets.
 const TCP_ANY: [u8; 16] = [0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// `-p tcp`
+/// Adds `-p tcp`.
 fn tcp(rule: &mut Rule<'static>) {
     rule.push(&Meta::load(MetaKey::L4PROTO, Register::R1))
         .push(&Cmp::eq(Register::R1, &[6]));
@@ -340,7 +341,7 @@ fn address(rule: &mut Rule<'static>, offset: u32, bytes: &[u8], not: bool) {
     .push(&cmp(Register::R1, bytes));
 }
 
-/// Data of a `DNAT` target to one address and port.
+/// Returns the data of a `DNAT` target to one address and port.
 fn dnat(address: [u8; 4], port: u16) -> nf_nat_range2 {
     let mut range = nf_nat_range2::new_zeroed();
     range.flags = NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED;

@@ -37,19 +37,19 @@ impl Services {
     /// The chain that leads to every service.
     pub const CHAIN: &str = "KUBE-SERVICES";
 
-    /// Number of rules, including those that do not belong to a single service.
+    /// Returns the number of rules, including those that do not belong to a single service.
     #[must_use]
     pub const fn rules(self) -> usize {
         self.services * 8 + 7
     }
 
-    /// Number of chains, including the built-in ones.
+    /// Returns the number of chains, including the built-in ones.
     #[must_use]
     pub const fn chains(self) -> usize {
         self.services * 3 + BUILTIN.len() + SHARED.len()
     }
 
-    /// Names of all chains.
+    /// Returns the names of all chains.
     pub fn chain_names(self) -> impl Iterator<Item = String> {
         let shared = BUILTIN.into_iter().chain(SHARED).map(String::from);
         shared.chain((0..self.services).flat_map(|number| {
@@ -58,8 +58,8 @@ impl Services {
         }))
     }
 
-    /// The complete table, including built-in chains: input for a restore that empties the table
-    /// first.
+    /// Returns the complete table, including built-in chains: input for a restore that empties the
+    /// table first.
     #[must_use]
     pub fn to_table(self) -> String {
         let mut text = String::from("*nat\n");
@@ -70,8 +70,8 @@ impl Services {
         text
     }
 
-    /// The text that kube-proxy passes when it writes all services: input for a restore that keeps
-    /// the other chains of the table (`--noflush`).
+    /// Returns the text that kube-proxy passes when it writes all services: input for a restore
+    /// that keeps the other chains of the table (`--noflush`).
     #[must_use]
     pub fn to_sync(self) -> String {
         let mut text = String::from("*nat\n");
@@ -79,7 +79,7 @@ impl Services {
         text
     }
 
-    /// The rule that jumps to the first service, without `-A CHAIN`.
+    /// Returns the rule that jumps to the first service, without `-A CHAIN`.
     #[must_use]
     pub fn rule(self) -> String {
         format!(
@@ -138,18 +138,18 @@ fn write_service(text: &mut String, number: usize) {
     }
 }
 
-/// The numbers of a service's endpoints.
+/// Returns the numbers of a service's endpoints.
 const fn endpoints(service: usize) -> [usize; 2] {
     [service * 2, service * 2 + 1]
 }
 
-/// An endpoint's address: `10.244.x.y`, repeating after 65,536 endpoints.
+/// Returns an endpoint's address: `10.244.x.y`, repeating after 65,536 endpoints.
 fn pod(endpoint: usize) -> String {
     let [.., a, b] = (endpoint as u32).to_be_bytes();
     format!("10.244.{a}.{b}")
 }
 
-/// A chain's name: `KUBE-`, kind, and 16 characters like those of a hash, all different.
+/// Returns a chain's name: `KUBE-`, kind, and 16 characters like those of a hash, all different.
 fn name(kind: &str, number: usize) -> String {
     const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut name = format!("KUBE-{kind}-");

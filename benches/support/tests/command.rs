@@ -95,7 +95,7 @@ fn small_measurements() {
     let sizes: Vec<_> = records.iter().map(|record| &record["elements"]).collect();
     assert_eq!(sizes, [50, 50, 60, 60]);
     assert!(names(&records[0])[0].contains("prepared bytes"));
-    assert!(names(&records[1])[0].contains("thrown away"));
+    assert!(names(&records[1])[0].contains("discarded"));
     let records = run(&["commit", "--count", "10,20", "--rounds", "1", "--json"]);
     let sizes: Vec<_> = records.iter().map(|record| &record["rules"]).collect();
     assert_eq!(sizes, [25, 50]);

@@ -1,4 +1,5 @@
-//! `doctor` finds what is wrong with the tables of a node, and nothing where nothing is wrong.
+//! `doctor` reports the faults in the tables of a node, and reports nothing for a node without
+//! faults.
 
 use std::process::Command;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// What kube-proxy wrote, of several versions.
+/// Rulesets that several versions of kube-proxy wrote.
 const CLEAN: [&str; 3] = [
     "kube-proxy-1.20-4-services.save",
     "kube-proxy-1.20-300-services.save",
@@ -25,7 +26,8 @@ fn data(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// A node on which kube-proxy is at work. What is wanted of sets and accounting is there.
+/// Returns a node on which kube-proxy runs. Its tables have the sets and the accounting that
+/// `doctor` expects.
 fn node(backend: Backend, text: &str) -> Sandbox {
     let sandbox = sandbox();
     for name in [
@@ -35,14 +37,14 @@ fn node(backend: Backend, text: &str) -> Sandbox {
         crate::common::accounting::add(&sandbox, name);
     }
     let options = RestoreOptions::default();
-    // In the form that every version reads, as it is by default.
+    // The default profile: the form that every version reads.
     let mut iptables = open(&sandbox, backend).with_profile(Profile::default());
     let restored = iptables.restore(Family::Ipv4, text, &options);
     restored.unwrap();
     sandbox
 }
 
-/// Standard output and the exit code.
+/// Returns standard output and the exit code.
 fn doctor(sandbox: &Sandbox, arguments: &[&str]) -> (String, Option<i32>) {
     let run = || {
         let mut command = Command::new(PROGRAM);
@@ -65,7 +67,7 @@ fn findings(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
     document["findings"].as_array().unwrap().clone()
 }
 
-/// In at most 80 columns, but for words that are longer.
+/// Checks that every line has at most 80 columns, except for longer words.
 fn check_width(text: &str) {
     for line in text.lines() {
         let is_one_word = line.trim().split(' ').count() == 1;
@@ -73,7 +75,7 @@ fn check_width(text: &str) {
     }
 }
 
-/// Nothing is wrong with what clients write, in either backend: no false alarm.
+/// Tables that clients wrote have no faults, in either backend.
 #[test]
 fn reports_no_false_alarms() {
     for file in CLEAN {
@@ -90,25 +92,25 @@ fn reports_no_false_alarms() {
             check_width(&text);
         }
     }
-    // Nor with the other form of kube-proxy, whose tables are none of iptables'.
+    // The other form of kube-proxy has none either: none of its tables belongs to iptables.
     let sandbox = sandbox();
     let nft = data("kube-proxy-1.36-nftables.nft");
     Tools::new(&sandbox).run_with("nft -f -", &nft);
     assert_eq!(findings(&sandbox, &[]), Vec::<Value>::new());
-    // Nor with what is not there.
+    // An empty namespace has none either.
     let nothing = crate::common::sandbox();
     assert_eq!(doctor(&nothing, &[]), (String::new(), Some(0)));
 }
 
-/// A fault: what is run, and what is to be found of it: its kind, its family and table, its chain and the rule's
-/// number.
+/// A fault: the commands that cause it, and the expected finding: its kind, family, table, chain
+/// and rule number.
 struct Case {
     run: &'static [&'static str],
     kind: &'static str,
     place: (&'static str, Option<&'static str>),
     chain: Option<&'static str>,
     number: Option<u64>,
-    /// A part of what is said.
+    /// A part of the message.
     message: &'static str,
 }
 
@@ -133,7 +135,8 @@ const fn fault(
 const FILTER: (&str, Option<&str>) = ("ip", Some("filter"));
 const INPUT: Option<&str> = Some("INPUT");
 
-/// Faults that the real tools put in beside kube-proxy's rules in nf_tables; its own rules in `INPUT` are the first three.
+/// Faults that the real tools add beside kube-proxy's rules in nf_tables; its own rules in `INPUT`
+/// are the first three.
 const FAULTS: &[Case] = &[
     fault(
         &[
@@ -157,7 +160,7 @@ const FAULTS: &[Case] = &[
         Some(7),
         "of rule 5",
     ),
-    // What happened to k0s.
+    // The fault that k0s had.
     fault(
         &[
             "iptables-nft -F KUBE-FIREWALL",
@@ -191,7 +194,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         None,
         None,
-        "not shown by iptables 1.8.7,",
+        "not shown by iptables 1.8.7 (",
     ),
     fault(
         &["iptables-nft -A INPUT -j NFLOG --nflog-group 3"],
@@ -209,7 +212,7 @@ const FAULTS: &[Case] = &[
         Some(2),
         "1.8.7 and 1.8.8",
     ),
-    // The interface behind the address, as 1.8.10 and later write it.
+    // The interface after the address, as 1.8.10 and later write it.
     fault(
         &[
             "nft add rule ip filter FORWARD ip saddr 172.17.0.0/16 oifname != docker0 counter accept",
@@ -228,7 +231,7 @@ const FAULTS: &[Case] = &[
         None,
         "rule 5 of chain INPUT",
     ),
-    // A name that is looked up where it is read.
+    // A name that is resolved on the machine that reads the rule.
     fault(
         &["nft add rule ip filter INPUT iif lo accept"],
         "misread",
@@ -243,7 +246,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(5),
-        "whose save stops there",
+        "iptables-save stops there",
     ),
     fault(
         &["nft add rule ip filter INPUT ip saddr { 192.0.2.1, 192.0.2.7 } drop"],
@@ -382,7 +385,7 @@ const FAULTS: &[Case] = &[
 
 #[test]
 fn faults_are_found() {
-    // Faults are put in beside the rules that there are once, not beside those that each service has.
+    // Faults are added beside the rules that exist once, not beside those that each service has.
     let of_a_service = |line: &str| {
         let prefixes = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-"];
         prefixes.iter().any(|prefix| line.contains(prefix))
@@ -404,7 +407,7 @@ fn faults_are_found() {
                 && one["table"].as_str() == case.place.1
                 && one["chain"].as_str() == case.chain
                 && (case.number.is_none() || one["number"].as_u64() == case.number)
-                && one["said"].as_str().unwrap().contains(case.message)
+                && one["message"].as_str().unwrap().contains(case.message)
         };
         let found = all.iter().filter(is_it).count();
         if found != 1 {

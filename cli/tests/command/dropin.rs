@@ -1,6 +1,6 @@
-//! The programs `iptables`, `iptables-save` and `iptables-restore` by links to the command, beside the real
-//! ones: what agents and people run (`tests/data/dropin/*.txt`), line by line in two sandboxes, on both
-//! backends.
+//! Compares the programs `iptables`, `iptables-save` and `iptables-restore`, as links to the
+//! command, with the real ones: runs the calls that agents and users make
+//! (`tests/data/dropin/*.txt`), line by line in two sandboxes, on both backends.
 mod kinds;
 mod monitor;
 
@@ -21,7 +21,8 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// Texts that programs look for on standard error: where the real tool says one, we say the same.
+/// Texts that programs search for on standard error: where the real tool prints one, ours prints
+/// the same.
 const KNOWN: [&str; 10] = [
     "No chain/target/match by that name",
     "does a matching rule exist in that chain",
@@ -35,16 +36,16 @@ const KNOWN: [&str; 10] = [
     "Device or resource busy",
 ];
 
-/// A line of a list.
+/// A line of a list of calls.
 struct Invocation {
-    /// Only the exit code counts.
+    /// Compare only the exit code.
     code_only: bool,
     words: Vec<String>,
     input: String,
     line: usize,
 }
 
-/// What came of it.
+/// The result of a call.
 #[derive(Debug, PartialEq)]
 struct Ran {
     code: i32,
@@ -52,7 +53,7 @@ struct Ran {
     err: String,
 }
 
-/// One set of programs in a sandbox of its own.
+/// One set of programs, in its own sandbox.
 struct Side {
     sandbox: Sandbox,
     directory: PathBuf,
@@ -61,7 +62,7 @@ struct Side {
     lock: TempDir,
 }
 
-/// Words as a shell splits them: with quotes and backslashes.
+/// Splits words as a shell does: with quotes and backslashes.
 fn words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
@@ -122,7 +123,7 @@ impl Side {
         }
     }
 
-    /// Runs a program: those of iptables' in this side's backend and from its directory.
+    /// Runs a program: programs of iptables in this side's backend and from its directory.
     fn run(&self, directory: &Path, words: &[String], input: &str) -> Ran {
         let path = match Program::named(&words[0]) {
             None => find(&words[0]),
@@ -136,7 +137,7 @@ impl Side {
         self.run_path(&path, &words[1..], input)
     }
 
-    /// Runs the program of this path.
+    /// Runs the program at this path.
     fn run_path(&self, path: &Path, words: &[impl AsRef<OsStr> + Sync], input: &str) -> Ran {
         let work = || {
             let mut command = Command::new(path);
@@ -154,8 +155,8 @@ impl Side {
         }
     }
 
-    /// What the real tools save of both families: but for the tables in which nothing is, which a look
-    /// makes.
+    /// Returns what the real tools save of both families, without empty tables, which listing
+    /// creates.
     fn state(&self) -> String {
         let mut all = String::new();
         for program in ["iptables-save", "ip6tables-save"] {
@@ -169,7 +170,7 @@ impl Side {
     }
 }
 
-/// The tables of a text, in the order of their names, without those in which nothing is.
+/// Returns the tables of a text, sorted by name, without the empty ones.
 fn tables(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|l| !l.starts_with('#')).collect();
     let mut tables: Vec<_> = lines
@@ -186,19 +187,19 @@ fn tables(text: &str) -> String {
     tables.concat()
 }
 
-/// A listing of 1.8.9 in which the column of protocols has names as in 1.8.7, 1.8.10 and newer: 1.8.9 alone has numbers with
-/// `-n`.
+/// Replaces protocol numbers by names in a listing of 1.8.9: with `-n` 1.8.9 alone prints numbers,
+/// while 1.8.7, 1.8.10 and newer print names.
 fn with_names(listing: &str) -> String {
     let mut column = None;
     let lines = listing.split_inclusive('\n').map(|line| {
         let head = line.find("target     prot");
         if head.is_some() || line.starts_with("Chain ") || line == "\n" {
-            // With -x the counters' columns of rules are narrower than their heads.
+            // With -x the counter columns of rules are narrower than their headings.
             let exact = usize::from(line.contains("    pkts      bytes ")) * 2;
             column = head.map(|at| at + 11 - exact);
             return line.to_owned();
         }
-        // A longer target moves what is behind it.
+        // A longer target shifts the columns after it.
         let target = column.and_then(|at| line.get(at - 11..)?.split(' ').next());
         let longer = target.map_or(0, |target| target.len().saturating_sub(9));
         let Some((before, rest)) = column.and_then(|at| line.split_at_checked(at + longer)) else {
@@ -225,7 +226,7 @@ fn with_names(listing: &str) -> String {
     lines.collect()
 }
 
-/// Links of all names to the command.
+/// Creates links of all names to the command.
 fn links() -> TempDir {
     let directory = TempDir::new().unwrap();
     let others = ["iptables-apply", "xtables-monitor"].map(str::to_owned);
@@ -235,8 +236,8 @@ fn links() -> TempDir {
     directory
 }
 
-/// Whether it looks and changes nothing.
-fn looks(words: &[String]) -> bool {
+/// Returns whether the call only reads.
+fn is_read_only(words: &[String]) -> bool {
     let is_save = words[0].contains("-save");
     let lists = |word: &String| {
         ["-L", "-S", "-C", "-V", "--list", "--check"].contains(&word.as_str())
@@ -287,7 +288,7 @@ fn compare(name: &str, backend: &'static str) -> (usize, Vec<String>) {
             }
         }
         let mut apart = false;
-        if !looks(&words) {
+        if !is_read_only(&words) {
             let (their, our) = (theirs.state(), ours.state());
             apart = their != our;
             if apart {
@@ -301,7 +302,7 @@ fn compare(name: &str, backend: &'static str) -> (usize, Vec<String>) {
                 "{name}.txt:{line} ({backend}): {call}\n{differs}\ntheirs: {}ours: {}",
                 their.err, our.err
             ));
-            // What comes then would differ as well.
+            // The results of later calls would differ as well.
             if apart {
                 break;
             }
@@ -311,7 +312,7 @@ fn compare(name: &str, backend: &'static str) -> (usize, Vec<String>) {
 }
 
 #[track_caller]
-fn all_are_as_the_real_tools(name: &str, at_least: usize) {
+fn assert_matches_the_real_tools(name: &str, at_least: usize) {
     for backend in ["nft", "legacy"] {
         let (number, wrong) = compare(name, backend);
         assert!(
@@ -326,55 +327,55 @@ fn all_are_as_the_real_tools(name: &str, at_least: usize) {
 
 #[test]
 fn kubelet() {
-    all_are_as_the_real_tools("kubelet", 50);
+    assert_matches_the_real_tools("kubelet", 50);
 }
 
 #[test]
 fn kube_proxy() {
-    all_are_as_the_real_tools("kube-proxy", 45);
+    assert_matches_the_real_tools("kube-proxy", 45);
 }
 
 #[test]
 fn cni_plugins() {
-    all_are_as_the_real_tools("cni", 50);
+    assert_matches_the_real_tools("cni", 50);
 }
 
 #[test]
 fn docker() {
-    all_are_as_the_real_tools("docker", 75);
+    assert_matches_the_real_tools("docker", 75);
 }
 
 #[test]
 fn fail2ban() {
-    all_are_as_the_real_tools("fail2ban", 30);
+    assert_matches_the_real_tools("fail2ban", 30);
 }
 
 #[test]
 fn ufw() {
-    all_are_as_the_real_tools("ufw", 40);
+    assert_matches_the_real_tools("ufw", 40);
 }
 
 #[test]
 fn calico() {
-    all_are_as_the_real_tools("calico", 15);
+    assert_matches_the_real_tools("calico", 15);
 }
 
 #[test]
 fn other_programs() {
-    all_are_as_the_real_tools("programs", 100);
+    assert_matches_the_real_tools("programs", 100);
 }
 
 #[test]
 fn by_hand() {
-    all_are_as_the_real_tools("hands", 150);
+    assert_matches_the_real_tools("hands", 150);
 }
 
 #[test]
 fn each_extension_is_listed_like_the_real_program() {
-    all_are_as_the_real_tools("extensions", 400);
+    assert_matches_the_real_tools("extensions", 400);
 }
 
-/// Programs try again later when they are told so.
+/// Programs retry when the exit code is 4.
 #[test]
 fn exits_with_4_if_the_lock_is_held() {
     let links = links();
@@ -389,7 +390,7 @@ fn exits_with_4_if_the_lock_is_held() {
         let message =
             "Another app is currently holding the xtables lock. Stopped waiting after 1s.";
         assert!(ran.err.contains(message), "{ran:?}");
-        // 1.8.9 alone waits without -w; the versions before and after do not.
+        // Without -w, 1.8.9 alone waits; the versions before and after do not.
         if directory == links.path() {
             let text = "*filter\n-N A\nCOMMIT\n";
             for (line, input) in [
@@ -412,7 +413,8 @@ fn exits_with_4_if_the_lock_is_held() {
     }
 }
 
-/// What is changed is changed, whether somebody reads of it or not: who is told that it failed does it again.
+/// A committed change succeeds even if its output cannot be written: a caller that gets a failure
+/// repeats the change.
 #[test]
 fn failing_output_does_not_fail_a_committed_change() {
     let links = links();
@@ -433,11 +435,12 @@ fn failing_output_does_not_fail_a_committed_change() {
     };
     assert_eq!(full("-v -A OUTPUT -d 192.0.2.1 -j ACCEPT"), 0);
     assert_eq!(full("-v -D OUTPUT -d 192.0.2.1 -j ACCEPT"), 0);
-    // A listing that nobody got is one.
+    // A listing whose output cannot be written fails.
     assert_eq!(full("-L"), 1);
 }
 
-/// What nothing is known of is not read: a change or a look costs the same, however many chains there are.
+/// Chains that a call does not name are not read: a change or a listing costs the same however many
+/// chains exist.
 #[test]
 fn other_chains_are_not_read() {
     let links = links();
@@ -490,7 +493,7 @@ fn other_chains_are_not_read() {
     }
 }
 
-/// A rule takes the place of another, and nothing else is sent.
+/// Replacing a rule sends that rule and nothing else.
 #[test]
 fn replacing_a_rule_changes_only_that_rule() {
     let links = links();
@@ -512,7 +515,7 @@ fn replacing_a_rule_changes_only_that_rule() {
     );
 }
 
-/// Links of the plain names to the real programs.
+/// Creates links of the plain names to the real programs.
 fn real_links() -> TempDir {
     let directory = TempDir::new().unwrap();
     let real = find("iptables-nft-save").parent().unwrap().to_owned();
@@ -528,8 +531,8 @@ fn real_links() -> TempDir {
     directory
 }
 
-/// What a script of `tests/data/dropin` says with the real programs and with ours: of each it gets the directory and these
-/// arguments.
+/// Returns the output of a script of `tests/data/dropin` with the real programs and with ours. The
+/// script gets the directory and these arguments each time.
 fn scripted(name: &str, arguments: &[&Path]) -> [String; 2] {
     let script = crate::common::in_workspace(format!("tests/data/dropin/{name}.sh"));
     let lock = TempDir::new().unwrap();
@@ -550,17 +553,21 @@ fn scripted(name: &str, arguments: &[&Path]) -> [String; 2] {
     })
 }
 
-/// The same of a script that says first which programs are at work: that differs, and is ours where it has to be.
+/// Returns the same for a script that first prints which programs it runs. Checks that this line
+/// differs and names our programs for ours.
 fn with_which_programs(name: &str, arguments: &[&Path]) -> [String; 2] {
     let [their, our] = scripted(name, arguments);
     let ours = format!("{PROGRAM}\n{PROGRAM}\n");
-    let our = our.strip_prefix(&ours).expect("our programs").to_owned();
+    let our = our
+        .strip_prefix(&ours)
+        .expect("the script prints that it runs our programs")
+        .to_owned();
     assert!(!their.contains(PROGRAM), "{their}");
     let mut lines = their.splitn(3, '\n').skip(2);
     [lines.next().unwrap_or_default().to_owned(), our]
 }
 
-/// Debian's own plugins, which are programs that run `iptables` by its name.
+/// Debian's own plugins, which run `iptables` by name.
 #[test]
 fn network_plugins_work_with_the_links() {
     assert!(
@@ -575,8 +582,8 @@ fn network_plugins_work_with_the_links() {
     assert_eq!(their, our);
 }
 
-/// Debian's own ufw, which takes `iptables` from where it is installed: it is enabled, gets rules of all its kinds, loses
-/// them, and so on.
+/// Debian's own ufw, which runs the installed `iptables`: enables it, adds rules of all kinds,
+/// deletes them, and so on.
 #[test]
 fn ufw_itself_works_with_the_links() {
     find("/usr/bin/python3");
@@ -594,8 +601,8 @@ fn ufw_itself_works_with_the_links() {
     assert_eq!(with_names(&their), our);
 }
 
-/// Debian's own fail2ban: its server and its client, with its actions for iptables and ipset, both families, both
-/// backends.
+/// Debian's own fail2ban: its server and client, with its actions for iptables and ipset, both
+/// families, both backends.
 #[test]
 fn fail2ban_itself_works_with_the_links() {
     find("/usr/bin/python3");

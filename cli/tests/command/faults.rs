@@ -1,9 +1,8 @@
-//! Every verb of the command, with every one of its system calls failing once, or losing what it would
-//! have received, or being its last: the command ends, says the truth, and leaves the ruleset and its
-//! files as they were or as they were to be.
+//! Runs every verb of the command with each of its system calls failing once, losing the datagram
+//! that it would receive, or being the last call before the program is killed. The command ends,
+//! reports what happened, and leaves the ruleset and its files in the old or the new state.
 //!
-//! By default a part of all faults is tried, the same each time; all of them with
-//! `CHAINWRIGHT_FAULTS=all`.
+//! By default a fixed sample of the faults is run; `CHAINWRIGHT_FAULTS=all` runs all of them.
 mod injector;
 mod scene;
 
@@ -21,13 +20,13 @@ use scene::{NEW, OLD, Scene, State};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// In the name of every directory of these tests.
+/// A part of the name of every directory of these tests.
 pub(crate) const DIRECTORY: &str = "chainwright-faults-";
 
-/// By default so many faults of each command are tried, spread over all.
+/// By default this many faults of each command are tried, spread over all calls.
 const FAULTS: usize = 90;
 
-/// What is tried of one kind of system call.
+/// Returns the faults to try for one kind of system call.
 fn actions(kind: Kind) -> &'static [Action] {
     use Action::{Drop, Fail, Kill, Swallow};
     match kind {
@@ -69,32 +68,32 @@ fn actions(kind: Kind) -> &'static [Action] {
     }
 }
 
-/// What a command may leave when it fails.
+/// The states that a failed command may leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
-    /// All as it was: it only looks.
+    /// Only the old state: the command only reads.
     Old,
-    /// That, or what it was to make.
+    /// The old or the new state.
     OldOrNew,
-    /// The same, and what it makes is added to what there is.
+    /// The old or the new state; the command adds to the existing ruleset.
     Added,
-    /// Of each legacy table that.
+    /// The old or the new state, for each legacy table by itself.
     EachTable,
 }
 
-/// Whether a state is one of those that may be left.
+/// Returns whether the state is one of those allowed.
 fn is_whole(run: &Run, [state, old, new]: [&State; 3], leaves: Leaves) -> bool {
     let files = |path: &Path| {
         let now = state.files.get(path);
         now == old.files.get(path) || now == new.files.get(path)
     };
-    // A backup that was broken off may leave its part beside the file, under a name of its own.
+    // An interrupted backup can leave a temporary file beside the target.
     let stray = |path: &Path| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with(".chainwright-") && !old.files.contains_key(path)
     };
     let nft = state.nft == old.nft || (leaves != Leaves::Old && state.nft == new.nft);
-    // Counters follow after a legacy table was replaced.
+    // The counters of a legacy table are written after the table is replaced.
     let lacks_counters = run.code.is_none() || run.err.contains("its counters were lost");
     let is_new = |at: usize| {
         let (table, new) = (&state.legacy[at], &new.legacy[at]);
@@ -114,7 +113,7 @@ fn is_whole(run: &Run, [state, old, new]: [&State; 3], leaves: Leaves) -> bool {
     nft && legacy && all.into_iter().all(|path| stray(path) || files(path))
 }
 
-/// A table's text with all counters at zero.
+/// Returns a table's text with all counters at zero.
 fn without_counters(table: &str) -> String {
     let mut text = String::new();
     for part in table.split_inclusive('[') {
@@ -127,7 +126,7 @@ fn without_counters(table: &str) -> String {
     text
 }
 
-/// Tries the faults of one command.
+/// Runs one command with each of its faults.
 #[track_caller]
 fn try_faults(scene: &Scene, arguments: &[&str], leaves: Leaves) {
     let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
@@ -152,7 +151,7 @@ fn try_faults(scene: &Scene, arguments: &[&str], leaves: Leaves) {
         .collect();
     if std::env::var_os("CHAINWRIGHT_FAULTS").is_none_or(|value| value != "all") {
         let all = faults.len();
-        // Spread evenly, and all of what is lost to one that only looks.
+        // Spread evenly; for a command that only reads, also every lost datagram.
         let step = (all / FAULTS).max(1);
         let mut at = 0;
         faults.retain(|_| {
@@ -179,7 +178,7 @@ fn try_faults(scene: &Scene, arguments: &[&str], leaves: Leaves) {
         }
     }
     println!("{what}: {} calls, {injected} faults", right.calls.len());
-    assert!(injected >= 50, "{what}: only {injected}");
+    assert!(injected >= 50, "{what}: only {injected} faults injected");
     assert!(
         dishonest.is_empty(),
         "{what}: {}\n{}",
@@ -188,14 +187,15 @@ fn try_faults(scene: &Scene, arguments: &[&str], leaves: Leaves) {
     );
 }
 
-/// The words of an output, sorted: the kernel changes the order of a set's elements now and then.
+/// Returns the words of an output, sorted: the kernel sometimes changes the order of a set's
+/// elements.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<_> = text.split_whitespace().collect();
     words.sort_unstable();
     words
 }
 
-/// Whether what the command left and said is right.
+/// Checks the state that the command left and the messages that it printed.
 fn judge(
     run: &Run,
     fault: Fault,
@@ -204,15 +204,15 @@ fn judge(
     leaves: Leaves,
 ) -> Result<(), &'static str> {
     if run.hung {
-        return Err("it does not end");
+        return Err("the command does not end");
     }
     if !is_whole(run, [state, old, new], leaves) {
-        return Err("what it leaves is neither old nor new");
+        return Err("the state is neither the old nor the new one");
     }
     let Some(code) = run.code else {
         return match fault.action {
             Action::Kill => Ok(()),
-            _ => Err("it was killed"),
+            _ => Err("a signal killed the command"),
         };
     };
     let changed = (state.nft != old.nft) || (state.legacy != old.legacy);
@@ -221,19 +221,19 @@ fn judge(
         && state.files.keys().eq(new.files.keys());
     if code == right.code.unwrap_or(2) {
         if !done {
-            return Err("it is not done");
+            return Err("the exit code is that of success, but the change was not made");
         }
-        // A backup's size and time are not the same each time.
+        // The size and time of a backup differ between runs.
         if leaves == Leaves::Old && words(&run.out) != words(&right.out) {
-            return Err("it lists something else");
+            return Err("the listing differs");
         }
         return Ok(());
     }
     if code != 2 {
-        return Err("another exit code");
+        return Err("unexpected exit code");
     }
     if run.err.is_empty() {
-        return Err("it does not say why");
+        return Err("the command fails without a message");
     }
     let unchanged = [
         "nothing was changed",
@@ -241,19 +241,19 @@ fn judge(
         "was not applied",
     ];
     if changed && unchanged.iter().any(|words| run.err.contains(words)) {
-        return Err("it says that nothing was changed");
+        return Err("the message denies a change that was made");
     }
-    // Rules that were added can be somebody else's; whatever is the same done twice is done twice.
+    // Another process can add the same rules, and running the command twice adds them twice.
     let lost = matches!(fault.action, Action::Swallow | Action::Drop(_));
     if run.err.contains("it is unknown whether") {
         return match lost && leaves == Leaves::Added {
             true => Ok(()),
-            false => Err("it could be known"),
+            false => Err("the message leaves open a result that the command can determine"),
         };
     }
-    let tells = ["replaced: ", "was replaced"];
+    let tells = [", then failed: ", "was replaced"];
     if changed && !tells.iter().any(|words| run.err.contains(words)) {
-        return Err("it fails and does not say what was changed");
+        return Err("the message does not name the change that was made");
     }
     let replies = right.calls[fault.call] == Kind::Receive;
     if replies
@@ -262,13 +262,14 @@ fn judge(
             Action::Fail(libc::EIO) | Action::Drop(libc::EIO)
         )
     {
-        return Err("what was lost was not asked for again");
+        return Err("the command fails instead of repeating the lost request");
     }
     Ok(())
 }
 
 // ---------------------------------------------------------------------------------------------
-// What changes something.
+//
+// Commands that change something.
 
 #[test]
 fn restore_in_nf_tables() {
@@ -331,7 +332,8 @@ fn backup_and_rollback() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// What only looks.
+//
+// Commands that only read.
 
 #[test]
 fn lists() {
@@ -355,7 +357,7 @@ fn lists() {
     try_faults(&scene, &["sets", "--elements"], Leaves::Old);
 }
 
-/// A set with elements.
+/// Adds a set with elements.
 fn common_set(tx: &mut Transaction) {
     use chainwright::nft::{DataType, Element, Family, Set, Table};
     let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);

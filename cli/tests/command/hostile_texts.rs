@@ -1,5 +1,5 @@
-//! Texts to be restored from those who mean no good, or have no end: what they cost grows with their size
-//! and no faster, and what is too much is refused.
+//! Restores hostile or endless texts: checks that the cost grows at most linearly with their size,
+//! and that texts above the limits are rejected.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use chainwright::iptables::text::{MAX_LINE_LENGTH, RestoreOptions};
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::LockPolicy;
 
-/// What it costs to restore a text without changing anything, and what becomes of it.
+/// Measures restoring a text with `--test`, and returns the cost and the result.
 fn restoring(backend: Backend, text: &[u8]) -> (Cost, Result<(), String>) {
     let sandbox = sandbox();
     let run = || {
@@ -35,7 +35,8 @@ fn restoring(backend: Backend, text: &[u8]) -> (Cost, Result<(), String>) {
     sandbox.run(run).unwrap()
 }
 
-/// Checks that four times the text costs at most seven times as much, and what is said of it.
+/// Checks that four times the text costs at most seven times as much, and that the error contains
+/// the message.
 #[track_caller]
 fn grows_with_its_size(
     backend: Backend,
@@ -55,7 +56,7 @@ fn grows_with_its_size(
     let shortened: String = large.chars().take(60).collect();
     assert_grows_with_its_size(&format!("{backend:?} {shortened}"), once, four_times);
     let more_memory = four_times.memory;
-    // A line of a text becomes a rule: no more than so many bytes for each of the text's.
+    // A line of the text becomes a rule: the memory is limited for each byte of the text.
     let most = 400 * large.len() as u64 + (8 << 20);
     assert!(
         more_memory < most,
@@ -77,12 +78,12 @@ fn filter(lines: &str) -> String {
 #[test]
 fn long_lines() {
     let backend = Backend::Legacy;
-    // Matches by the thousand, with their options behind them, or all behind the last.
+    // Thousands of matches, with the options after each match, or all after the last.
     let matches = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark --mark 1".repeat(n)));
     grows_with_its_size(backend, 5_000, matches, Some("a rule of "));
     let names = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark".repeat(n)));
     grows_with_its_size(backend, 20_000, names, Some("--mark is required"));
-    // Options of two extensions in turn, so that they are not in order.
+    // Options of two extensions in alternation, so that they are out of order.
     let turns = |n: usize| {
         let options = " --next --connlimit-saddr".repeat(n);
         filter(&format!("-A INPUT -m policy -m connlimit{options}\n"))
@@ -95,7 +96,7 @@ fn long_lines() {
         ))
     };
     grows_with_its_size(backend, 30_000, repeated, Some("policy"));
-    // Words that are nothing, quotes that open and close, blanks, an option that nobody has.
+    // Words that are no option, quotes that open and close, blanks, an unknown option.
     let words = |n: usize| filter(&format!("-A INPUT{}\n", " x".repeat(n)));
     grows_with_its_size(backend, 100_000, words, Some("is not an option"));
     let quotes = |n: usize| filter(&format!("-A INPUT {}\n", "a\"b\\\"\"".repeat(n)));
@@ -160,9 +161,9 @@ fn rejects_overlong_lines() {
     }
 }
 
-/// Lines as `iptables-save` writes them, and then 100 MB of something else.
+/// Lines as `iptables-save` writes them, followed by 100 MB of other bytes.
 #[test]
-fn garbage_behind_a_valid_head() {
+fn rejects_garbage_after_a_valid_head() {
     const WHOLE: usize = 100 << 20;
     let head = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\n";
     for (piece, length, message) in [
@@ -175,7 +176,7 @@ fn garbage_behind_a_valid_head() {
         (b"\xff\n", 1 << 20, "line 4, column 1"),
         (b"-A INPUT -p \xc3\x28\n", WHOLE, "line 4, column 13"),
         (b"*filter\n", 1 << 20, "line 4"),
-        // No garbage, but no end either.
+        // Valid lines, but without an end.
         (
             b"# x\n",
             1 << 20,
@@ -199,13 +200,13 @@ fn garbage_behind_a_valid_head() {
 }
 
 #[test]
-fn lists_of_addresses_do_not_multiply_without_end() {
+fn limits_the_expansion_of_address_lists() {
     let list = |n: usize| vec!["0"; n].join(",");
     let line = |n| format!("-A INPUT -s {0} -d {0}\n", list(n));
     for backend in [Backend::Nft, Backend::Legacy] {
         let (_, result) = restoring(backend, filter(&line(300)).as_bytes());
         assert!(result.unwrap_err().contains("at most 65536"));
-        // Each line is one that may be, and all of them are too much.
+        // Each line is within the limit; all of them together are not.
         let text = filter(&line(200).repeat(50));
         let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
         assert!(result.unwrap_err().contains("at most 262144 more rules"));
@@ -216,20 +217,20 @@ fn lists_of_addresses_do_not_multiply_without_end() {
 #[test]
 fn many_chains_and_many_lines() {
     for backend in [Backend::Nft, Backend::Legacy] {
-        // Chains in a ring, each jumps to the next: the kernel has the last word.
+        // A ring of chains, each of which jumps to the next: the kernel accepts or rejects it.
         let ring = |n: usize| {
             let heads: String = (0..n).map(|at| format!(":c{at} - [0:0]\n")).collect();
             let jumps = (0..n).map(|at| format!("-A c{at} -j c{}\n", (at + 1) % n));
             filter(&(heads + &jumps.collect::<String>()))
         };
-        let (small, large) = (ring(4_000), ring(16_000));
+        let (small, large) = (ring(1_500), ring(6_000));
         let (small, _) = restoring(backend, small.as_bytes());
         let (large, _) = restoring(backend, large.as_bytes());
         assert_time_grows_with_its_size(&format!("{backend:?}"), small, large);
-        // The same chain, again and again, of a target's name.
+        // The same chain declared many times, with the name of a target.
         let same = |n: usize| filter(&(":LOG - [0:0]\n".repeat(n) + "-A INPUT -j LOG\n"));
         grows_with_its_size(backend, 10_000, same, None);
-        // Long words in errors, and lines that are nothing.
+        // Blank lines and comments.
         let blank = |n: usize| filter(&"\n# x\n   \n".repeat(n));
         grows_with_its_size(backend, 100_000, blank, None);
         let tables = |n: usize| "*filter\nCOMMIT\n".repeat(n);
@@ -254,7 +255,7 @@ fn never_ending(arguments: &[&str], piece: &[u8]) -> (Option<i32>, String, Durat
         while stdin.write_all(&piece).is_ok() {
             assert!(
                 start.elapsed() < Duration::from_secs(60),
-                "it reads and reads"
+                "the command reads endless input for more than 60 seconds"
             );
         }
         drop(stdin);
@@ -266,7 +267,7 @@ fn never_ending(arguments: &[&str], piece: &[u8]) -> (Option<i32>, String, Durat
 }
 
 #[test]
-fn input_without_an_end() {
+fn rejects_endless_input() {
     for (piece, message) in [
         (&b"\0"[..], "NUL byte near line 1"),
         (b"x", "line 1 has more than 1048576 bytes"),
@@ -307,7 +308,7 @@ fn input_without_an_end() {
             );
         }
     }
-    // A text of nft's language may have lines of any length; it ends after 1 GiB.
+    // A text in nft's language may have lines of any length, up to 1 GiB in total.
     let (code, error, _) = never_ending(&["apply"], b"x");
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("more than 1073741824 bytes"), "{error}");

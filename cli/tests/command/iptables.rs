@@ -1,5 +1,5 @@
-//! The verbs of iptables' language, `save` and `restore`, as a program, in sandboxes, against the real
-//! tools.
+//! Compares the verbs of iptables' language, `save` and `restore`, run as programs in sandboxes,
+//! with the real tools.
 mod cleaning;
 mod printing;
 mod refusing;
@@ -35,7 +35,7 @@ COMMIT
 COMMIT
 "#;
 
-/// What a run of the command left.
+/// The result of a run.
 #[derive(Debug)]
 struct Ran {
     code: i32,
@@ -50,7 +50,7 @@ impl Ran {
         self
     }
 
-    /// The output, without the comments that stand around tables.
+    /// Returns the output without the comments around tables.
     fn text(&self) -> String {
         let lines = self.out.lines().filter(|line| !line.starts_with("# "));
         lines.map(|line| format!("{line}\n")).collect()
@@ -60,7 +60,10 @@ impl Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {
-            code: output.status.code().expect("it ended by itself"),
+            code: output
+                .status
+                .code()
+                .expect("the command exits without a signal"),
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
         }
@@ -81,7 +84,7 @@ fn run(sandbox: &Sandbox, arguments: &str) -> Ran {
     run_with(sandbox, arguments, "")
 }
 
-/// The legacy tables in use, or that there are none in this kernel.
+/// Returns the legacy tables in use; none if the kernel has no legacy tables.
 fn legacy_tables(sandbox: &Sandbox) -> Vec<String> {
     match sandbox
         .run(|| legacy::status(legacy::Family::Ipv4))
@@ -93,7 +96,7 @@ fn legacy_tables(sandbox: &Sandbox) -> Vec<String> {
     }
 }
 
-/// What the tools of both backends restore, we save; what we restore, they save.
+/// `save` prints what the tools of both backends restored, and they save what `restore` restored.
 #[test]
 fn save_and_restore_match_the_real_tools() {
     for backend in ["nft", "legacy"] {
@@ -111,7 +114,7 @@ fn save_and_restore_match_the_real_tools() {
         assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""), "{backend}");
         assert_eq!(tools.save(&real_save), theirs, "{backend}");
 
-        // Over the same rules, which have counted: all begin at 0 again.
+        // Over the same rules, whose counters are not 0: all counters start at 0 again.
         let restore = format!("restore --lock none --backend {backend}");
         run_with(&sandbox, &restore, TEXT).expect(0);
         let again = tools.save(&real_save);
@@ -121,7 +124,7 @@ fn save_and_restore_match_the_real_tools() {
             "{backend}: {again}"
         );
 
-        // Only one table, and without counters.
+        // Only one table, without counters.
         let nat = run(&sandbox, &format!("save -t nat --backend {backend}")).expect(0);
         assert!(nat.out.contains("\n-A POSTROUTING -m mark"), "{}", nat.out);
         assert!(!nat.out.contains("*filter"), "{}", nat.out);
@@ -129,7 +132,7 @@ fn save_and_restore_match_the_real_tools() {
 }
 
 #[test]
-fn restore_keeps_what_it_is_told_to() {
+fn restore_options_limit_the_change() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -138,7 +141,7 @@ fn restore_keeps_what_it_is_told_to() {
         let save = format!("iptables-{backend}-save");
         let before = tools.save(&save);
 
-        // --test changes nothing; -T takes one table of the text; -n adds.
+        // --test changes nothing; -T restores one table of the text; -n keeps the existing rules.
         let more = "*filter\n-A INPUT -j DROP\nCOMMIT\n*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n";
         run_with(&sandbox, &format!("{restore} -n -t"), more).expect(0);
         assert_eq!(tools.save(&save), before);
@@ -153,7 +156,7 @@ fn restore_keeps_what_it_is_told_to() {
         assert!(!after.contains("-A INPUT -j DROP"), "{after}");
         assert!(after.contains("KUBE-FIREWALL"), "{after}");
 
-        // Without -n the table is emptied, from a file as well.
+        // Without -n the table is flushed, also when the text comes from a file.
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "*filter\nCOMMIT\n").unwrap();
         run(&sandbox, &format!("{restore} {}", file.path().display())).expect(0);
@@ -164,7 +167,7 @@ fn restore_keeps_what_it_is_told_to() {
 }
 
 #[test]
-fn profiles_are_those_of_versions() {
+fn profiles_match_their_versions() {
     let sandbox = sandbox();
     for (profile, native) in [("1.8.7", false), ("1.8.8", true), ("1.8.10", true)] {
         let restore = format!("restore --profile {profile}");
@@ -179,9 +182,9 @@ fn profiles_are_those_of_versions() {
     run(&sandbox, "restore --profile 1.8.6").expect(2);
 }
 
-/// iptables makes them at priority 150, not at `NF_IP_PRI_SECURITY`.
+/// iptables creates the table at priority 150, not at `NF_IP_PRI_SECURITY`.
 #[test]
-fn the_table_security_is_the_one_that_iptables_makes() {
+fn the_security_table_equals_that_of_iptables() {
     for (program, option) in [("iptables-nft", "-4"), ("ip6tables-nft", "-6")] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -197,7 +200,7 @@ fn the_table_security_is_the_one_that_iptables_makes() {
     for program in ["iptables-nft", "ip6tables-nft"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
-        // Each table as we make it is theirs.
+        // Each table that we create equals that of the real tool.
         let option = if program == "iptables-nft" {
             "-4"
         } else {
@@ -227,7 +230,8 @@ fn the_table_security_is_the_one_that_iptables_makes() {
     }
 }
 
-/// In all spellings that the real tool takes: both numbers in one word, and no digit of them octal.
+/// All spellings that the real tool accepts: both numbers in one word, and leading zeroes that do
+/// not mean octal.
 #[test]
 fn counters_are_parsed_as_the_real_tool_reads_them() {
     for (word, save) in [
@@ -251,7 +255,7 @@ fn counters_are_parsed_as_the_real_tool_reads_them() {
             }
         }
     }
-    // The real tool takes the digits there are (docs/differences.md).
+    // The real tool parses the leading digits only (docs/differences.md).
     for word in [
         "-c 5x,6", "-c 5,6x", "-c -1 3", "-c 5,", "-c ,6", "-c 0x5,6",
     ] {
@@ -261,7 +265,7 @@ fn counters_are_parsed_as_the_real_tool_reads_them() {
     }
 }
 
-/// What docs/differences.md says of tables and chains, and of an interface that is none.
+/// The differences in tables, chains and interface names that docs/differences.md lists.
 #[test]
 fn differences_in_tables_and_chains() {
     for backend in ["nft", "legacy"] {
@@ -283,7 +287,7 @@ fn differences_in_tables_and_chains() {
                 ran.err
             );
         }
-        // A chain cannot get the name of a verdict.
+        // A chain cannot be renamed to a verdict.
         let ran = run_with(&sandbox, &restore, &line("-E mine ACCEPT")).expect(2);
         assert!(ran.err.contains("cannot be named ACCEPT"), "{}", ran.err);
         let save = tools.save(&format!("iptables-{backend}-save -t nat"));
@@ -328,9 +332,9 @@ fn a_table_that_is_not_in_the_text_is_reported_as_missing() {
     run(&sandbox, "save").expect(1);
 }
 
-/// Whoever has read enough, as `head` does, changes nothing in how a verb ends.
+/// The exit code of a verb stays the same when the reader closes the pipe early, as `head` does.
 #[test]
-fn the_exit_code_is_kept_when_the_reader_leaves() {
+fn the_exit_code_is_kept_when_the_reader_closes_the_pipe() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     run_with(&sandbox, "restore", TEXT).expect(0);
@@ -441,7 +445,7 @@ fn reading_creates_no_tables() {
 }
 
 #[test]
-fn the_other_backend_is_mentioned() {
+fn rules_in_the_other_backend_are_reported() {
     let sandbox = sandbox();
     let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
     run_with(&sandbox, "restore", filter).expect(0);
@@ -466,9 +470,10 @@ fn the_other_backend_is_mentioned() {
     );
 }
 
-/// Names and texts of other programs neither drive a terminal nor forge a line, whatever verb prints them.
+/// Names and texts that other programs wrote cannot control a terminal or forge a line, whichever
+/// verb prints them.
 #[test]
-fn names_do_not_drive_a_terminal() {
+fn names_cannot_control_a_terminal() {
     use chainwright::nft::expr::Immediate;
     use chainwright::nft::{Chain, Rule, Table, Transaction};
 
@@ -489,7 +494,7 @@ fn names_do_not_drive_a_terminal() {
             .unwrap();
     }
     connect(&sandbox).commit(&tx).unwrap();
-    // The legacy tools take no end of a line in a name.
+    // The legacy tools reject a line break in a name.
     run_with(
         &sandbox,
         "restore --backend legacy",
@@ -522,7 +527,8 @@ fn names_do_not_drive_a_terminal() {
         for forbidden in ["\x1b[31m", "\x07", "\u{9b}", "\r\n-A INPUT -j ACCEPT\r\n"] {
             assert!(!printed.contains(forbidden), "{arguments}: {printed:?}");
         }
-        // A pipe gets the name as it is where the text can be read back, and no forged line either.
+        // A pipe gets the unescaped name where the text can be read back, but no forged line
+        // either.
         let piped = run(&sandbox, arguments);
         assert!(
             !piped.out.contains("\n-A INPUT -j ACCEPT\n"),
@@ -536,14 +542,14 @@ fn names_do_not_drive_a_terminal() {
     );
 }
 
-/// On a terminal (of `script`, which is part of every Debian) what takes its time says so, and the line goes when it is
-/// done; elsewhere nothing is said.
+/// On a terminal (of `script`, which every Debian has) slow work prints a progress line and erases
+/// it at the end; elsewhere nothing is printed.
 #[test]
-fn long_work_shows_on_a_terminal() {
+fn slow_work_shows_progress_on_a_terminal() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let restore = format!("{PROGRAM} restore --lock none --backend nft -4");
-    // (One backslash is the shell's, the other that of the line's words.)
+    // One backslash is for the shell, the other for splitting the line into words.
     let text = "printf '*filter\\\\nCOMMIT\\\\n'";
     let late = format!("(sleep 2; {text})");
     let printed = |from: &str| {
@@ -553,7 +559,7 @@ fn long_work_shows_on_a_terminal() {
     let slow = printed(&late);
     assert!(slow.contains("\r\x1b[Kreading <stdin>: 1 s"), "{slow:?}");
     assert!(slow.ends_with("\r\x1b[K"), "{slow:?}");
-    // What is done at once says nothing there, either.
+    // Fast work prints nothing on a terminal either.
     assert_eq!(printed(text), "");
     let elsewhere = format!("env sh -c \"{late} | {restore} 2>&1\"");
     assert_eq!(tools.run(&elsewhere), "");

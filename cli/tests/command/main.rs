@@ -1,4 +1,4 @@
-//! The command `chainwright` and the programs that it stands in for, run as programs.
+//! Tests of the command `chainwright` and of the programs that it replaces, run as programs.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;

@@ -1,5 +1,6 @@
-//! A look loads nothing into the kernel. On a kernel whose netfilter is built in nothing can be loaded, and the
-//! test says so; the machines of `integration-vm` run it before all others, when nothing has been loaded.
+//! Commands that only read load no kernel module. On a kernel with built-in netfilter no module can
+//! be loaded, and the test prints that; the machines of `integration-vm` run it before all other
+//! tests, when no module is loaded.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,14 +12,14 @@ use chainwright::nft::{self, Connection, Family, Table, Transaction};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// The modules that are loaded; `None` if the kernel has none at all.
+/// Returns the loaded modules; `None` if the kernel has no modules at all.
 fn loaded() -> Option<BTreeSet<String>> {
     let modules = std::fs::read_to_string("/proc/modules").ok()?;
     let names = modules.lines().filter_map(|line| line.split(' ').next());
     Some(names.map(str::to_owned).collect())
 }
 
-/// One test, because others would load modules meanwhile.
+/// One test, because other tests in the same binary would load modules meanwhile.
 #[test]
 fn reading_loads_no_modules_and_the_first_change_does() {
     let sandbox = sandbox();
@@ -27,7 +28,7 @@ fn reading_loads_no_modules_and_the_first_change_does() {
     let before = loaded();
     let was_loaded = nft::is_loaded();
     if before.is_none() {
-        println!("this kernel lacks modules: all is built in, and a look can load nothing");
+        println!("this kernel lacks modules: all are built in, so reading can load none");
         assert!(was_loaded);
     }
     for line in [
@@ -47,7 +48,7 @@ fn reading_loads_no_modules_and_the_first_change_does() {
             .unwrap();
         assert_eq!(loaded(), before, "{line}");
         if !was_loaded && !line.contains("legacy") {
-            // A clear answer: not an empty ruleset, and not a riddle.
+            // The error is clear, and no empty ruleset is printed.
             let message = String::from_utf8_lossy(&output.stderr);
             assert!(
                 message.contains("nf_tables module is not loaded"),
@@ -74,7 +75,7 @@ fn reading_loads_no_modules_and_the_first_change_does() {
     }
     assert_eq!(loaded(), before);
 
-    // A change loads what it needs, and then there is something to look at.
+    // A change loads the modules that it needs; then there is a ruleset to read.
     let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();

@@ -1,5 +1,5 @@
-//! `chainwright nft`, called by a link, beside the real nft: the same arguments and inputs, and then the same exit code,
-//! the same standard output and the same ruleset.
+//! Compares `chainwright nft`, run by a link, with the real nft: the same arguments and input give
+//! the same exit code, the same standard output and the same ruleset.
 mod cases;
 mod live;
 
@@ -18,15 +18,15 @@ use cases::{CASES, Case, Same};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// One of the two, in a sandbox of its own.
+/// One of the two programs, in its own sandbox.
 pub(crate) struct Side {
     pub(crate) sandbox: Sandbox,
     pub(crate) program: std::path::PathBuf,
-    /// Where it is run, with the files that it may read.
+    /// The working directory, with the files that the program may read.
     pub(crate) directory: TempDir,
 }
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -53,7 +53,7 @@ impl Side {
         Self::new(find("nft"))
     }
 
-    /// Ours, by a link of that name.
+    /// Returns our program, run by a link of that name.
     pub(crate) fn ours() -> Self {
         let mut side = Self::new(PROGRAM);
         let link = side.directory.path().join("nft");
@@ -80,7 +80,7 @@ impl Side {
         self.run_with(&self.program, arguments, input)
     }
 
-    /// Runs another program in its place.
+    /// Runs another program instead.
     pub(crate) fn run_with(&self, program: &Path, arguments: &[&str], input: &str) -> Ran {
         let run = || {
             let mut command = self.command_of(program, arguments);
@@ -94,7 +94,7 @@ impl Side {
         }
     }
 
-    /// What the real nft lists of it.
+    /// Returns the ruleset as the real nft lists it.
     fn ruleset(&self) -> String {
         let ran = self.run_with(&find("nft"), &["-a", "list", "ruleset"], "");
         assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -102,7 +102,8 @@ impl Side {
     }
 }
 
-/// What both print alike: no blanks at the ends of lines, no generations; of JSON every byte but the name of the release.
+/// Removes what may differ: blanks at the ends of lines and generations; in JSON only the release
+/// name.
 fn plain(out: &str) -> Vec<String> {
     let lines = out
         .lines()
@@ -115,7 +116,7 @@ fn plain(out: &str) -> Vec<String> {
     lines.map(plain).collect()
 }
 
-/// What differs between the two, in words.
+/// Returns a description of the differences between the two.
 fn difference(case: &Case) -> Option<String> {
     let (theirs, ours) = (Side::theirs(), Side::ours());
     for side in [&theirs, &ours] {
@@ -143,7 +144,7 @@ fn difference(case: &Case) -> Option<String> {
     }
     let lines = |out: &str| {
         let lines = plain(out).into_iter();
-        // Of the table of one chain nft does not know the handle.
+        // nft does not know the handle of the table when it lists one chain.
         lines
             .map(
                 |line| match line.strip_prefix("table ").filter(|_| is_of_chain) {
@@ -196,7 +197,7 @@ fn output_and_ruleset_match_nft() {
     assert!(CASES.len() >= 400, "{}", CASES.len());
 }
 
-/// The system calls by which a text is carried out, and what is printed of it.
+/// Returns the system calls that carry out a text, and the output.
 fn sent(side: &Side, text: &str) -> (String, String) {
     traced(side, &[text])
 }
@@ -217,7 +218,7 @@ fn traced(side: &Side, words: &[&str]) -> (String, String) {
     (fs::read_to_string(&trace).unwrap(), ran.out)
 }
 
-/// Several listings of the same tables in one input are of one reading; a change in between is seen.
+/// Several listings of the same tables in one input use one dump; a change in between is visible.
 #[test]
 fn objects_are_read_only_once() {
     let side = Side::ours();
@@ -243,7 +244,7 @@ fn objects_are_read_only_once() {
     assert!(out.contains("drop"), "{out}");
 }
 
-/// Of what is there no more is read than a text speaks of: not the chains and rules, however many there are.
+/// Only the objects that a text names are read: not the other chains and rules, however many exist.
 #[test]
 fn only_needed_objects_are_read() {
     let side = Side::ours();
@@ -278,7 +279,7 @@ fn only_needed_objects_are_read() {
     }
 }
 
-/// The requests of a program, by their kinds, in their order.
+/// Returns the kinds of a program's requests, in order.
 fn requests(trace: &str) -> Vec<String> {
     let kinds = trace.split("NFT_MSG_GET").skip(1);
     let kind = |rest: &str| {
@@ -296,8 +297,8 @@ fn requests(trace: &str) -> Vec<String> {
     kinds.map(kind).collect()
 }
 
-/// What is listed, looked up or reset, and the requests that it takes: as many beside a large ruleset as beside a small one.
-/// A dump is marked by an asterisk; `GEN` stands at both ends.
+/// Calls that list, look up or reset, and the requests that each needs: as many with a large
+/// ruleset as with a small one. An asterisk marks a dump; `GEN` appears at both ends.
 const FORMS: &[(&str, &str)] = &[
     ("list tables", "TABLE*"),
     ("list tables ip", "TABLE*"),
@@ -366,7 +367,8 @@ const FORMS: &[(&str, &str)] = &[
     ("rename chain ip own empty vacant", "TABLE CHAIN"),
 ];
 
-/// Requests are of what was asked for, however much else there is; and no more than those.
+/// The requests depend only on the named objects, however many others exist, and there are no more
+/// than listed.
 #[test]
 fn requests_do_not_grow_with_unrelated_objects() {
     let own = "table ip own {
@@ -415,7 +417,7 @@ fn requests_do_not_grow_with_unrelated_objects() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// The tables that the calls of `first_lines.txt` find.
+/// The tables that exist before the calls of `first_lines.txt`.
 const FIRST_LINES_BASE: &str = r"table inet netavark { chain INPUT { type filter hook input priority 0; }
 chain NETAVARK-HOSTPORT-DNAT { accept; }
 }
@@ -432,8 +434,8 @@ table inet incus { chain fwd.br0 { accept; }
 }
 ";
 
-/// What programs look for in the first line of errors: of each call that netavark, knftables (kube-proxy, CNI's bridge),
-/// incus or pyferm make, ours says the same of it as nft 1.1.7.
+/// Programs search the first line of errors. For each call that netavark, knftables (kube-proxy,
+/// CNI's bridge), incus or pyferm make, ours prints the same first line as nft 1.1.7.
 #[test]
 fn first_lines_of_errors_match_what_programs_search_for() {
     const TEXTS: [&str; 3] = [
@@ -462,7 +464,7 @@ fn first_lines_of_errors_match_what_programs_search_for() {
             let ran = side.run(&arguments, &input.replace("\\n", "\n"));
             let ours = ran.err.lines().next().unwrap_or_default();
             let text = TEXTS.iter().find(|text| first.contains(*text));
-            // Where it comes from a file the place stands before it.
+            // For input from a file the position precedes the message.
             let is_it = match text {
                 None => ours == first,
                 Some(text) => {
@@ -481,7 +483,7 @@ fn first_lines_of_errors_match_what_programs_search_for() {
     assert!(differ.is_empty(), "{}", differ.join("\n\n"));
 }
 
-/// The kernel's number in the words of glibc, then the line with its place, then what ours says of it.
+/// The kernel's error in the words of glibc, then the line with its position, then our explanation.
 #[test]
 fn errors_print_position_and_reason_after_the_first_line() {
     let side = Side::ours();

@@ -1,5 +1,5 @@
-//! Bad input to the verbs that operators and agents use: a message that names the cause and what to do, the documented exit
-//! code, and every table as it was.
+//! Bad input to the verbs that operators and agents use: the message names the cause and a remedy,
+//! the exit code is the documented one, and every table is unchanged.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -13,10 +13,10 @@ use chainwright_testing::Sandbox;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// What is run, on which input, the exit code, and what standard error has.
+/// The command, its input, the exit code, and texts that standard error contains.
 type Case = (&'static str, &'static str, i32, &'static [&'static str]);
 
-/// Verbs of the command: 2, where it could not be done.
+/// Verbs of the command: exit code 2 on failure.
 const VERBS: &[Case] = &[
     ("cleanup", "", 2, &["<GLOB>", "--help"]),
     (
@@ -38,7 +38,7 @@ const VERBS: &[Case] = &[
         2,
         &["unexpected argument '--prefix'"],
     ),
-    // A rule leads to it of which it is not known what it is.
+    // A rule of unknown syntax jumps to this chain.
     (
         "cleanup --backend nft USED",
         "",
@@ -171,7 +171,7 @@ const VERBS: &[Case] = &[
     ("doctor --fix", "", 2, &["unexpected argument '--fix'"]),
 ];
 
-/// The programs by iptables' names: 1, 2, 3 or 4, as those.
+/// The programs with iptables' names: exit codes 1, 2, 3 or 4, as theirs.
 const PROGRAMS: &[Case] = &[
     ("iptables", "", 2, &["no command"]),
     ("iptables -A", "", 2, &["-A", "value"]),
@@ -302,7 +302,7 @@ const PROGRAMS: &[Case] = &[
     ),
 ];
 
-/// Rules in both backends, one of them none of iptables'.
+/// Returns a sandbox with rules in both backends, one of which iptables cannot express.
 fn prepared() -> Sandbox {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
@@ -322,7 +322,7 @@ fn prepared() -> Sandbox {
     sandbox
 }
 
-/// All that is there, of both backends and families.
+/// Returns the rulesets of both backends and all families.
 fn state(sandbox: &Sandbox) -> String {
     let tools = Tools::new(sandbox);
     let message = [
@@ -334,7 +334,7 @@ fn state(sandbox: &Sandbox) -> String {
     message.concat()
 }
 
-/// Exit code, and standard error.
+/// Returns the exit code and standard error.
 fn run(sandbox: &Sandbox, command: &mut Command, input: &str) -> (Option<i32>, String) {
     let output = sandbox
         .run(|| run_on(command, input.as_bytes()).unwrap())
@@ -367,7 +367,7 @@ fn invalid_input_changes_nothing() {
     assert!(VERBS.len() + PROGRAMS.len() > 40);
 }
 
-/// Who may not do it is told so, by each of the verbs.
+/// Each verb reports missing privileges.
 #[test]
 fn nothing_is_changed_without_privileges() {
     let sandbox = prepared();
@@ -408,7 +408,7 @@ fn nothing_is_changed_without_privileges() {
         ("iptables-legacy-restore /dev/null", 0, ""),
         ("ip6tables-legacy-restore -T nat", 0, ""),
     ] {
-        // Root without it; another user namespace cannot be had everywhere.
+        // Root without the capability; another user namespace is not available everywhere.
         let mut command = Command::new(find("setpriv"));
         command
             .args(["--inh-caps", "-net_admin", "--bounding-set", "-net_admin"])
@@ -422,18 +422,24 @@ fn nothing_is_changed_without_privileges() {
     }
 }
 
-/// The right to change legacy tables without that to read their names is not enough for a guard: it does not begin.
+/// With the right to change legacy tables but without the right to read their names a guard does
+/// not start.
 #[test]
 fn guard_exits_without_read_permission() {
     let sandbox = prepared();
     let mut command = Command::new(find("setpriv"));
     let ids = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
     let rights = ["--inh-caps", "+net_admin", "--ambient-caps", "+net_admin"];
-    // It does not lie where everybody may go.
-    let copy = tempfile::Builder::new().tempfile_in("/tmp").unwrap();
-    std::fs::copy(PROGRAM, copy.path()).unwrap();
-    let path = copy.into_temp_path();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // The program's own directory may be closed to other users. `cp` writes the copy: another
+    // test's child would inherit a descriptor that is open for writing here, and the kernel would
+    // not execute the file (ETXTBSY).
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    let path = directory.path().join("chainwright");
+    let copied = Command::new("cp").arg(PROGRAM).arg(&path).status().unwrap();
+    assert!(copied.success());
+    for path in [directory.path(), &path] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     command
         .args(ids)
         .args(rights)
@@ -444,7 +450,7 @@ fn guard_exits_without_read_permission() {
     assert!(error.contains("the names of the tables"), "{error}");
 }
 
-/// Who waits for the lock in vain says who holds it.
+/// A command that waits for the lock in vain names the holder.
 #[test]
 fn names_the_holder_of_the_lock() {
     let sandbox = prepared();

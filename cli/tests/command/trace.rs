@@ -1,4 +1,5 @@
-//! `graph`, `trace`, `why` and `diff --packets`, as a program, on kube-proxy's rulesets and on small ones.
+//! Runs `graph`, `trace`, `why` and `diff --packets` as programs on kube-proxy's rulesets and on
+//! small ones.
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,8 @@ const IPTABLES: &str = "tests/data/kube-proxy-1.36-iptables.save";
 const NFTABLES: &str = "tests/data/kube-proxy-1.36-nftables.nft";
 const OLD: &str = "tests/data/kube-proxy-1.20-300-services.save";
 
-/// What a run left: exit code, output, errors. The output is no wider than a terminal.
+/// Returns exit code, output and errors of a run. Checks that the output is no wider than a
+/// terminal.
 #[track_caller]
 fn run(arguments: &str, input: &str) -> (i32, String, String) {
     let mut command = Command::new(PROGRAM);
@@ -54,7 +56,7 @@ type Port = (String, String, u8, u16);
 /// `namespace/name:port`, protocol, port.
 type NodePort = (String, u8, u16);
 
-/// The ports of services in the manifests, and node ports.
+/// Returns the ports of services in the manifests, and node ports.
 fn manifests() -> (BTreeSet<Port>, BTreeSet<NodePort>) {
     let (mut addresses, mut node_ports) = (BTreeSet::new(), BTreeSet::new());
     for document in MANIFESTS.split("\n---") {
@@ -95,7 +97,7 @@ fn manifests() -> (BTreeSet<Port>, BTreeSet<NodePort>) {
     (addresses, node_ports)
 }
 
-/// The ruleset of a text, in memory.
+/// Returns the ruleset of a text, in memory.
 fn snapshot(file: &str) -> Snapshot {
     let text = std::fs::read_to_string(crate::common::in_workspace(file)).unwrap();
     let model = FakeKernel::new();
@@ -114,8 +116,8 @@ fn snapshot(file: &str) -> Snapshot {
     connect().snapshot(Scope::all()).unwrap()
 }
 
-/// Whatever version and mode it is: each port of each service in the manifests has its name, addresses and node ports, and
-/// nothing else has.
+/// For every version and mode: each port of each service in the manifests has its name, addresses
+/// and node ports, and there are no others.
 #[test]
 fn every_service_is_found_by_its_name() {
     let (addresses, node_ports) = manifests();
@@ -127,7 +129,7 @@ fn every_service_is_found_by_its_name() {
         let with_address: BTreeSet<_> = found
             .iter()
             .filter_map(|one| Some((of(one), one.address?.to_string(), one.protocol, one.port)))
-            // These are of the cluster itself, and the load balancer's status.
+            // Excludes the cluster's own service and the address in the load balancer's status.
             .filter(|(service, address, ..)| {
                 service != "default/kubernetes:https" && address != "203.0.113.200"
             })
@@ -148,7 +150,7 @@ fn every_service_is_found_by_its_name() {
     }
 }
 
-/// Every chain of a service says which service's it is.
+/// Every chain of a service names its service.
 #[test]
 fn every_chain_of_a_service_is_named() {
     let (addresses, _) = manifests();
@@ -171,18 +173,18 @@ fn every_chain_of_a_service_is_named() {
                 let port = part.port.unwrap_or_else(|| panic!("{file}: {}", node.name));
                 assert!(
                     services.contains(&port),
-                    "{file}: {} is of {port:?}",
+                    "{file}: {} belongs to {port:?}",
                     node.name
                 );
                 *named.entry(port).or_default() += 1;
             }
         }
-        // All but those without endpoints have chains.
+        // All services with endpoints have chains.
         assert!(named.len() >= services.len() - 1, "{file}: {}", named.len());
     }
 }
 
-/// An endpoint is chosen with the same probability as any other, and the output says which they are.
+/// Every endpoint is chosen with the same probability, and the output lists them.
 #[test]
 fn endpoints_have_their_probabilities() {
     for file in [IPTABLES, NFTABLES, OLD] {
@@ -195,7 +197,7 @@ fn endpoints_have_their_probabilities() {
             out.contains("service default/azure-vote-front"),
             "{file}: {out}"
         );
-        // By a cluster IP and its port, and by a node port, it is the same service.
+        // The cluster IP with its port and the node port lead to the same service.
         let by_address = done(&format!("trace 10.96.10.10:80 --file {file}"), "");
         assert!(
             by_address.contains("50.0 %  forwarded to 10.244.1.6:80"),
@@ -227,7 +229,7 @@ fn explains_why_no_answer_is_possible() {
         assert!(out.contains("100.0 %  rejected with"), "{file}: {out}");
         assert!(out.contains(why), "{file}: {out}");
     }
-    // Whom the load balancer does not serve.
+    // A source that the load balancer does not serve.
     let firewall = "trace 203.0.113.200:443 --from 192.0.2.9 --file";
     for file in [IPTABLES, NFTABLES] {
         let out = done(&format!("{firewall} {file}"), "");
@@ -329,7 +331,7 @@ fn names_the_table_that_drops_an_accepted_packet() {
     ] {
         assert!(flat.contains(part), "{part}: {out}");
     }
-    // Of this table nothing stops it.
+    // In this table nothing drops the packet.
     let (code, out, _) = run(&format!("why {packet} --table filter"), ruleset);
     assert!(
         code == 1 && out.contains("Nothing in scope stops it."),
@@ -343,8 +345,8 @@ fn names_the_table_that_drops_an_accepted_packet() {
     assert_eq!(json["stopped"][0]["accepted_by"][0]["owner"], "kube-proxy");
 }
 
-/// Nothing stops it as far as can be said is another answer than that nothing does; and it is said once, however many ways
-/// the packet has.
+/// "Nothing drops it, as far as can be evaluated" is a different answer from "nothing drops it"; it
+/// is printed once, however many paths the packet has.
 #[test]
 fn unknown_outcomes_are_distinct_from_accept() {
     let ruleset = "*filter\n-A INPUT -m mark --mark 1\n-A INPUT -m connmark --mark 1\n-A INPUT -p tcp -j CLUSTERIP --new \
@@ -359,7 +361,7 @@ fn unknown_outcomes_are_distinct_from_accept() {
     assert!(err.contains("not evaluated: table netdev d"), "{err}");
 }
 
-/// A pipe can be read but once.
+/// A pipe can be read only once.
 #[test]
 fn a_ruleset_may_come_through_a_pipe() {
     let ruleset = "*filter\n-A INPUT -p tcp -j DROP\nCOMMIT\n";
@@ -411,7 +413,7 @@ fn compares_rulesets_by_packets() {
     assert!(json["differences"][0]["old"]["ends"].is_array());
 }
 
-/// The graph of what the kernel has, of both backends, and of a file.
+/// Graphs of the kernel's rulesets, of both backends, and of a file.
 #[test]
 fn graphs_of_kernel_and_file() {
     let sandbox = sandbox();
@@ -470,7 +472,7 @@ fn graphs_of_kernel_and_file() {
     }
 }
 
-/// What is asked for of a file that the kernel would refuse.
+/// Graphs the requested part of a file that the kernel would reject.
 #[test]
 fn graphs_part_of_an_invalid_ruleset() {
     let ruleset = "table ip t { chain a { jump gone; }; }; table inet t { chain b { jump gone; }; }; \
@@ -491,7 +493,7 @@ fn graphs_part_of_an_invalid_ruleset() {
     }
 }
 
-/// Devices of a file are another machine's.
+/// The devices in a file can be those of another machine.
 #[test]
 fn devices_named_in_files_need_not_exist() {
     let ruleset = "
@@ -533,7 +535,7 @@ fn devices_named_in_files_need_not_exist() {
     assert_eq!(json["not_traced"]["new"][0], "table netdev d");
 }
 
-/// The flat layout says no names of services: they are asked for by their addresses and node ports.
+/// The flat layout contains no service names: queries use addresses and node ports.
 #[test]
 fn services_of_the_flat_layout() {
     use chainwright_kube::service::{
@@ -602,7 +604,7 @@ fn services_of_the_flat_layout() {
         .unwrap();
 }
 
-/// Where nothing is in nf_tables.
+/// With an empty nf_tables ruleset.
 #[test]
 fn json_of_legacy_tables_alone() {
     let sandbox = sandbox();
@@ -669,8 +671,8 @@ fn json_of_legacy_tables_alone() {
         .unwrap();
 }
 
-/// Fifty thousand chains, as 10,000 services with four endpoints each have them: how long the graph and its forms take is
-/// printed (`--nocapture`).
+/// Fifty thousand chains, as for 10,000 services with four endpoints each. Prints the time for the
+/// graph and its output formats (`--nocapture`).
 #[test]
 fn fifty_thousand_chains() {
     const SERVICES: usize = 10_000;
@@ -722,7 +724,7 @@ fn fifty_thousand_chains() {
     let view = graph.view(&ViewOptions::default());
     let (tree, picture) = (view.tree(80).to_string(), view.svg().to_string());
     eprintln!(
-        "graph of {} chains: {built:?}; with a tree and a picture: {:?}",
+        "graph of {} chains: {built:?}; tree and SVG: {:?}",
         graph.chain_count(),
         start.elapsed()
     );

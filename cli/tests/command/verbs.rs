@@ -1,6 +1,7 @@
-//! The command `chainwright`, as a program, in sandboxes.
+//! Tests of the command `chainwright`, run as a program in sandboxes.
 //!
-//! Here is what its verbs have in common and the verbs about chains; the others stand in files of their own.
+//! This file has the common helpers and the tests of the verbs for chains; the other verbs have
+//! files of their own.
 mod edges;
 mod json;
 mod kube;
@@ -30,7 +31,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 
-/// What a run of the command left.
+/// The result of a run.
 struct Ran {
     code: i32,
     out: String,
@@ -40,7 +41,10 @@ struct Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {
-            code: output.status.code().expect("it ended by itself"),
+            code: output
+                .status
+                .code()
+                .expect("the command exits without a signal"),
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
         }
@@ -58,12 +62,12 @@ impl Ran {
         self
     }
 
-    /// The lines of output.
+    /// Returns the lines of output.
     fn lines(&self) -> Vec<&str> {
         self.out.lines().collect()
     }
 
-    /// The output, one JSON document, without what each of them has.
+    /// Returns the output as one JSON document, without the keys that every document has.
     #[track_caller]
     fn value(&self) -> Value {
         let mut value: Value = serde_json::from_str(&self.out).unwrap();
@@ -73,11 +77,11 @@ impl Ran {
         value
     }
 
-    /// The parts of a document that is one list, of whose places all were looked at.
+    /// Returns the elements of a document that is a list. Checks that nothing was skipped.
     #[track_caller]
     fn values(&self) -> Vec<Value> {
         let mut value = self.value();
-        if let Some(places) = value.as_object_mut().unwrap().remove("not_looked_at") {
+        if let Some(places) = value.as_object_mut().unwrap().remove("not_read") {
             assert_eq!(places, Value::Array(Vec::new()));
         }
         let keys: Vec<_> = value.as_object().unwrap().values().collect();
@@ -87,20 +91,20 @@ impl Ran {
         parts.clone()
     }
 
-    /// What stands under this key in each part.
+    /// Returns the values of this key in all elements.
     #[track_caller]
     fn each(&self, key: &str) -> Vec<Value> {
         self.values().iter().map(|line| line[key].clone()).collect()
     }
 }
 
-/// Runs the command where the test itself is.
+/// Runs the command in the namespace of the test.
 fn run_here<S: AsRef<OsStr>>(arguments: &[S]) -> Ran {
     let output = Command::new(PROGRAM).args(arguments).output().unwrap();
     output.into()
 }
 
-/// Runs the command, arguments separated by blanks, inside the sandbox.
+/// Runs the command inside the sandbox, with arguments separated by blanks.
 fn run(sandbox: &Sandbox, arguments: &str) -> Ran {
     let arguments: Vec<_> = arguments.split_whitespace().collect();
     sandbox.run(|| run_here(&arguments)).unwrap()
@@ -165,7 +169,7 @@ fn an_empty_namespace_has_no_chains() {
 }
 
 #[test]
-fn kubelets_chains_come_and_go() {
+fn kubelet_chains_are_created_and_removed() {
     let sandbox = sandbox();
     let before = generation(&sandbox);
     let missing = run(&sandbox, "kubelet check").expect(1);
@@ -179,7 +183,7 @@ fn kubelets_chains_come_and_go() {
     assert_eq!(generation(&sandbox), before, "checking changes nothing");
 
     let made = run(&sandbox, "kubelet ensure").expect(0);
-    assert_eq!(made.out, missing.out.replace("missing  ", "made     "));
+    assert_eq!(made.out, missing.out.replace("missing  ", "created  "));
     assert_eq!(
         run(&sandbox, "kubelet check").expect(0).out,
         "everything is present\n"
@@ -203,16 +207,16 @@ fn kubelets_chains_come_and_go() {
 }
 
 #[test]
-fn kubelets_chains_as_json() {
+fn kubelet_chains_as_json() {
     let sandbox = sandbox();
     let missing = run(&sandbox, "kubelet check --json").expect(1).value();
     let made = run(&sandbox, "--json kubelet ensure").expect(0).value();
-    assert_eq!(missing["missing"], made["made"]);
+    assert_eq!(missing["missing"], made["created"]);
     assert_eq!(
-        made["made"][0],
+        made["created"][0],
         serde_json::json!({"family": "ip", "table": "mangle", "chain": "KUBE-IPTABLES-HINT"})
     );
-    let rules: Vec<_> = made["made"]
+    let rules: Vec<_> = made["created"]
         .as_array()
         .unwrap()
         .iter()
@@ -226,13 +230,13 @@ fn kubelets_chains_as_json() {
         run(&sandbox, "kubelet check --json").expect(0).value(),
         none
     );
-    let none = serde_json::json!({"made": []});
+    let none = serde_json::json!({"created": []});
     assert_eq!(
         run(&sandbox, "kubelet ensure --json").expect(0).value(),
         none
     );
 
-    // A rule of somebody else's in a chain of kubelet's.
+    // A foreign rule in a kubelet chain.
     let mut tx = Transaction::new();
     tx.add(&Rule::new(Family::IP, "mangle", "KUBE-IPTABLES-HINT"))
         .unwrap();
@@ -251,7 +255,7 @@ fn kubelets_chains_as_json() {
 }
 
 #[test]
-fn one_family_of_kubelets_chains_and_those_of_old() {
+fn kubelet_chains_of_one_family_and_of_old_versions() {
     let sandbox = sandbox();
     run(&sandbox, "kubelet ensure -6").expect(0);
     run(&sandbox, "kubelet check -6").expect(0);
@@ -277,7 +281,7 @@ fn one_family_of_kubelets_chains_and_those_of_old() {
 }
 
 #[test]
-fn chains_are_chosen_and_counted() {
+fn chains_are_filtered_and_counted() {
     let sandbox = sandbox();
     small_ruleset(&sandbox);
     let names = |arguments: &str| {
@@ -427,14 +431,14 @@ fn another_namespace_by_path() {
         .into();
     assert_eq!(ran.expect(0).lines().len(), 4);
 
-    // By the path of a process's: the test's own file, through another sandbox's eyes.
+    // By the path of an open descriptor, as seen from another sandbox.
     let path = format!("/proc/{}/fd/0", std::process::id());
     let ran = run_here(&["--netns", &path, "chains"]).expect(2);
     assert!(ran.err.contains("not a network namespace"), "{}", ran.err);
 }
 
 #[test]
-fn a_namespace_that_is_not_there() {
+fn rejects_a_missing_namespace() {
     for (argument, text) in [
         ("no-such-name", "no network namespace \"no-such-name\""),
         ("/no/such/file", "No such file or directory"),
@@ -451,10 +455,11 @@ fn a_namespace_that_is_not_there() {
     }
 }
 
-/// Copies the command to where every user may run it.
+/// Copies the command to a directory where every user may run it.
 ///
-/// Another process writes the copy: a descriptor of this one that is open for writing could be inherited by a program
-/// that another thread starts, and the copy could not be run until that one has ended (ETXTBSY).
+/// Another process writes the copy: a program that another thread starts could inherit a descriptor
+/// of this process that is open for writing, and the copy could not be executed until that program
+/// ends (ETXTBSY).
 fn copied_for_everybody() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -468,20 +473,20 @@ fn copied_for_everybody() -> (tempfile::TempDir, PathBuf) {
     (directory, program)
 }
 
-/// Runs the command as a user without rights over the network namespace that the test is in.
+/// Runs the command as a user without privileges over the network namespace of the test.
 fn run_unprivileged(arguments: &[&str]) -> Ran {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap();
     let ids: Vec<_> = map.split_whitespace().collect();
     let mut command;
     let copy;
     if ids.as_slice() == ["0", "0", "4294967295"] {
-        // Root itself: become nobody, who may not see the directory that the program is in.
+        // As root: switch to nobody, who cannot read the directory of the program.
         let (directory, program) = copied_for_everybody();
         command = Command::new(program);
         command.uid(65534).gid(65534).current_dir("/");
         copy = Some(directory);
     } else {
-        // Root of a user namespace, which has no rights over the network namespace around it.
+        // As root of a user namespace, who has no privileges over the network namespace around it.
         command = Command::new(PROGRAM);
         copy = None;
     }
@@ -491,7 +496,7 @@ fn run_unprivileged(arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn without_privileges_the_error_names_what_is_missing() {
+fn unprivileged_errors_name_the_missing_privilege() {
     for arguments in [
         &["chains"][..],
         &["chains", "--json"],
@@ -505,13 +510,13 @@ fn without_privileges_the_error_names_what_is_missing() {
         let ran = run_unprivileged(arguments).expect(2);
         assert_eq!(ran.out, "");
         assert!(ran.err.starts_with("chainwright: "), "{}", ran.err);
-        // What a socket option says, and what a request says.
+        // The errors of a socket option and of a request.
         let refused = ["Operation not permitted", "EPERM"];
         assert!(refused.iter().any(|it| ran.err.contains(it)), "{}", ran.err);
         assert!(ran.err.contains("CAP_NET_ADMIN"), "{}", ran.err);
         assert!(ran.err.contains("run this as root"), "{}", ran.err);
     }
-    // A kernel without legacy tables says that first.
+    // A kernel without legacy tables reports that first.
     let ran = run_unprivileged(&["chains", "--backend", "legacy", "--family", "ip"]).expect(2);
     assert!(
         ran.err.contains("CAP_NET_ADMIN") || ran.err.contains("module ip_tables"),
@@ -520,14 +525,14 @@ fn without_privileges_the_error_names_what_is_missing() {
     );
 }
 
-/// While somebody else changes the ruleset all the time, a listing is of one generation, or it is
-/// said not to be.
+/// While another process changes the ruleset constantly, a listing is of one generation or reports
+/// that it is not.
 #[test]
 fn a_listing_is_of_one_generation_or_reports_that_it_is_not() {
-    const CHAINS: usize = 2000;
+    const CHAINS: usize = 500;
     let sandbox = sandbox();
     many_chains(&sandbox, CHAINS);
-    // In each generation there is one of the two, with two rules.
+    // Each generation has one of the two chains, with two rules.
     let swap = |old: &'static str, new: &'static str| {
         let mut tx = Transaction::new();
         if !old.is_empty() {
@@ -555,7 +560,7 @@ fn a_listing_is_of_one_generation_or_reports_that_it_is_not() {
             }
         });
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for arguments in ["chains --json --backend nft --rules"; 10] {
+            for arguments in ["chains --json --backend nft --rules"; 5] {
                 let ran = run(&sandbox, arguments);
                 if ran.code == 2 {
                     assert!(ran.err.contains("not from one generation"), "{}", ran.err);

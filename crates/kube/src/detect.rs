@@ -8,14 +8,14 @@
 //! ```
 //! # fn main() -> Result<(), chainwright_kube::Error> {
 //! # chainwright_testing::Sandbox::new()?.run(|| {
-//! use chainwright_kube::detect::{Detector, Verdict};
+//! use chainwright_kube::detect::{Detector, DetectedBackend};
 //! use chainwright_kube::kubelet::Kubelet;
 //! use chainwright::nft::Connection;
 //!
 //! let mut detector = Detector::open();
-//! assert_eq!(detector.probe().verdict(), Verdict::Undetermined);
+//! assert_eq!(detector.probe().detected_backend(), DetectedBackend::Undetermined);
 //! Kubelet::new().ensure(&mut Connection::open()?)?;
-//! assert_eq!(detector.probe().verdict(), Verdict::Nft);
+//! assert_eq!(detector.probe().detected_backend(), DetectedBackend::Nft);
 //! # Ok::<(), chainwright_kube::Error>(()) })?
 //! # }
 //! ```
@@ -42,8 +42,8 @@ const MANGLE: &str = "mangle";
 /// The chain that kube-proxy watches.
 pub(super) const PROXY_CANARY: &str = "KUBE-PROXY-CANARY";
 
-/// Whether a chain of this name shows that a kubelet or kube-proxy uses its backend: the hint, and the canaries that
-/// they watch.
+/// Returns `true` if a chain of this name shows that a kubelet or kube-proxy uses its backend: the hint, and the
+/// canaries that they watch.
 ///
 /// ```
 /// use chainwright_kube::detect::is_agent_chain;
@@ -59,9 +59,9 @@ pub fn is_agent_chain(chain: &BStr) -> bool {
         .any(|name| chain == *name)
 }
 
-/// Which backend the node's components use.
+/// The backend that the node's components use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum DetectedBackend {
     /// nf_tables: it has a hint or canary, and the legacy tables have neither.
     Nft,
     /// The legacy tables: they have a hint or canary, and nf_tables has neither.
@@ -74,8 +74,8 @@ pub enum Verdict {
     Unavailable,
 }
 
-impl Verdict {
-    /// The backend, if there is exactly one.
+impl DetectedBackend {
+    /// Returns the backend, if there is exactly one.
     #[must_use]
     pub const fn backend(self) -> Option<Backend> {
         match self {
@@ -85,7 +85,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict's name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
+    /// Returns the verdict's name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,14 +98,14 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for DetectedBackend {
     /// Formats the verdict as [`name`](Self::name) does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// Which of the two chains a family's `mangle` table contains.
+/// The presence of the two chains in a family's `mangle` table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// [`HINT`](super::kubelet::HINT)
@@ -115,7 +115,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Whether at least one of them exists.
+    /// Returns `true` if at least one of them exists.
     #[must_use]
     pub const fn any(self) -> bool {
         self.hint || self.canary
@@ -134,7 +134,7 @@ pub enum ProbeResult {
 }
 
 impl ProbeResult {
-    /// The chains that were found; neither if reading failed or the backend is absent.
+    /// Returns the chains that were found; neither if reading failed or the backend is absent.
     #[must_use]
     pub fn marks(&self) -> Marks {
         match self {
@@ -154,22 +154,24 @@ pub struct Detection {
 }
 
 impl Detection {
-    /// The verdict that follows. A backend that could not be read is never treated as empty.
+    /// Returns the verdict that follows. A backend that could not be read is never treated as empty.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn detected_backend(&self) -> DetectedBackend {
         let all = || self.nft.iter().chain(&self.legacy);
         let any = |results: &[ProbeResult; 2]| results.iter().any(|probe| probe.marks().any());
         match (any(&self.nft), any(&self.legacy)) {
-            (true, true) => Verdict::Mixed,
-            _ if all().any(|probe| matches!(probe, ProbeResult::Failed(_))) => Verdict::Unavailable,
-            (true, false) => Verdict::Nft,
-            (false, true) => Verdict::Legacy,
-            _ if all().all(|probe| *probe == ProbeResult::Absent) => Verdict::Unavailable,
-            (false, false) => Verdict::Undetermined,
+            (true, true) => DetectedBackend::Mixed,
+            _ if all().any(|probe| matches!(probe, ProbeResult::Failed(_))) => {
+                DetectedBackend::Unavailable
+            }
+            (true, false) => DetectedBackend::Nft,
+            (false, true) => DetectedBackend::Legacy,
+            _ if all().all(|probe| *probe == ProbeResult::Absent) => DetectedBackend::Unavailable,
+            (false, false) => DetectedBackend::Undetermined,
         }
     }
 
-    /// What was found in a backend.
+    /// Returns the results of a backend, by family.
     #[must_use]
     pub const fn of(&self, backend: Backend) -> &[ProbeResult; 2] {
         match backend {
@@ -279,7 +281,7 @@ fn of_legacy(error: &legacy::Error) -> ProbeResult {
     }
 }
 
-/// Whether a family of a backend has the hint, in the calling thread's network namespace.
+/// Returns whether a family of a backend has the hint, in the calling thread's network namespace.
 pub(super) fn has_hint(backend: Backend, family: Family) -> Result<bool, chainwright::Error> {
     match backend {
         Backend::Nft => match Connection::open_if_loaded() {
@@ -322,41 +324,45 @@ mod tests {
             (
                 [HINT, NONE],
                 [ProbeResult::Absent, ProbeResult::Absent],
-                Verdict::Nft,
+                DetectedBackend::Nft,
             ),
             (
                 [NONE, NONE],
                 [ProbeResult::Absent, ProbeResult::Absent],
-                Verdict::Undetermined,
+                DetectedBackend::Undetermined,
             ),
             (
                 [ProbeResult::Absent, ProbeResult::Absent],
                 [NONE, HINT],
-                Verdict::Legacy,
+                DetectedBackend::Legacy,
             ),
             (
                 [ProbeResult::Absent, ProbeResult::Absent],
                 [NONE, ProbeResult::Absent],
-                Verdict::Undetermined,
+                DetectedBackend::Undetermined,
             ),
             (
                 [ProbeResult::Absent, ProbeResult::Absent],
                 [ProbeResult::Absent, ProbeResult::Absent],
-                Verdict::Unavailable,
+                DetectedBackend::Unavailable,
             ),
             (
                 [denied(), denied()],
                 [denied(), denied()],
-                Verdict::Unavailable,
+                DetectedBackend::Unavailable,
             ),
-            ([HINT, NONE], [denied(), NONE], Verdict::Unavailable),
-            ([denied(), denied()], [HINT, HINT], Verdict::Unavailable),
+            ([HINT, NONE], [denied(), NONE], DetectedBackend::Unavailable),
+            (
+                [denied(), denied()],
+                [HINT, HINT],
+                DetectedBackend::Unavailable,
+            ),
             // Both have it, whatever else was found.
-            ([HINT, denied()], [HINT, NONE], Verdict::Mixed),
-            ([HINT, NONE], [NONE, HINT], Verdict::Mixed),
+            ([HINT, denied()], [HINT, NONE], DetectedBackend::Mixed),
+            ([HINT, NONE], [NONE, HINT], DetectedBackend::Mixed),
         ] {
             let detection = Detection { nft, legacy };
-            assert_eq!(detection.verdict(), verdict, "{detection:?}");
+            assert_eq!(detection.detected_backend(), verdict, "{detection:?}");
         }
     }
 

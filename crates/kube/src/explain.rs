@@ -59,7 +59,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role in words.
+    /// Returns the role in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -191,7 +191,7 @@ impl Part {
     }
 }
 
-/// Whether these bytes can be the hash in a name.
+/// Returns `true` if these bytes can be the hash in a name.
 fn is_hash(bytes: &[u8], length: usize) -> bool {
     let in_base32 = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'2'..=b'7');
     bytes.len() == length && bytes.iter().all(in_base32)
@@ -262,7 +262,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Whether a service port matches a requested one: `web`, `default/web`, `web:http`, `default/web:http`.
+/// Returns `true` if a service port matches a requested one: `web`, `default/web`, `web:http`, `default/web:http`.
 #[must_use]
 pub fn matches_port(port: &str, pattern: &str) -> bool {
     let (there, wanted) = (parts(port), parts(pattern));
@@ -271,7 +271,7 @@ pub fn matches_port(port: &str, pattern: &str) -> bool {
         && (wanted.2.is_none() || wanted.2 == there.2)
 }
 
-/// Namespace, name and port of a service port, where present.
+/// Returns the namespace, name and port of a service port, where present.
 fn parts(text: &str) -> (Option<&str>, &str, Option<&str>) {
     let (namespace, rest) = match text.split_once('/') {
         Some((namespace, rest)) => (Some(namespace), rest),

@@ -80,7 +80,8 @@ pub fn frontends<'t>(
     found.into_iter().collect()
 }
 
-/// The node's addresses at which it serves node ports, where the rules name them, as in kube-proxy's nftables mode.
+/// Returns the node's addresses at which it serves node ports, where the rules name them, as in kube-proxy's nftables
+/// mode.
 #[must_use]
 pub fn node_port_addresses(snapshot: &Snapshot) -> Vec<IpAddr> {
     let mut addresses = BTreeSet::new();
@@ -101,7 +102,8 @@ fn of_bytes(bytes: &[u8]) -> Option<IpAddr> {
     v4.or(v6).ok()
 }
 
-/// `-d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 …`
+/// Returns the frontend of a rule such as `-d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns
+/// cluster IP" -m udp --dport 53 …`.
 fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     let comment = rule.matches.iter().find_map(|one| match one {
         Match::Comment(comment) => Some(comment.as_bytes()),
@@ -131,8 +133,8 @@ fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     })
 }
 
-/// Length in bytes of the address before protocol and port in a map key of this type, if it is one of kube-proxy's key
-/// types. Each field is padded to a multiple of four bytes.
+/// Returns the length in bytes of the address before protocol and port in a map key of this type, if it is one of
+/// kube-proxy's key types. Each field is padded to a multiple of four bytes.
 fn length_of_address(key: DataType) -> Option<usize> {
     let behind = [DataType::INET_PROTO, DataType::INET_SERVICE];
     let addresses = [
@@ -146,7 +148,7 @@ fn length_of_address(key: DataType) -> Option<usize> {
     addresses.into_iter().find(is_it).map(|(_, length)| length)
 }
 
-/// The service port of an element of kube-proxy's maps, by the chain that it jumps to or by its comment.
+/// Returns the service port of an element of kube-proxy's maps, by the chain that it jumps to or by its comment.
 fn named(element: &ElementRef<'_>) -> Option<String> {
     let chain = match element.data() {
         Some(Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain))) => {
@@ -157,7 +159,8 @@ fn named(element: &ElementRef<'_>) -> Option<String> {
     chain.or_else(|| port_in_comment(element.comment()?))
 }
 
-/// `10.96.10.10 . tcp . 80 : goto service-LHMBTHWP-default/azure-vote-front/tcp/`
+/// Returns the frontend of an element such as `10.96.10.10 . tcp . 80 : goto
+/// service-LHMBTHWP-default/azure-vote-front/tcp/`.
 fn of_element(
     family: Family,
     address: usize,

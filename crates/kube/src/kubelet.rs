@@ -79,7 +79,7 @@ impl Default for Kubelet {
 }
 
 impl Kubelet {
-    /// The chains of a current kubelet, for IPv4 and IPv6.
+    /// Creates the chains of a current kubelet, for IPv4 and IPv6.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -112,8 +112,8 @@ impl Kubelet {
         self
     }
 
-    /// Lists what is missing in the tables of an [`Iptables`], or of nf_tables over a [`Connection`]; empty if
-    /// everything is as a kubelet leaves it.
+    /// Lists the missing chains and rules in the tables of an [`Iptables`], or of nf_tables over a [`Connection`];
+    /// empty if everything is as a kubelet leaves it.
     ///
     /// # Errors
     /// Those of [`Declared::check`].
@@ -121,9 +121,9 @@ impl Kubelet {
         self.declared().check(tables)
     }
 
-    /// Creates what is missing, and returns it: in nf_tables in one transaction, in the legacy backend one table at a
-    /// time, the table with the hint last. If nothing is missing, nothing is changed. Rules of other programs are left
-    /// alone.
+    /// Creates the missing chains and rules, and returns them: in nf_tables in one transaction, in the legacy backend
+    /// one table at a time, the table with the hint last. If nothing is missing, nothing is changed. Rules of other
+    /// programs are left alone.
     ///
     /// If another program changes the ruleset meanwhile, the call starts again, as often as the handle's
     /// [`with_retry`](Connection::with_retry) allows.
@@ -155,7 +155,7 @@ impl Kubelet {
         }
     }
 
-    /// The chains as a declaration, to combine with others or to [guard](super::guard).
+    /// Returns the chains as a declaration, to combine with others or to [guard](super::guard).
     #[must_use]
     pub fn declared(&self) -> Declared {
         let families = self.families.iter();
@@ -321,7 +321,7 @@ fn jump_to(target: &RequiredChain) -> Target {
     Target::Jump((*target.chain).into())
 }
 
-/// The chains of one family, ordered so that no rule jumps to a later chain.
+/// Returns the chains of one family, ordered so that no rule jumps to a later chain.
 fn wanted(family: Family, up_to_1_26: bool) -> Vec<RequiredChain> {
     let of = |table: &'static str, chain: &'static str, position, rules| RequiredChain {
         family,
@@ -396,7 +396,7 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<RequiredChain> {
     all
 }
 
-/// The rule against packets from outside to the loopback network (CVE-2020-8558).
+/// Returns the rule against packets from outside to the loopback network (CVE-2020-8558).
 pub(crate) fn localnet() -> Rule {
     let loopback = Address::network(IpAddr::V4(Ipv4Addr::LOCALHOST), 8);
     Rule {

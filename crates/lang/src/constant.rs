@@ -20,7 +20,7 @@ fn characters(number: u128, bits: u32) -> Vec<u8> {
     text.trim_end_with(|c| c == '\0').to_vec()
 }
 
-/// Whether nft's lexer reads a name as one word that is not a pattern.
+/// Returns `true` if nft's lexer reads a name as one word that is not a pattern.
 pub(super) fn is_name(name: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     let is_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
@@ -70,7 +70,7 @@ impl fmt::Display for Named<'_> {
 /// valid input for nft.
 pub(super) struct Plain<'n>(pub(super) &'n BStr);
 
-/// The same in quotation marks; `"` in the text also becomes `\x22`.
+/// Displays a text like [`Plain`], in quotation marks; `"` in the text also becomes `\x22`.
 pub(super) struct Quoted<'n>(pub(super) &'n BStr);
 
 impl fmt::Display for Plain<'_> {

@@ -6,7 +6,7 @@ use super::syntax::Expr;
 use super::types::{self, BITMASK, Base, CT_EVENT, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, symbols};
 use chainwright::nft::DataType;
 
-/// nft's name for the kind of an expression.
+/// Returns nft's name for the kind of an expression.
 const fn kind(expr: &Expr) -> &'static str {
     match expr {
         Expr::Payload(_) => "payload",
@@ -33,7 +33,7 @@ const fn kind(expr: &Expr) -> &'static str {
     }
 }
 
-/// nft's description of a data type.
+/// Returns nft's description of a data type.
 const fn meaning(data_type: DataType) -> &'static str {
     match data_type {
         DataType::VERDICT => "netfilter verdict",
@@ -86,7 +86,7 @@ const fn meaning(data_type: DataType) -> &'static str {
     }
 }
 
-/// nft's list of the base types of a type, from the nearest one on.
+/// Returns the base types of a type as nft lists them, from the nearest one on.
 const fn made_of(data_type: DataType, base: Base) -> &'static str {
     match (data_type, base) {
         (DataType::VERDICT | DataType::INTEGER | DataType::STRING, _) => "",
@@ -97,7 +97,7 @@ const fn made_of(data_type: DataType, base: Base) -> &'static str {
     }
 }
 
-/// Whether nft prints the constants of a type as decimal numbers.
+/// Returns `true` if nft prints the constants of a type as decimal numbers.
 const fn is_decimal(data_type: DataType) -> bool {
     !matches!(
         data_type,

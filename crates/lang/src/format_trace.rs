@@ -80,7 +80,7 @@ pub fn format_trace(rules: &Snapshot, step: &TraceRef<'_>, options: &Options) ->
     lines
 }
 
-/// Common prefix of all lines.
+/// Returns the common prefix of all lines.
 fn head(step: &TraceRef<'_>) -> String {
     let mut head = format!("trace id {:08x} {} ", step.id(), step.family());
     for name in [step.table(), step.chain()].into_iter().flatten() {
@@ -125,7 +125,7 @@ fn words(rules: &Snapshot, step: &TraceRef<'_>, handle: u64, options: &Options) 
     Some(text)
 }
 
-/// `verdict jump other`
+/// Formats a verdict as `verdict jump other`.
 fn verdict(step: &TraceRef<'_>, options: &Options) -> String {
     /// Mask of the bits of a verdict that hold its kind, and the kind `queue`.
     const KIND: i32 = 0xff;
@@ -320,8 +320,8 @@ impl Headers {
         }));
     }
 
-    /// Whether nft omits a field that names the next protocol if fields of that protocol follow. It keeps fields that
-    /// determine the IP version in inet, bridge and netdev, and the type of a service VLAN tag.
+    /// Returns `true` if nft omits a field that names the next protocol if fields of that protocol follow. It keeps
+    /// fields that determine the IP version in inet, bridge and netdev, and the type of a service VLAN tag.
     fn is_redundant(&self, protocol_field: usize) -> bool {
         let Some(Some(part)) = self.parts.get(protocol_field) else {
             return false;
@@ -375,7 +375,7 @@ impl Part {
     }
 }
 
-/// The base above this one.
+/// Returns the base above this one.
 const fn over(base: PayloadBase) -> PayloadBase {
     match base {
         PayloadBase::LINK => PayloadBase::NETWORK,
@@ -383,7 +383,7 @@ const fn over(base: PayloadBase) -> PayloadBase {
     }
 }
 
-/// Position at which a field of a protocol is printed; `None` if it is hidden.
+/// Returns the position at which a field of a protocol is printed; `None` if it is hidden.
 fn shown_at(protocol: &Protocol, field: &str) -> Option<usize> {
     let (first, hidden): (&[&str], &[&str]) = match protocol.name {
         "ether" => (&["saddr", "daddr", "type"], &[]),

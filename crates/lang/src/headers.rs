@@ -373,7 +373,7 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// All its fields, in the order of nft's numbers.
+    /// Returns all its fields, in the order of nft's numbers.
     pub(super) fn all_fields(&self) -> impl Iterator<Item = &'static Field> {
         let common = common(self.kind);
         let common = match self.name {
@@ -385,8 +385,8 @@ impl Extension {
         common.iter().chain(self.fields)
     }
 
-    /// Number of the first field in the user data of sets, and the number of the first field of its own, for
-    /// extensions that share their number with others.
+    /// Returns the number of the first field in the user data of sets, and the number of the first field of its own,
+    /// for extensions that share their number with others.
     fn first_number(&self) -> (u32, u32) {
         let first = match self.kind {
             ExthdrOp::TCPOPT | ExthdrOp::SCTP => 0,
@@ -405,7 +405,7 @@ impl Extension {
         (first, skipped)
     }
 
-    /// Number of a field in the user data of sets.
+    /// Returns the number of a field in the user data of sets.
     pub(super) fn number_of(&self, offset: u32, bits: u32) -> Option<u32> {
         let (first, skipped) = self.first_number();
         let mut all = self.all_fields();
@@ -435,7 +435,7 @@ impl Extension {
         all.find(|field| self.number_of(field.offset, field.bits) == Some(number))
     }
 
-    /// Number of an extension header in the user data of sets.
+    /// Returns the number of an extension header in the user data of sets.
     pub(super) fn number_in_typeof(&self) -> Option<u32> {
         (self.kind == ExthdrOp::IPV6).then_some(())?;
         Some(match self.name {
@@ -457,7 +457,7 @@ impl Extension {
         fields.find(|field| field.name == name)
     }
 
-    /// Names of all fields.
+    /// Returns the names of all fields.
     pub(super) fn fields_named(&self) -> impl Iterator<Item = &'static str> {
         let fields = self.fields.iter().chain(common(self.kind));
         fields.map(|field| field.name)
@@ -465,14 +465,14 @@ impl Extension {
 }
 
 impl OptionField {
-    /// Whether it is this field of this option.
+    /// Returns `true` if the field is this field of this option.
     pub(super) fn is(&self, option: &str, field: &str) -> bool {
         self.extension.name == option
             && !self.presence
             && self.field().is_some_and(|of| of.name == field)
     }
 
-    /// Whether it is an address in an IPv4 option.
+    /// Returns `true` if the field is an address in an IPv4 option.
     pub(super) fn is_address_of_ipv4(&self) -> bool {
         self.extension.kind == ExthdrOp::IPV4
             && ["rr", "lsrr", "ssrr"]
@@ -488,7 +488,7 @@ impl OptionField {
     }
 }
 
-/// Fields that all extensions of a kind have.
+/// Returns the fields that all extensions of a kind have.
 fn common(kind: ExthdrOp) -> &'static [Field] {
     const CHUNK: &[Field] = &[
         number("type", 0, 8),
@@ -709,14 +709,14 @@ pub(super) fn extension(
     named.find(has).or(first)
 }
 
-/// IP protocol number of a protocol.
+/// Returns the IP protocol number of a protocol.
 pub(super) fn number_above_ip(protocol: &Protocol) -> u128 {
     let mut numbers = 0..=u128::from(u8::MAX);
     let found = numbers.find(|number| above_ip(*number) == Some(protocol));
     found.unwrap_or_default()
 }
 
-/// Checksum to update when a field of a protocol is written: its type and byte offset.
+/// Returns the checksum to update when a field of a protocol is written: its type and byte offset.
 pub(super) fn checksum_of(protocol: &Protocol) -> Option<(ChecksumType, u32)> {
     let kind = match protocol.name {
         "ip" | "icmp" | "icmpv6" | "igmp" | "udp" | "tcp" => ChecksumType::INET,
@@ -728,7 +728,7 @@ pub(super) fn checksum_of(protocol: &Protocol) -> Option<(ChecksumType, u32)> {
     Some((kind, field.offset / 8))
 }
 
-/// Whether a field is part of the pseudo header for transport checksums.
+/// Returns `true` if a field is part of the pseudo header for transport checksums.
 pub(super) fn is_in_pseudo_header(protocol: &Protocol, field: &Field) -> bool {
     protocol.base == PayloadBase::NETWORK
         && matches!(

@@ -2,7 +2,7 @@
 
 use chainwright::nft::Family;
 
-/// Named priorities of a family.
+/// Returns the named priorities of a family.
 pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)] {
     match family {
         Family::BRIDGE => &[
@@ -23,7 +23,7 @@ pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)]
     }
 }
 
-/// Hook of a named priority in listings of nft 1.0.6; `None` if the name has no single hook.
+/// Returns the hook of a named priority in listings of nft 1.0.6; `None` if the name has no single hook.
 pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
     match name {
         "dstnat" => Some("prerouting"),
@@ -33,8 +33,8 @@ pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether nft 1.1 accepts a priority name at a hook. NAT priorities are also accepted at the hook for local packets:
-/// `dstnat` at output and `srcnat` at input.
+/// Returns `true` if nft 1.1 accepts a priority name at a hook. NAT priorities are also accepted at the hook for local
+/// packets: `dstnat` at output and `srcnat` at input.
 pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
     match name {
         "dstnat" => matches!(hook, "prerouting" | "output"),
@@ -43,7 +43,7 @@ pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
     }
 }
 
-/// Conntrack states of a protocol, with nft's default timeouts in seconds.
+/// Returns the conntrack states of a protocol, with nft's default timeouts in seconds.
 pub(super) const fn states(protocol: u8) -> &'static [(&'static str, u32)] {
     const TCP: &[(&str, u32)] = &[
         ("syn_sent", 120),

@@ -69,7 +69,7 @@ pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
 pub use query::{EventFilter, Query, QueryCache, QueryResult};
 pub use run::{Done, Echo, Mode, RunError};
-pub use script::{Change, Definitions, Includes, Script};
+pub use script::{CompiledScript, Definitions, Includes, Script};
 
 pub use value::data_type;
 

@@ -202,14 +202,14 @@ impl EventFormatter {
         self.known.table(event.family(), event.table()?)
     }
 
-    /// Whether an event concerns a known anonymous set.
+    /// Returns `true` if an event concerns a known anonymous set.
     fn is_of_nameless(&self, event: &Event<'_>) -> bool {
         let table = self.table_of(event);
         let set = event.set().and_then(|name| table?.set(name));
         set.is_some_and(|set| is_nameless(set.set().flags().unwrap_or_default()))
     }
 
-    /// Flags of a set, as far as known. The event for a deleted set only has its name.
+    /// Returns the flags of a set, as far as known. The event for a deleted set only has its name.
     pub(super) fn flags_of(&self, event: &Event<'_>, view: &SetRef<'_>) -> SetFlags {
         let set = self.table_of(event).and_then(|t| t.set(view.name()));
         let flags = set.map_or_else(|| view.flags(), |set| set.set().flags());
@@ -286,7 +286,7 @@ impl EventFormatter {
         }
     }
 
-    /// `add element ip t s { 10.0.0.0/8 }`
+    /// Formats elements as `add element ip t s { 10.0.0.0/8 }`.
     fn format_elements<F: OutputFormat>(
         &self,
         messages: &[Message<'_>],
@@ -315,7 +315,7 @@ impl EventFormatter {
     }
 }
 
-/// Verb of an addition: `create` if the object must not exist yet.
+/// Returns the verb of an addition: `create` if the object must not exist yet.
 fn added(event: &Event<'_>) -> &'static str {
     match event.flags().contains(EventFlags::EXCLUSIVE) {
         true => "create",
@@ -475,7 +475,7 @@ fn rule_line(
 }
 
 impl Bound<'_> {
-    /// Whether the two are the ends of one range.
+    /// Returns `true` if the two are the ends of one range.
     fn makes_range_with(&self, other: &Self) -> bool {
         let is_of_same = self.verb == other.verb
             && self.elements.family() == other.elements.family()
@@ -492,7 +492,7 @@ impl Bound<'_> {
     }
 }
 
-/// If there is exactly one element, whether it ends a range, and its key.
+/// Returns whether the only element ends a range, and its key; `None` unless there is exactly one element.
 fn end(elements: &ElementsRef<'_>) -> Option<(bool, Vec<u8>)> {
     let mut each = elements.elements().into_iter().flatten();
     let element = each.next()?.ok()?;
@@ -502,7 +502,7 @@ fn end(elements: &ElementsRef<'_>) -> Option<(bool, Vec<u8>)> {
         .then(|| (element.is_interval_end(), key))
 }
 
-/// Whether a set is listed within its rule.
+/// Returns `true` if a set is listed within its rule.
 fn is_nameless(flags: SetFlags) -> bool {
     flags.contains(SetFlags::ANONYMOUS) && !flags.contains(SetFlags::EVAL)
 }

@@ -196,7 +196,7 @@ impl fmt::Display for Bytecode<'_> {
 pub struct EventFilter(super::parse::EventFilter);
 
 impl EventFilter {
-    /// Whether an event is selected.
+    /// Returns `true` if an event is selected.
     #[must_use]
     pub fn admits(&self, event: &Event<'_>) -> bool {
         let is_wanted = match event.is_deletion() {
@@ -216,20 +216,20 @@ impl EventFilter {
             }
     }
 
-    /// Whether everything is selected. nft then also reports generations and packet traces.
+    /// Returns `true` if everything is selected. nft then also reports generations and packet traces.
     #[must_use]
     pub const fn is_all(&self) -> bool {
         !self.0.is_named
     }
 
-    /// Whether only packet traces are selected (`monitor trace`); a [`Tracer`](chainwright::nft::live::Tracer) reports
-    /// them.
+    /// Returns `true` if only packet traces are selected (`monitor trace`); a
+    /// [`Tracer`](chainwright::nft::live::Tracer) reports them.
     #[must_use]
     pub fn is_trace(&self) -> bool {
         self.0.kind == EventKind::Trace
     }
 
-    /// Whether the output format is JSON (`monitor rules json`).
+    /// Returns `true` if the output format is JSON (`monitor rules json`).
     #[must_use]
     pub const fn is_json(&self) -> bool {
         self.0.is_json
@@ -320,7 +320,7 @@ impl<'s> Query<'s> {
         })
     }
 
-    /// Whether the command's object must exist.
+    /// Returns `true` if the command's object must exist.
     pub(super) const fn names_something(&self) -> bool {
         !matches!(
             self.command.object,
@@ -374,7 +374,7 @@ impl<'s> Query<'s> {
             .map_err(|diagnostic| self.script_error(diagnostic))
     }
 
-    /// Whether the command's object exists once the planned changes are applied to the ruleset.
+    /// Returns whether the command's object exists once the planned changes are applied to the ruleset.
     pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Diagnostic> {
         if !self.names_something() {
             return Ok(());
@@ -504,7 +504,7 @@ impl<'s> Query<'s> {
         })
     }
 
-    /// `reset counters`, `reset rules`, `reset set ip t s`
+    /// Runs `reset counters`, `reset rules` or `reset set ip t s`.
     fn reset(&self, nft: &mut Connection, terse: bool) -> Result<QueryResult<'s>, RunError> {
         let mut about = self
             .about()
@@ -517,7 +517,9 @@ impl<'s> Query<'s> {
             }
             (Object::Rule(rule), _) => {
                 let Position::Handle(handle) = rule.position else {
-                    return Err(self.script_error(self.diagnostic("a rule is reset by handle")));
+                    return Err(
+                        self.script_error(self.diagnostic("`reset rule` requires a handle"))
+                    );
                 };
                 let chain = rule.chain.as_bstr();
                 let Some(snapshot) = nft.reset_rule(&about.scope, chain, handle, elements)? else {
@@ -557,7 +559,7 @@ impl<'s> Query<'s> {
         })
     }
 
-    /// `get element ip t s { 10.0.0.1 }`
+    /// Runs `get element ip t s { 10.0.0.1 }`.
     fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<QueryResult<'s>, RunError> {
         let Object::Elements(elements) = &self.command.object else {
             return Err(self.script_error(self.diagnostic("only elements can be looked up")));

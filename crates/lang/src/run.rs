@@ -7,19 +7,20 @@ use super::query::{Planned as PlannedNames, QueryCache};
 use super::script::{Planned, Script};
 #[cfg(feature = "json")]
 use super::syntax::Span;
+use chainwright::ErrorKind;
 use chainwright::netlink;
 #[cfg(feature = "json")]
 use chainwright::nft::Committed;
 use chainwright::nft::live::{Change, Item, Monitor, MonitorOptions};
 use chainwright::nft::{CommitError, Connection, Outcome, SnapshotError, Transaction};
 
-/// How to run a script.
+/// The mode in which to run a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Commits the transaction.
     #[default]
     Commit,
-    /// Commits the transaction and reports what was added ([`Done::echo`]).
+    /// Commits the transaction and reports the added objects ([`Done::echo`]).
     Echo,
     /// Lets the kernel check the transaction; nothing changes.
     Check,
@@ -30,7 +31,7 @@ pub enum Mode {
 pub struct Done {
     /// Number of operations in the transaction.
     pub operations: usize,
-    /// What was added, in the mode `Echo`.
+    /// The added objects, in the mode `Echo`.
     pub echo: Option<Echo>,
     /// Tables read to check that queried objects exist. Pass them to [`answer_cached`](super::Query::answer_cached).
     pub known: QueryCache,
@@ -51,7 +52,7 @@ pub struct Echo {
 }
 
 /// Error while running a script.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The script is invalid, or refers to a missing object. [`Script::run`] reports this before it changes anything.
@@ -75,6 +76,19 @@ pub enum RunError {
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
 }
+
+chainwright::debug_as_message!(RunError);
+
+chainwright::classified!(RunError, |error| match error {
+    Self::Script(error) => error.class(),
+    Self::Refused { errors, .. } => match errors.first() {
+        Some(error) => error.class(),
+        None => ErrorKind::Invalid.into(),
+    },
+    Self::Commit(error) => error.class(),
+    Self::Snapshot(error) => error.class(),
+    Self::Netlink(error) => error.class(),
+});
 
 impl From<RunError> for chainwright::Error {
     fn from(error: RunError) -> Self {
@@ -187,7 +201,7 @@ impl Script {
             };
             self.check_queries(nft, &mut known)?;
             let change = match self.changes(now.as_ref(), &needed) {
-                Ok(Planned::Change(change)) => change,
+                Ok(Planned::Compiled(change)) => change,
                 Ok(Planned::NeedsElements(set)) => {
                     needed.sets.insert(set, true);
                     continue;

@@ -13,7 +13,9 @@ use super::parse::{
 use super::query::Query;
 use super::syntax::{Expr, Line, Span, Statement, Target, Verdict};
 use crate::zone::Zone;
-use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
+use chainwright::nft::{
+    CommitError, Family, Name, Needed, Ruleset, Set, SetFlags, Snapshot, Transaction,
+};
 
 /// A parsed script in nft's language, as for `nft -f`. Parsing does not run it.
 ///
@@ -133,7 +135,7 @@ impl Includes {
 
 /// Transaction compiled from a script, with the line of each operation.
 #[derive(Debug)]
-pub struct Change<'s> {
+pub struct CompiledScript<'s> {
     script: &'s Script,
     transaction: Transaction,
     spans: Vec<Span>,
@@ -141,7 +143,7 @@ pub struct Change<'s> {
 
 /// Result of compiling a script.
 pub(super) enum Planned<'s> {
-    Change(Change<'s>),
+    Compiled(CompiledScript<'s>),
     /// The elements of this set must be read first.
     NeedsElements((Family, BString, BString)),
 }
@@ -280,8 +282,8 @@ impl Script {
         Some(self)
     }
 
-    /// Whether it refers to existing sets, chains or rules. [`transaction`](Self::transaction) then needs a
-    /// [`Snapshot`]. [`run`](Self::run) only reads the needed parts.
+    /// Returns `true` if the script refers to existing sets, chains or rules. [`transaction`](Self::transaction) then
+    /// needs a [`Snapshot`]. [`run`](Self::run) only reads the needed parts.
     ///
     /// This includes scripts that declare a set and add ranges up to the last value to it: the set may exist, and the
     /// kernel does not detect overlaps with such a range. Only [`run`](Self::run) and
@@ -294,7 +296,7 @@ impl Script {
         !needed.is_empty() || (!needed.open_ranges.is_empty() && lacks())
     }
 
-    /// Parts of the current ruleset that compiling needs.
+    /// Returns the parts of the current ruleset that compiling needs.
     pub(super) fn needed(&self) -> Needed {
         let mut needed = Needed::default();
         let mut declared = HashSet::new();
@@ -377,9 +379,9 @@ impl Script {
     /// # Errors
     /// The first part that cannot be in a transaction. This includes [queries](Self::queries), which [`run`](Self::run)
     /// leaves out.
-    pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
+    pub fn transaction(&self, now: Option<&Snapshot>) -> Result<CompiledScript<'_>, Error> {
         match self.compiled(now, None, self.commands.iter().collect())? {
-            Planned::Change(change) => Ok(change),
+            Planned::Compiled(change) => Ok(change),
             Planned::NeedsElements(..) => {
                 unreachable!("invariant: nothing lacks where all was read")
             }
@@ -407,7 +409,7 @@ impl Script {
             .compile(&commands)
             .map_err(|diagnostic| self.sources.explain(diagnostic))?;
         Ok(match compiled {
-            Compiled::Done(transaction, spans) => Planned::Change(Change {
+            Compiled::Done(transaction, spans) => Planned::Compiled(CompiledScript {
                 script: self,
                 transaction,
                 spans,
@@ -426,7 +428,7 @@ impl Script {
         commands.map(|command| self.query(command))
     }
 
-    /// Whether it has commands other than queries.
+    /// Returns `true` if the script has commands other than queries.
     #[must_use]
     pub fn changes_something(&self) -> bool {
         !self.commands.iter().all(Command::is_query)
@@ -449,14 +451,42 @@ impl Script {
     }
 }
 
-impl Change<'_> {
+impl Script {
+    /// Returns the ruleset that the script makes of an empty one, without a kernel.
+    ///
+    /// ```
+    /// use chainwright::nft::Family;
+    /// use chainwright_lang::Script;
+    ///
+    /// let script = Script::parse("rules.nft", "table inet filter { chain web { tcp dport 443 accept; }; }")?;
+    /// let ruleset = script.ruleset()?;
+    /// let table = ruleset.table(Family::INET, "filter").unwrap();
+    /// assert_eq!(table.chain("web").unwrap().rules().len(), 1);
+    ///
+    /// let script = Script::parse("rules.nft", "add chain inet filter web")?;
+    /// assert!(script.ruleset().unwrap_err().to_string().contains("No such file or directory"));
+    /// # Ok::<(), chainwright_lang::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of [`transaction`](Self::transaction), or the first operation that a kernel would reject.
+    pub fn ruleset(&self) -> Result<Ruleset, Error> {
+        let change = self.transaction(Some(&Snapshot::default()))?;
+        Ruleset::of(change.transaction()).map_err(|error| {
+            let first = change.explain(&error).into_iter().next();
+            first.expect("invariant: the error names an operation of the script")
+        })
+    }
+}
+
+impl CompiledScript<'_> {
     /// Returns the transaction.
     #[must_use]
     pub const fn transaction(&self) -> &Transaction {
         &self.transaction
     }
 
-    /// Handles of the objects that commands added, with the commands' locations.
+    /// Returns the handles of the objects that commands added, with the commands' locations.
     #[cfg(feature = "json")]
     pub(super) fn handles(&self, committed: &chainwright::nft::Committed) -> Vec<(Span, u64)> {
         super::json::echo::handles(&self.script.commands, &self.spans, committed)
@@ -480,9 +510,9 @@ impl Change<'_> {
                 message += &format!(": {text}");
             }
             let diagnostic = parse::Diagnostic::new(*span, message);
-            let diagnostic = match (failure.lacks, failure.hint) {
+            let diagnostic = match (failure.lacks, &failure.hint) {
                 (Some(feature), _) => diagnostic.with_hint(format!("this kernel lacks {feature}")),
-                (None, Some(hint)) => diagnostic.with_hint(hint),
+                (None, Some(hint)) => diagnostic.with_hint(&**hint),
                 (None, None) => diagnostic,
             };
             Some(
@@ -496,17 +526,17 @@ impl Change<'_> {
     }
 }
 
-/// Key of an object in a table.
+/// Returns the key of an object in a table.
 fn key(family: Family, table: &[u8], name: &[u8]) -> (Family, BString, BString) {
     (family, table.into(), name.into())
 }
 
-/// Bytes of a name; empty if there is none.
+/// Returns the bytes of a name; empty if there is none.
 fn bytes<'n>(name: &'n Option<Name<'_>>) -> &'n [u8] {
     name.as_ref().map_or(&[][..], |name| name)
 }
 
-/// Names of the sets that a statement reads or changes.
+/// Returns the names of the sets that a statement reads or changes.
 fn sets_of(statement: &Statement) -> Vec<&str> {
     fn of<'e>(expr: &'e Expr, names: &mut Vec<&'e str>) {
         match expr {

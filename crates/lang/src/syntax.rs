@@ -48,8 +48,8 @@ impl Value {
         })
     }
 
-    /// Length of the common prefix of `self` and `last`, if the range between them consists of all values with this
-    /// prefix.
+    /// Returns the length of the common prefix of `self` and `last`, if the range between them consists of all values
+    /// with this prefix.
     pub(super) fn prefix_to(&self, last: &Self) -> Option<u32> {
         let differ = self.number ^ last.number;
         let is_block = differ & differ.wrapping_add(1) == 0
@@ -61,7 +61,7 @@ impl Value {
         })
     }
 
-    /// Prefix length of a netmask; `None` if the mask is not ones followed by zeros.
+    /// Returns the prefix length of a netmask; `None` if the mask is not ones followed by zeros.
     pub(super) fn prefix_of_mask(&self) -> Option<u32> {
         let zeros = !self.number & Self::ones(self.bits);
         (zeros & zeros.wrapping_add(1) == 0)
@@ -109,7 +109,7 @@ impl Operator {
         }
     }
 
-    /// Precedence; higher binds tighter.
+    /// Returns the precedence; higher binds tighter.
     pub(super) const fn precedence(self) -> u8 {
         match self {
             Self::LeftShift | Self::RightShift => 4,
@@ -292,7 +292,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Whether the rule contains an expression that nft's language cannot represent.
+    /// Returns `true` if the rule contains an expression that nft's language cannot represent.
     pub(super) fn is_opaque(&self) -> bool {
         let is_opaque = |statement: &Statement| matches!(statement, Statement::Opaque(_));
         self.statements.iter().any(is_opaque)
@@ -409,7 +409,7 @@ pub(super) enum Statement {
 }
 
 impl Expr {
-    /// Data type of its values.
+    /// Returns the data type of the expression's values.
     pub(super) fn data_type(&self) -> DataType {
         match self {
             Self::Value(value) | Self::Beginning(value, _) => value.data_type,
@@ -428,7 +428,7 @@ impl Expr {
         }
     }
 
-    /// Length of its values in bits; 0 if the expression does not determine it.
+    /// Returns the length of its values in bits; 0 if the expression does not determine it.
     pub(super) fn bits(&self) -> u32 {
         match self {
             Self::Value(value) | Self::Beginning(value, _) => value.bits,
@@ -446,7 +446,7 @@ impl Expr {
         }
     }
 
-    /// Tunnel whose inner packet it reads.
+    /// Returns the tunnel whose inner packet it reads.
     pub(super) fn tunnel(&self) -> Option<&'static Tunnel> {
         match self {
             Self::Payload(payload) => payload.tunnel,
@@ -456,7 +456,7 @@ impl Expr {
         }
     }
 
-    /// Byte order of its values in a register.
+    /// Returns the byte order of its values in a register.
     pub(super) fn order(&self) -> ByteOrder {
         match self {
             Self::Payload(_) | Self::Option(_) => ByteOrder::Network,
@@ -468,7 +468,8 @@ impl Expr {
         }
     }
 
-    /// Whether it is a range or a concatenation with a range. Determines whether a map's data are intervals.
+    /// Returns `true` if the expression is a range or a concatenation with a range. Determines whether a map's data are
+    /// intervals.
     pub(super) fn is_interval(&self) -> bool {
         match self {
             Self::Range(..) | Self::Prefix(..) => true,
@@ -477,7 +478,7 @@ impl Expr {
         }
     }
 
-    /// Whether its values are compared bit by bit.
+    /// Returns `true` if its values are compared bit by bit.
     pub(super) fn is_bitmask(&self) -> bool {
         types::is_bitmask(self.data_type())
     }

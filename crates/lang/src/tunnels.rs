@@ -68,7 +68,7 @@ pub(super) fn named(name: &str) -> Option<&'static Tunnel> {
     TUNNELS.iter().find(|tunnel| tunnel.name() == name)
 }
 
-/// Names of all tunnels.
+/// Returns the names of all tunnels.
 #[cfg(feature = "json")]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TUNNELS.iter().map(Tunnel::name)
@@ -94,8 +94,8 @@ impl Tunnel {
         self.own.name
     }
 
-    /// Whether nft matches the carrier protocol implicitly. True for GRE; the author of a rule must match the UDP
-    /// port.
+    /// Returns `true` if nft matches the carrier protocol implicitly. True for GRE; the author of a rule must match the
+    /// UDP port.
     pub(super) fn has_implicit_carrier(&self) -> bool {
         *self.below == GRE
     }
@@ -125,8 +125,8 @@ impl Tunnel {
         }
     }
 
-    /// Protocols whose fields can be matched inside the tunnel; the tunnel's own protocol comes first if it has fields
-    /// there.
+    /// Returns the protocols whose fields can be matched inside the tunnel; the tunnel's own protocol comes first if it
+    /// has fields there.
     pub(super) fn protocols(&self) -> impl Iterator<Item = &'static Protocol> + use<'_> {
         let is_inside = |protocol: &&'static Protocol| match protocol.name {
             "ether" | "vlan" | "arp" => self.has_frames,
@@ -157,7 +157,7 @@ impl Tunnel {
     }
 }
 
-/// Whether nft matches this metadata of an inner packet implicitly; it has no syntax for it.
+/// Returns `true` if nft matches this metadata of an inner packet implicitly; it has no syntax for it.
 pub(super) const fn is_implicit_key(key: MetaKey) -> bool {
     matches!(key, MetaKey::PROTOCOL | MetaKey::L4PROTO)
 }

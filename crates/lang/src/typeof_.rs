@@ -44,12 +44,12 @@ const MAX_LENGTH: usize = 247;
 /// Number for "no direction" of a connection.
 const EITHER: u32 = u32::MAX;
 
-/// Entry for verdicts.
+/// Returns the entry for verdicts.
 pub(super) fn verdicts() -> Vec<u8> {
     entry(VERDICT, &[])
 }
 
-/// Entry for a concatenation that was declared by types, or that has no representation.
+/// Returns the entry for a concatenation that was declared by types, or that has no representation.
 pub(super) fn fields_of_types() -> Vec<u8> {
     entry(CONCAT, &[])
 }
@@ -188,8 +188,8 @@ pub(super) fn of(set: &SetRef<'_>, entry: u8) -> Option<Expr> {
     read(UserData::new(set.userdata()?).get(entry)?, true)
 }
 
-/// Byte order and bit length of each field of a set's key or a map's data, if declared by `typeof`. `None` if the set
-/// does not store expressions, or one of them is unknown.
+/// Returns the byte order and bit length of each field of a set's key or a map's data, if declared by `typeof`. `None`
+/// if the set does not store expressions, or one of them is unknown.
 pub(super) fn fields(set: &SetRef<'_>, entry: u8) -> Option<Vec<(ByteOrder, u32)>> {
     let declared = UserData::new(set.userdata()?).get(entry)?;
     let field = |expr: &[u8]| match UserData::new(expr).number(KIND)? {
@@ -297,7 +297,7 @@ fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -
     }))
 }
 
-/// A field of a tunnel's inner packet or of the tunnel's own header.
+/// Returns a field of a tunnel's inner packet or of the tunnel's own header.
 fn inside(tunnel: u32, protocol: u32, field: u32) -> Option<Expr> {
     let tunnel = tunnels::numbered(tunnel)?;
     let protocol = tunnel.protocols().find(|known| known.number == protocol)?;
@@ -341,7 +341,7 @@ mod tests {
                     bits: field.bits,
                     presence: false,
                 });
-                let bytes = written(&option).expect("it can be written");
+                let bytes = written(&option).expect("the expression has no user data");
                 match (read(&bytes, true), &option) {
                     (Some(Expr::Option(read)), Expr::Option(option)) => {
                         let place = |option: &OptionField| {
@@ -370,7 +370,7 @@ mod tests {
                     field: Some((protocol, index)),
                     tunnel: None,
                 });
-                let bytes = written(&payload).expect("it can be written");
+                let bytes = written(&payload).expect("the expression has no user data");
                 assert_eq!(read(&bytes, true), Some(payload));
             }
         }
@@ -405,7 +405,7 @@ mod tests {
             ipsec.clone(),
             Expr::Concat(vec![ipsec.clone(), port.clone()]),
         ] {
-            let bytes = written(&expr).expect("it can be written");
+            let bytes = written(&expr).expect("the expression has no user data");
             assert_eq!(read(&bytes, true), Some(expr));
         }
         let address = Expr::Xfrm {
@@ -415,7 +415,7 @@ mod tests {
         };
         assert_eq!(written(&address), None);
         let both = Expr::Concat(vec![address, port]);
-        let bytes = written(&both).expect("it can be written");
+        let bytes = written(&both).expect("the expression has no user data");
         assert_eq!(read(&bytes, true), Some(both));
         let symhash = Expr::Hash {
             key: None,
@@ -423,7 +423,7 @@ mod tests {
             seed: None,
             offset: 2,
         };
-        let bytes = written(&symhash).expect("it can be written");
+        let bytes = written(&symhash).expect("the expression has no user data");
         assert_eq!(read(&bytes, true), Some(symhash));
     }
 
@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn output_equals_nft() {
         let frag = headers::EXTENSIONS.iter().find(|e| e.name == "frag");
-        let frag = frag.expect("it is there");
+        let frag = frag.expect("no such field");
         let id = Expr::Option(OptionField {
             extension: frag,
             number: frag.number,

@@ -9,18 +9,18 @@ const TIMES: [(&str, u64); 5] = [
     ("week", 604_800),
 ];
 
-/// Names of the units of time.
+/// Returns the names of the units of time.
 pub(super) fn times() -> impl Iterator<Item = &'static str> {
     TIMES.iter().map(|(word, _)| *word)
 }
 
-/// Name of the unit of this many seconds.
+/// Returns the name of the unit of this many seconds.
 pub(super) fn time(seconds: u64) -> Option<&'static str> {
     let found = TIMES.iter().find(|(_, known)| *known == seconds);
     found.map(|(word, _)| *word)
 }
 
-/// Length of a unit in seconds.
+/// Returns the length of a unit in seconds.
 pub(super) fn seconds(word: &str) -> Option<u64> {
     let found = TIMES.iter().find(|(known, _)| *known == word);
     found.map(|(_, seconds)| *seconds)

@@ -2,8 +2,8 @@ use std::io;
 
 use chainwright::netns;
 
-/// What can go wrong with sandboxes.
-#[derive(Debug, thiserror::Error)]
+/// Errors of sandboxes.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A network namespace could not be used.
@@ -11,12 +11,12 @@ pub enum Error {
     Netns(#[from] netns::Error),
 
     /// The file in `/proc` with this process's capabilities could not be read.
-    #[error("cannot read this process's capabilities from {path}")]
+    #[error("cannot read this process's capabilities from {path}: {source}")]
     Capabilities {
         /// The file.
         path: &'static str,
         /// The cause.
-        source: io::Error,
+        r#source: io::Error,
     },
 
     /// Without privileges a sandbox needs a user namespace of the process, which the kernel
@@ -34,7 +34,7 @@ pub enum Error {
          once), or run the program as root or under `unshare --user --map-root-user`"
     )]
     MultiThreaded {
-        /// How many threads the process has.
+        /// Number of threads of the process.
         threads: usize,
     },
 
@@ -48,7 +48,7 @@ pub enum Error {
     /// If the second or a later step failed (writing the maps), the process is in its new
     /// user namespace, but without a mapped user: it should exit.
     #[error(
-        "not allowed to become root in a user namespace: {step} failed. Possible causes: \
+        "not allowed to become root in a user namespace: {step} failed: {source}. Possible causes: \
          kernel.unprivileged_userns_clone = 0 (Debian), \
          kernel.apparmor_restrict_unprivileged_userns = 1 (Ubuntu), \
          user.max_user_namespaces = 0 or exhausted, a container's seccomp filter, a chroot; for \
@@ -62,27 +62,27 @@ pub enum Error {
         /// The settings that exist on this system, with their values.
         settings: String,
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 
     /// A new network namespace could not be created. `ENOSPC` means that `user.max_net_namespaces`
     /// are in use, `EPERM` that something (a container's seccomp filter) forbids it although the
     /// process has the capability.
-    #[error("cannot create a network namespace: unshare(CLONE_NEWNET) failed")]
+    #[error("cannot create a network namespace: unshare(CLONE_NEWNET) failed: {source}")]
     Create {
         /// The kernel's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 
     /// The kernel refused to change or show a sandbox's network.
-    #[error("cannot {action}{}", kernel_text(message))]
+    #[error("cannot {action}: {source}{}", kernel_text(message))]
     Network {
         /// The intended action, for example `add address 10.0.0.1/24 to eth0`.
         action: String,
         /// The kernel's own text (extended acknowledgement), if any.
         message: Option<String>,
         /// The error number.
-        source: io::Error,
+        r#source: io::Error,
     },
 
     /// An interface was brought up but did not begin to run in time.
@@ -111,14 +111,16 @@ pub enum Error {
     },
 
     /// A setting of a sandbox could not be written.
-    #[error("cannot write {path}")]
+    #[error("cannot write {path}: {source}")]
     Setting {
         /// The file in `/proc/sys`.
         path: &'static str,
         /// The cause.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
+
+chainwright::debug_as_message!(Error);
 
 impl From<Error> for chainwright::Error {
     fn from(error: Error) -> Self {
@@ -130,7 +132,7 @@ impl From<Error> for chainwright::Error {
 }
 
 fn kernel_text(message: &Option<String>) -> String {
-    message
-        .as_ref()
-        .map_or_else(String::new, |text| format!(" (the kernel says: {text})"))
+    message.as_ref().map_or_else(String::new, |text| {
+        format!(" (the kernel reported: {text})")
+    })
 }

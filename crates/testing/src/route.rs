@@ -31,10 +31,10 @@ const VETH_INFO_PEER: u16 = 1;
 /// The longest name of an interface, without its NUL (linux/if.h, IFNAMSIZ).
 const NAME_LENGTH: usize = libc::IFNAMSIZ - 1;
 
-/// How long to wait for an interface to run after it is up.
+/// Maximum time to wait for an interface to run after it is up.
 const RUNNING: Duration = Duration::from_secs(10);
 
-/// How often to send a request whose answers are lost.
+/// Maximum number of times to send a request whose answers are lost.
 const MAX_SENDS: usize = 4;
 
 /// Size of the buffer for one answer. The longest, an interface's description, takes about 2 KiB.
@@ -346,7 +346,7 @@ impl Socket {
     }
 }
 
-/// An interface message without index or flags; an attribute names the interface.
+/// Returns an interface message without index or flags; an attribute names the interface.
 fn interface<const N: usize>(attributes: [Rtattr<Ifla, Buffer>; N]) -> IfinfomsgBuilder {
     IfinfomsgBuilder::default()
         .ifi_family(RtAddrFamily::Unspecified)

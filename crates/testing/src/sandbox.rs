@@ -58,7 +58,7 @@ impl Sandbox {
         Ok(Self { netns })
     }
 
-    /// The sandbox's network namespace.
+    /// Returns the sandbox's network namespace.
     pub fn netns(&self) -> &Netns {
         &self.netns
     }

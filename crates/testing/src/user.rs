@@ -26,7 +26,7 @@ const SETTINGS: [&str; 3] = [
     "user/max_user_namespaces",
 ];
 
-/// How long the kernel may still count threads that have been joined.
+/// Maximum time for which the kernel may still count threads that have been joined.
 const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 /// Makes this process root in a new user namespace, unless it already has the capabilities that a
@@ -86,7 +86,7 @@ pub fn prepare_tests() {
     if let Err(error) = become_namespace_root() {
         let cause = std::error::Error::source(&error);
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-        eprintln!("The tests cannot create network namespaces: {error}{cause}");
+        eprintln!("the tests cannot create network namespaces: {error}{cause}");
     }
 }
 
@@ -113,7 +113,7 @@ fn enter_user_namespace() -> Result<(), Error> {
     }
 }
 
-/// A number from the calling thread's status file (proc_pid_status(5)).
+/// Returns a number from the calling thread's status file (proc_pid_status(5)).
 fn status_number(field: &str, radix: u32) -> Result<u64, Error> {
     let failed = |source| Error::Capabilities {
         path: STATUS,

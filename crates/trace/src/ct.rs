@@ -96,7 +96,7 @@ impl PathState {
         protocol.is_some_and(|protocol| Test::Among(&ICMP).holds(protocol))
     }
 
-    /// Connection state as rules see it at this point.
+    /// Returns the connection state as rules see it at this point.
     pub(super) fn state(&mut self) -> Value {
         if self.tracking.seen {
             return self.get(Field::State);
@@ -117,7 +117,7 @@ impl PathState {
         self.test_value(&value, Test::Is(state.bit()))
     }
 
-    /// Whether the packet has a connection.
+    /// Returns whether the packet has a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -127,7 +127,7 @@ impl PathState {
         Ok(!self.test_value(&state, Test::Among(&none))?)
     }
 
-    /// Whether the packet is the first of its connection, so that the connection has no earlier data.
+    /// Returns whether the packet is the first of its connection, so that the connection has no earlier data.
     ///
     /// # Errors
     /// The branch splits.
@@ -364,7 +364,7 @@ impl PathState {
                 false => "source",
             };
             self.note(format!(
-                "the earlier translation of the connection's {end} is unknown; it is assumed to be unchanged"
+                "the earlier translation of the connection's {end} is unknown; this trace assumes that there was none"
             ));
         }
         Ok(())

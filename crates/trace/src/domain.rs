@@ -28,7 +28,7 @@ pub(super) enum Constraint {
     },
 }
 
-/// Largest number with this many bits.
+/// Returns the largest number with this many bits.
 pub(super) const fn ones(bits: u32) -> u128 {
     match 128_u32.checked_sub(bits) {
         Some(shift) if shift < 128 => u128::MAX >> shift,
@@ -196,7 +196,7 @@ impl Domain {
         excluded.left = excluded.left.meet(&others);
     }
 
-    /// Number of values; `None` if it is not known exactly.
+    /// Returns the number of values; `None` if it is not known exactly.
     pub(super) fn count(&self) -> Option<f64> {
         if !self.excluded.is_empty() {
             return None;
@@ -293,19 +293,19 @@ impl Domain {
         Some(self)
     }
 
-    /// Whether a number has the known bits and is not excluded.
+    /// Returns `true` if a number has the known bits and is not excluded.
     fn admits(&self, number: u128) -> bool {
         let differs = |it: &Excluded| it.left.contains(number & it.mask);
         number & self.mask == self.value & self.mask && self.excluded.iter().all(differs)
     }
 
-    /// Whether the domain contains a number.
+    /// Returns `true` if the domain contains a number.
     #[cfg(test)]
     fn has(&self, number: u128) -> bool {
         self.ranges.contains(number) && self.admits(number)
     }
 
-    /// Whether all values satisfy a constraint, or none; `None` if it depends on the value.
+    /// Returns `true` if all values satisfy a constraint, `false` if none does; `None` if it depends on the value.
     pub(super) fn decides(&self, constraint: &Constraint) -> Option<bool> {
         if let Some((low, high)) = self.ranges.ends()
             && low == high
@@ -320,7 +320,7 @@ impl Domain {
     }
 }
 
-/// First number, from this one on, with these masked bits.
+/// Returns the first number, from this one on, with these masked bits.
 fn next_up(from: u128, mask: u128, value: u128) -> Option<u128> {
     let wanted = value & mask;
     if from & mask == wanted {
@@ -343,12 +343,12 @@ fn next_up(from: u128, mask: u128, value: u128) -> Option<u128> {
     Some(from & !(up | (up - 1)) | up | wanted & (up - 1))
 }
 
-/// Last number, up to this one, with these masked bits.
+/// Returns the last number, up to this one, with these masked bits.
 fn next_down(from: u128, mask: u128, value: u128) -> Option<u128> {
     next_up(!from, mask, !value).map(|number| !number)
 }
 
-/// Count of numbers, up to this one, with these masked bits.
+/// Returns the count of numbers, up to this one, with these masked bits.
 fn count_up_to(end: u128, mask: u128, value: u128, bits: u32) -> f64 {
     let free = |below: u32| 2_f64.powi((!mask & ones(below)).count_ones() as i32);
     let mut sum = 0.0;

@@ -15,10 +15,10 @@ use super::persistent_list::PersistentList;
 use super::registers::Registers;
 use super::rules::{Base, ChainOf, Options, Rules, TRACKING};
 use super::sets::SetChange;
-use super::steps::{End, HookVerdict, Outcome, RuleAt, Step, Trace, Verdict};
+use super::steps::{End, HookVerdict, Outcome, RuleAt, RuleVerdict, Step, Trace};
 use super::value::Test;
 use chainwright::nft::Priority;
-use chainwright::nft::expr::Verdict as NftVerdict;
+use chainwright::nft::expr::Verdict;
 
 /// Maximum call depth of chains; deeper calls are treated as a loop.
 const MAX_CALL_DEPTH: usize = 4096;
@@ -46,7 +46,7 @@ pub(super) fn trace(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &O
                     break;
                 }
                 Err(Undetermined::Unknown(why)) => {
-                    branch.record_step(Verdict::Unknown(why.clone()), true);
+                    branch.record_step(RuleVerdict::Unknown(why.clone()), true);
                     trace.ends.push(branch.end(Outcome::Unknown(why)));
                     break;
                 }
@@ -208,7 +208,7 @@ impl<'s> Branch<'s> {
             if priority == TRACKING && tracks || priority == nat && rules.translates(family) {
                 self.path_state.note(format!(
                     "it is unknown whether a chain of priority {priority} at {hook} runs before the kernel's own processing; \
-                     it is assumed to"
+                     this trace assumes that it does"
                 ));
             }
             let base = base.clone();
@@ -227,8 +227,8 @@ impl<'s> Branch<'s> {
         if let Some(same) = priority(place).filter(|same| priority(place + 1) == Some(*same)) {
             let hook = self.path_state.hook;
             self.path_state.note(format!(
-                "the order of chains of priority {same} at {hook} is unknown; they are assumed to have been \
-                 created in the order in which they are listed"
+                "the order of chains of priority {same} at {hook} is unknown; this trace assumes the order of \
+                 the listing"
             ));
         }
     }
@@ -352,8 +352,8 @@ impl<'s> Branch<'s> {
         let base = self.base.take()?;
         let drops = base.chain.drops();
         let verdict = match drops {
-            true => Verdict::Drop,
-            false => Verdict::Accept,
+            true => RuleVerdict::Drop,
+            false => RuleVerdict::Accept,
         };
         // Report the base chain, regardless of the chain whose end was reached.
         let frame = Frame::of(&base.chain, 0);
@@ -380,7 +380,7 @@ impl<'s> Branch<'s> {
             let before = rest.clone();
             let expression = match rest.next() {
                 None => {
-                    self.record_step(Verdict::Continue, true);
+                    self.record_step(RuleVerdict::Continue, true);
                     return Ok(None);
                 }
                 Some(Err(_)) => return Err(Undetermined::unknown("its expressions are malformed")),
@@ -473,8 +473,8 @@ impl<'s> Branch<'s> {
     fn call(&mut self, chain: ChainOf<'s>, goes: bool) -> Option<Outcome> {
         let name = chain.name().to_owned();
         let verdict = match goes {
-            true => Verdict::Goto(name),
-            false => Verdict::Jump(name),
+            true => RuleVerdict::Goto(name),
+            false => RuleVerdict::Jump(name),
         };
         self.record_step(verdict, true);
         let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
@@ -490,14 +490,14 @@ impl<'s> Branch<'s> {
         None
     }
 
-    fn verdict(&mut self, verdict: &NftVerdict<'s>) -> Result<Option<Outcome>, Undetermined> {
+    fn verdict(&mut self, verdict: &Verdict<'s>) -> Result<Option<Outcome>, Undetermined> {
         let effect = match verdict {
-            NftVerdict::Accept => Effect::Accept,
-            NftVerdict::Drop => Effect::Drop,
-            NftVerdict::Return => Effect::Return,
-            NftVerdict::Continue | NftVerdict::Break => Effect::Continue,
-            NftVerdict::Jump(name) | NftVerdict::Goto(name) => {
-                let goes = matches!(verdict, NftVerdict::Goto(_));
+            Verdict::Accept => Effect::Accept,
+            Verdict::Drop => Effect::Drop,
+            Verdict::Return => Effect::Return,
+            Verdict::Continue | Verdict::Break => Effect::Continue,
+            Verdict::Jump(name) | Verdict::Goto(name) => {
+                let goes = matches!(verdict, Verdict::Goto(_));
                 let Some(table) = self.frames.last().and_then(Frame::nft_table) else {
                     return Err(Undetermined::unknown(
                         "it jumps to a chain of another backend",
@@ -514,7 +514,7 @@ impl<'s> Branch<'s> {
                 };
                 return Ok(self.call(chain, goes));
             }
-            NftVerdict::JumpId(_) | NftVerdict::GotoId(_) | NftVerdict::Other { .. } => {
+            Verdict::JumpId(_) | Verdict::GotoId(_) | Verdict::Other { .. } => {
                 return Err(Undetermined::unknown("its verdict is not supported"));
             }
         };
@@ -523,20 +523,23 @@ impl<'s> Branch<'s> {
 
     fn effect(&mut self, effect: Effect) -> Result<Option<Outcome>, Undetermined> {
         let (verdict, outcome) = match effect {
-            Effect::Continue => (Verdict::Continue, None),
+            Effect::Continue => (RuleVerdict::Continue, None),
             Effect::Accept => {
-                self.record_step(Verdict::Accept, true);
+                self.record_step(RuleVerdict::Accept, true);
                 self.frames.clear();
                 self.base = None;
                 return Ok(None);
             }
             Effect::Return => {
-                self.record_step(Verdict::Return, true);
+                self.record_step(RuleVerdict::Return, true);
                 return Ok(self.back());
             }
-            Effect::Drop => (Verdict::Drop, Some(Outcome::Dropped)),
-            Effect::Reject(with) => (Verdict::Reject(with.clone()), Some(Outcome::Rejected(with))),
-            Effect::Stolen(by) => (Verdict::Stolen(by.clone()), Some(Outcome::Stolen(by))),
+            Effect::Drop => (RuleVerdict::Drop, Some(Outcome::Dropped)),
+            Effect::Reject(with) => (
+                RuleVerdict::Reject(with.clone()),
+                Some(Outcome::Rejected(with)),
+            ),
+            Effect::Stolen(by) => (RuleVerdict::Stolen(by.clone()), Some(Outcome::Stolen(by))),
             Effect::Queue {
                 first,
                 queues,
@@ -551,16 +554,16 @@ impl<'s> Branch<'s> {
                     .always(format!("a program listens on queue {description}"))?
                 {
                     (
-                        Verdict::Queue(description.clone()),
+                        RuleVerdict::Queue(description.clone()),
                         Some(Outcome::Queued(description)),
                     )
                 } else if bypass {
-                    self.record_step(Verdict::Queue(description), true);
+                    self.record_step(RuleVerdict::Queue(description), true);
                     self.frames.clear();
                     self.base = None;
                     return Ok(None);
                 } else {
-                    (Verdict::Queue(description), Some(Outcome::Dropped))
+                    (RuleVerdict::Queue(description), Some(Outcome::Dropped))
                 }
             }
         };
@@ -572,12 +575,12 @@ impl<'s> Branch<'s> {
     fn record_mismatch(&mut self) {
         match self.path_state.current_actions.is_empty() {
             true => self.rule = None,
-            false => self.record_step(Verdict::Continue, false),
+            false => self.record_step(RuleVerdict::Continue, false),
         }
     }
 
     /// Records that the rule was evaluated.
-    fn record_step(&mut self, verdict: Verdict, is_whole: bool) {
+    fn record_step(&mut self, verdict: RuleVerdict, is_whole: bool) {
         let handle = match self.rule.take() {
             Some(Rule::Nft { handle, .. }) => Some(handle),
             Some(Rule::Legacy { .. }) => None,
@@ -600,7 +603,7 @@ impl<'s> Branch<'s> {
         frame: &Frame<'s>,
         priority: i32,
         rule: Option<RuleAt>,
-        verdict: Verdict,
+        verdict: RuleVerdict,
         is_whole: bool,
     ) {
         let (backend, family, table, chain) = frame.names();
@@ -642,7 +645,7 @@ impl<'s> Branch<'s> {
     }
 }
 
-/// Whether a hook does destination NAT; otherwise it does source NAT.
+/// Returns `true` if a hook does destination NAT; otherwise it does source NAT.
 const fn is_destination(hook: Hook) -> bool {
     matches!(hook, Hook::Prerouting | Hook::Output)
 }

@@ -132,7 +132,7 @@ enum FieldFormat {
 }
 
 impl Field {
-    /// Length of its values in bits.
+    /// Returns the length of its values in bits.
     #[must_use]
     pub const fn bits(self, family: Family) -> u32 {
         let address = match family {
@@ -260,7 +260,7 @@ impl Field {
     }
 }
 
-/// Name of a common protocol.
+/// Returns the name of a common protocol.
 pub(super) const fn protocol_name(number: u128) -> Option<&'static str> {
     Some(match number {
         1 => "icmp",

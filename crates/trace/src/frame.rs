@@ -141,7 +141,8 @@ impl<'s> Frame<'s> {
 }
 
 impl PathState {
-    /// Position of the first rule in a long chain, from `from` on, that may match the packet.
+    /// Returns the position of the first rule in a long chain, from `from` on, that may match the
+    /// packet.
     fn next_of(&mut self, chain: &IndexedChain<'_>, from: usize) -> Option<usize> {
         let part = self.header(PayloadBase::NETWORK, chain.offset, chain.length);
         let Ok(Some(value)) = part else {
@@ -166,7 +167,7 @@ impl ChainOf<'_> {
         }
     }
 
-    /// Whether the policy of a base chain is drop.
+    /// Returns `true` if the policy of a base chain is drop.
     pub(super) fn drops(&self) -> bool {
         match self {
             Self::Nft { drops, .. } => *drops,

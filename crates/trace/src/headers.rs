@@ -49,13 +49,13 @@ pub(super) const CWR: u128 = 0x80;
 /// Offset bits of the fragment field.
 const OFFSET: u128 = 0x1fff;
 
-/// Whether a protocol's header begins with two ports.
+/// Returns `true` if a protocol's header begins with two ports.
 pub(super) fn has_ports(protocol: u8) -> bool {
     Test::Among(&WITH_PORTS).holds(protocol.into())
 }
 
 impl PathState {
-    /// Length of the network header without options and extension headers.
+    /// Returns the length of the network header without options and extension headers.
     pub(super) const fn network_header(&self) -> u32 {
         match self.family {
             Family::Ipv4 => 20,
@@ -63,7 +63,7 @@ impl PathState {
         }
     }
 
-    /// Whether the packet's protocol has ports.
+    /// Returns whether the packet's protocol has ports.
     ///
     /// # Errors
     /// The branch splits.
@@ -71,7 +71,7 @@ impl PathState {
         self.is(Field::Protocol, Test::Among(&WITH_PORTS))
     }
 
-    /// Whether all of these TCP flags are set.
+    /// Returns whether all of these TCP flags are set.
     ///
     /// # Errors
     /// The branch splits.
@@ -83,7 +83,7 @@ impl PathState {
         self.is(Field::TcpFlags, Test::Masked { mask, value })
     }
 
-    /// Whether the packet has an option, an extension header or a chunk.
+    /// Returns whether the packet has an option, an extension header or a chunk.
     ///
     /// # Errors
     /// The branch splits.
@@ -115,7 +115,8 @@ impl PathState {
         self.is(Field::Has(option), Test::Is(1))
     }
 
-    /// Whether it is a fragment other than the first, which has no transport header.
+    /// Returns whether the packet is a fragment other than the first, which has no transport
+    /// header.
     ///
     /// # Errors
     /// The branch splits.
@@ -251,7 +252,7 @@ impl PathState {
         Ok(true)
     }
 
-    /// Whether rules can read this header.
+    /// Returns whether rules can read this header.
     fn has_header(&mut self, base: PayloadBase) -> Result<bool, Undetermined> {
         match base {
             PayloadBase::LINK => Ok(self.has_link_header()),
@@ -261,7 +262,7 @@ impl PathState {
         }
     }
 
-    /// Whether there are no IPv4 options or IPv6 extension headers.
+    /// Returns whether there are no IPv4 options or IPv6 extension headers.
     fn plain(&mut self) -> Result<bool, Undetermined> {
         Ok(!self.is(Field::HasOptions, Test::Is(1))?)
     }

@@ -22,7 +22,7 @@ fn malformed(_: Malformed) -> Undetermined {
     Undetermined::unknown("malformed entry")
 }
 
-/// Whether the header of an entry matches.
+/// Returns whether the header of an entry matches.
 ///
 /// # Errors
 /// The branch splits.
@@ -114,7 +114,7 @@ fn interface(
     path_state.test_value(&name, Test::Masked { mask, value })
 }
 
-/// Whether a match of the entry applies; `None` if there are no more matches.
+/// Returns whether a match of the entry applies; `None` if there are no more matches.
 ///
 /// # Errors
 /// The branch splits, or the entry is malformed.

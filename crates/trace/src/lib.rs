@@ -50,8 +50,8 @@ mod xt;
 pub use compare::{Comparison, Difference, Values, compare};
 pub use field::{Field, PacketOption, TupleField};
 pub use owner::owner;
-pub use packet::{Connection, Direction, Hook, Interface, Node, Packet, State, Tuple};
+pub use packet::{Direction, Hook, Interface, Node, Packet, State, TrackedConnection, Tuple};
 pub use rules::{Options, Rules};
 pub use steps::{
-    Action, End, FinalPacket, FinalValue, HookVerdict, Outcome, RuleAt, Step, Trace, Verdict,
+    Action, End, FinalPacket, FinalValue, HookVerdict, Outcome, RuleAt, RuleVerdict, Step, Trace,
 };

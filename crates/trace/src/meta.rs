@@ -65,7 +65,7 @@ impl PathState {
         Ok(Some(value))
     }
 
-    /// Whether a local socket that rules can see at this hook sent the packet.
+    /// Returns whether a local socket that rules can see at this hook sent the packet.
     ///
     /// # Errors
     /// The branch splits.
@@ -101,7 +101,7 @@ impl PathState {
         }
     }
 
-    /// Packet type on its link (`PACKET_*`).
+    /// Returns the packet type on its link (`PACKET_*`).
     pub(super) fn packet_type(&mut self) -> Value {
         const TYPE: Field = Field::Meta(MetaKey::PKTTYPE);
         const OTHER_HOST: u128 = 3;

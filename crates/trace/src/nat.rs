@@ -212,7 +212,7 @@ impl PathState {
     }
 }
 
-/// Address and port field of an end.
+/// Returns the address and port field of an end.
 const fn ends(destination: bool) -> (Field, Field) {
     match destination {
         true => (Field::Destination, Field::DestinationPort),

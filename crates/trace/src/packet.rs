@@ -100,7 +100,7 @@ impl State {
         Self::Untracked,
     ];
 
-    /// Name in rules.
+    /// Returns the name in rules.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Bit in rules (`NF_CT_STATE_*`).
+    /// Returns the bit in rules (`NF_CT_STATE_*`).
     pub(super) const fn bit(self) -> u128 {
         match self {
             Self::Invalid => 1,
@@ -138,7 +138,7 @@ pub struct Tuple {
 
 /// Description of a packet's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Connection {
+pub struct TrackedConnection {
     /// State.
     pub state: Option<State>,
     /// Whether the packet is in the reply direction.
@@ -221,7 +221,7 @@ pub struct Packet {
     /// Group of the sending socket.
     pub group: Option<u32>,
     /// Connection.
-    pub connection: Connection,
+    pub connection: TrackedConnection,
 }
 
 impl Packet {
@@ -252,7 +252,7 @@ impl Packet {
             priority: None,
             user: None,
             group: None,
-            connection: Connection {
+            connection: TrackedConnection {
                 state: None,
                 is_reply: None,
                 mark: None,
@@ -375,7 +375,7 @@ impl Node {
             .find(|interface| interface.name == name)
     }
 
-    /// Whether an address belongs to the machine; `None` if unknown.
+    /// Returns whether an address belongs to the machine; `None` if unknown.
     #[must_use]
     pub fn has_address(&self, address: IpAddr) -> Option<bool> {
         if address.is_loopback() {

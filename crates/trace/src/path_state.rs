@@ -141,7 +141,7 @@ impl PathState {
         }
     }
 
-    /// Length of an address in bits.
+    /// Returns the length of an address in bits.
     pub(super) const fn address_bits(&self) -> u32 {
         match self.family {
             Family::Ipv4 => 32,

@@ -38,12 +38,12 @@ impl Ranges {
         self.0.as_ref().map_or(0, |node| node.length)
     }
 
-    /// Count of the numbers in all ranges, saturating.
+    /// Returns the count of the numbers in all ranges, saturating.
     pub(super) fn size(&self) -> u128 {
         self.0.as_ref().map_or(0, |node| node.size)
     }
 
-    /// First and last number.
+    /// Returns the first and last number.
     pub(super) fn ends(&self) -> Option<(u128, u128)> {
         self.0.as_ref().map(|node| node.ends)
     }
@@ -75,7 +75,7 @@ impl Ranges {
         })
     }
 
-    /// Intersection.
+    /// Returns the intersection.
     pub(super) fn meet(&self, others: &[(u128, u128)]) -> Self {
         let few = others.len() <= 1 + self.len() / 16;
         if few {
@@ -288,7 +288,7 @@ mod tests {
                 let within = Constraint::Within(list(other).into());
                 let within = if turns { within } else { within.not(17) };
                 let Constraint::Within(other) = within else {
-                    unreachable!("of ranges");
+                    unreachable!("the intersection consists of ranges");
                 };
                 ranges = ranges.meet(&other);
                 left = &left & &numbers(other.iter().copied());

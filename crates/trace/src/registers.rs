@@ -43,7 +43,7 @@ impl std::ops::Deref for KnownBytes {
     }
 }
 
-/// First word of a register; `None` for an invalid register.
+/// Returns the first word of a register; `None` for an invalid register.
 pub(super) const fn word(register: Register) -> Option<usize> {
     match register.0 {
         number @ 1..=NFT_REG_4 => Some((number as usize - 1) * 4),
@@ -57,7 +57,7 @@ impl Registers {
         Self([const { Word::Known([0; 4]) }; WORDS])
     }
 
-    /// Words of `length` bytes from a register on.
+    /// Returns the words of `length` bytes from a register on.
     fn words(register: Register, length: usize) -> Option<std::ops::Range<usize>> {
         let first = word(register)?;
         let behind = first + length.div_ceil(4);

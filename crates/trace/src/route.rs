@@ -35,7 +35,7 @@ pub(super) fn address_number(address: IpAddr) -> u128 {
     }
 }
 
-/// Whether an address belongs to a family.
+/// Returns `true` if an address belongs to a family.
 pub(super) const fn is_of(address: IpAddr, family: Family) -> bool {
     matches!(
         (address, family),
@@ -44,7 +44,7 @@ pub(super) const fn is_of(address: IpAddr, family: Family) -> bool {
 }
 
 impl PathState {
-    /// Type of the source or destination address relative to this machine (`RTN_*`).
+    /// Returns the type of the source or destination address relative to this machine (`RTN_*`).
     pub(super) fn address_kind(&mut self, field: Field) -> Value {
         let flags = match field {
             Field::Source => FibFlags::SADDR,
@@ -78,7 +78,7 @@ impl PathState {
         self.get(kept)
     }
 
-    /// Whether the destination is local, so that the packet is delivered.
+    /// Returns whether the destination is local, so that the packet is delivered.
     ///
     /// # Errors
     /// The branch splits.
@@ -205,7 +205,7 @@ impl PathState {
         self.new_unknown(description, bits, vec![(0, last)], false)
     }
 
-    /// Loopback address.
+    /// Returns the loopback address.
     pub(super) const fn loopback(&self) -> u128 {
         match self.family {
             Family::Ipv4 => 0x7f00_0001,
@@ -213,7 +213,8 @@ impl PathState {
         }
     }
 
-    /// Whether rules see the input interface at this hook. In postrouting, they do since Linux 5.7.
+    /// Returns `true` if rules see the input interface at this hook. In postrouting, they do since
+    /// Linux 5.7.
     pub(super) fn has_in(&self) -> bool {
         let from_here = matches!(self.context.direction, Direction::Out | Direction::Local);
         match self.hook {
@@ -223,12 +224,12 @@ impl PathState {
         }
     }
 
-    /// Whether rules see the output interface at this hook.
+    /// Returns `true` if rules see the output interface at this hook.
     pub(super) const fn has_out(&self) -> bool {
         matches!(self.hook, Hook::Forward | Hook::Output | Hook::Postrouting)
     }
 
-    /// Whether rules can read a link layer header at this hook.
+    /// Returns `true` if rules can read a link layer header at this hook.
     pub(super) fn has_link_header(&self) -> bool {
         let from_here = matches!(self.context.direction, Direction::Out | Direction::Local);
         !from_here || self.has_in()

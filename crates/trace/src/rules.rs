@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 1,024 branches, 4,000,000 rules, and sets that rules update may have changed.
+    /// Returns the default options: 1,024 branches, 4,000,000 rules, and sets that rules update may have changed.
     fn default() -> Self {
         Self {
             branches: 1024,
@@ -213,7 +213,7 @@ fn only_destination(header: &legacy::Header<'_>) -> Option<u128> {
     }
 }
 
-/// First of these positions at or behind `from`.
+/// Returns the first of these positions at or behind `from`.
 fn at_or_behind(places: &[u32], from: usize) -> Option<usize> {
     let behind = places.partition_point(|place| (*place as usize) < from);
     places.get(behind).map(|place| *place as usize)
@@ -273,7 +273,7 @@ impl<'s> IndexedChain<'s> {
         })
     }
 
-    /// Position of the first rule, from `from` on, that may match packets with this value.
+    /// Returns the position of the first rule, from `from` on, that may match packets with this value.
     pub(super) fn next(&self, value: &[u8], from: usize) -> Option<usize> {
         let of_value = self.by_value.get(value);
         let of_value = of_value.and_then(|places| at_or_behind(places, from));
@@ -356,7 +356,7 @@ impl<'s> TableOfRules<'s> {
     }
 }
 
-/// Index of a family.
+/// Returns the index of a family.
 const fn place(family: Family) -> usize {
     match family {
         Family::Ipv4 => 0,
@@ -475,7 +475,7 @@ impl<'s> Rules<'s> {
         self
     }
 
-    /// Tables and chains that traces do not cover: other families and chains of devices.
+    /// Returns the tables and chains that traces do not cover: other families and chains of devices.
     #[must_use]
     pub fn not_traced(&self) -> &[String] {
         &self.not_traced
@@ -498,7 +498,7 @@ impl<'s> Rules<'s> {
         &self.tables
     }
 
-    /// Whether any chain of a family does NAT; otherwise the kernel does none.
+    /// Returns `true` if any chain of a family does NAT; otherwise the kernel does none.
     pub(super) fn translates(&self, family: Family) -> bool {
         self.families[place(family)].translates
     }

@@ -329,7 +329,7 @@ fn one_less(key: &[u8]) -> Vec<u8> {
     less
 }
 
-/// Big-endian number; for more than 16 bytes, only the last 16 count.
+/// Converts big-endian bytes to a number; of more than 16 bytes, only the last 16 count.
 fn number(bytes: &[u8]) -> u128 {
     bytes
         .iter()
@@ -441,7 +441,7 @@ impl PathState {
                 (Bit::Known(set), open) | (open, Bit::Known(set)) => bit_tests.push((open, set)),
                 _ => {
                     return self.always(format!(
-                        "an unknown key is one that this packet added to {}",
+                        "an unknown key equals one that this packet added to {}",
                         set.name
                     ));
                 }

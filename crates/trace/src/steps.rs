@@ -153,8 +153,8 @@ pub struct Step {
     pub is_whole: bool,
     /// Actions of the rule.
     pub actions: Vec<Action>,
-    /// Verdict.
-    pub verdict: Verdict,
+    /// RuleVerdict.
+    pub verdict: RuleVerdict,
 }
 
 #[cfg(feature = "serde")]
@@ -175,12 +175,12 @@ pub struct RuleAt {
     pub number: usize,
 }
 
-/// Verdict of a rule.
+/// RuleVerdict of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// Continues with the next rule.
     Continue,
     /// Accepts the packet in this base chain.
@@ -271,7 +271,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RuleVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Continue => f.write_str("continue"),

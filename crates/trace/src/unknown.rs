@@ -99,7 +99,7 @@ impl Unknowns {
         }
     }
 
-    /// Whether it is an interface name.
+    /// Returns `true` if the unknown is an interface name.
     pub(super) fn is_interface_name(&self, unknown: u32) -> bool {
         let what = &self.entry(unknown).what;
         matches!(what, Origin::Field(Field::InName | Field::OutName))

@@ -341,7 +341,7 @@ fn table(phases: &[Phase]) -> Table {
         .set_header([
             "how",
             "restarts",
-            "looks",
+            "checks",
             "misses",
             "missing for",
             "longest gap",
@@ -352,7 +352,7 @@ fn table(phases: &[Phase]) -> Table {
         table.add_row([
             phase.title.to_owned(),
             grouped(phase.restarts.into()),
-            grouped(seen.looks),
+            grouped(seen.checks),
             grouped(seen.misses),
             time(seen.missing_ms),
             time(seen.longest_gap_ms),

@@ -12,7 +12,7 @@ use super::{Error, Stop, milliseconds};
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Observation {
     /// Number of checks for all chains.
-    pub(crate) looks: u64,
+    pub(crate) checks: u64,
     /// Number of checks that found a chain missing.
     pub(crate) misses: u64,
     /// Number of periods in which each check found a chain missing.
@@ -33,7 +33,7 @@ pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Observation, Error> 
         // Read first, so that the last check happens after the end of the observed activity.
         let last = stop.is_set();
         let complete = is_complete(&mut nft, chains)?;
-        seen.looks += 1;
+        seen.checks += 1;
         if !complete {
             seen.misses += 1;
             gap.get_or_insert_with(Instant::now);

@@ -59,9 +59,7 @@ fn run(input: &[u8]) {
             assert_eq!(opaque.info, data);
             return;
         }
-        let encoded = value
-            .encode(family)
-            .expect("there are no names of sets in data");
+        let encoded = value.encode(family).expect("data contains no set names");
         let again = Match::read(family, encoded.name, encoded.revision, &encoded.info);
         assert_eq!(again, value, "written as {encoded:?}");
         let mut named = value.clone();
@@ -79,9 +77,7 @@ fn run(input: &[u8]) {
             assert_eq!(opaque.info, data);
             return;
         }
-        let encoded = value
-            .encode(family)
-            .expect("there are no names of sets in data");
+        let encoded = value.encode(family).expect("data contains no set names");
         let again = xt::Target::read(family, encoded.name, encoded.revision, &encoded.info);
         assert_eq!(again, value, "written as {encoded:?}");
         let mut named = value.clone();

@@ -7,7 +7,7 @@ use chainwright::iptables::Family;
 use chainwright::nft::Scope;
 use chainwright_lang::Script;
 use chainwright_testing::FakeKernel;
-use chainwright_trace::graph::{EdgeKind, Graph, Kind, ViewOptions};
+use chainwright_trace::graph::{EdgeKind, Graph, NodeKind, ViewOptions};
 
 use crate::Target;
 use crate::mutate::InputFormat;
@@ -80,7 +80,7 @@ fn print_all_forms(graph: &Graph) {
         }
     }
     for (_, to) in findings.dangling {
-        assert_eq!(graph.node(to).kind, Kind::Missing);
+        assert_eq!(graph.node(to).kind, NodeKind::Missing);
     }
     for full in [false, true] {
         let options = ViewOptions {

@@ -78,7 +78,9 @@ fn check_edits(table: &Table) {
     let editor = TableEditor::of(table);
     if let Ok(replacement) = editor.finish() {
         assert_eq!(replacement.entries().len(), table.entries().len());
-        let again = replacement.to_table().expect("what is written is read");
+        let again = replacement
+            .to_table()
+            .expect("cannot read the written table");
         assert_eq!(chains(table), chains(&again));
     }
     let mut editor = TableEditor::of(table);
@@ -86,10 +88,12 @@ fn check_edits(table: &Table) {
         return;
     }
     if let Ok(replacement) = editor.finish() {
-        let again = replacement.to_table().expect("what is written is read");
+        let again = replacement
+            .to_table()
+            .expect("cannot read the written table");
         let mut names = chains(&again);
         let new = names.iter().position(|(name, _)| name == b"fuzz-target");
-        names.remove(new.expect("the new chain"));
+        names.remove(new.expect("the new chain is missing"));
         assert_eq!(chains(table), names);
     }
 }

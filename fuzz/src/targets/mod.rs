@@ -75,7 +75,7 @@ fn assert_prints_and_parses(family: Family, rule: &Rule) {
     let shown = bstr::BStr::new(text.as_bytes());
     let parsed = match Rule::parse(family, text.as_bytes()) {
         Ok(parsed) => parsed,
-        Err(fault) => panic!("{family:?}: {shown:?} is not parsed: {fault}\n{rule:?}"),
+        Err(fault) => panic!("{family:?}: {shown:?} cannot be parsed: {fault}\n{rule:?}"),
     };
     assert!(
         parsed.means_the_same(&named),
@@ -97,9 +97,10 @@ fn listed(mut rule: nft::Rule<'_>) -> Result<Entry, chainwright::iptables::NotEx
         });
     }
     tx.datagram(|datagram| {
-        let (_begin, rest) = Message::split(datagram).expect("the transaction's own message");
-        let (message, _) = Message::split(rest).expect("the transaction's own message");
-        let view = nft::RuleRef::parse(&message).expect("what was written is read");
+        let (_begin, rest) =
+            Message::split(datagram).expect("the transaction has no valid message");
+        let (message, _) = Message::split(rest).expect("the transaction has no valid message");
+        let view = nft::RuleRef::parse(&message).expect("cannot read the written rule");
         chainwright::iptables::nft::decode(&view)
     })
 }

@@ -28,7 +28,11 @@ fn run(input: &[u8]) {
     while let Some(message) = messages.next() {
         assert!(messages.offset() > passed && messages.offset() <= input.len());
         let Ok(message) = message else {
-            assert_eq!(messages.offset(), input.len(), "an error is the end");
+            assert_eq!(
+                messages.offset(),
+                input.len(),
+                "reading should end at an error"
+            );
             break;
         };
         assert_eq!(message.raw, &input[passed..][..message.raw.len()]);

@@ -36,7 +36,9 @@ fn generation(port: u32, generation: u32) -> Vec<u8> {
     writer.be32(ID, generation);
     writer.be32(PROC_PID, port);
     writer.string(PROC_NAME, b"fuzz");
-    writer.finish().expect("it is short");
+    writer
+        .finish()
+        .expect("the message exceeds the maximum length");
     with_port(bytes, port)
 }
 
@@ -79,8 +81,10 @@ fn items_of(datagrams: &[&[u8]]) -> Vec<Item> {
     let mut assembler = CommitAssembler::new(OWN, LIMIT);
     assert!(assembler.needs_generation());
     assembler.generation_requested();
-    assembler.datagram(&generation(OWN, 1)).expect("an answer");
-    let mut reported = assembler.reported().expect("it was answered");
+    assembler
+        .datagram(&generation(OWN, 1))
+        .expect("the reply is rejected");
+    let mut reported = assembler.reported().expect("the reply is missing");
     assert_eq!(reported.number(), 1);
     let mut items = Vec::new();
     let mut take = |assembler: &mut CommitAssembler| {
@@ -125,7 +129,7 @@ fn items_of(datagrams: &[&[u8]]) -> Vec<Item> {
         let now = assembler.reported().map_or(1, |reported| reported.number());
         assembler
             .datagram(&generation(OWN, now))
-            .expect("an answer");
+            .expect("the reply is rejected");
         take(&mut assembler);
     }
     assert!(!assembler.needs_generation() && !assembler.awaits_generation());

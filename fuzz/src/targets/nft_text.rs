@@ -41,7 +41,7 @@ fn run(input: &[u8]) {
     for rule in rules {
         let again = match nft_rules(rule.as_bytes()) {
             Ok(again) => again,
-            Err(error) => panic!("{rule:?} is not read again: {error}"),
+            Err(error) => panic!("{rule:?} cannot be parsed again: {error}"),
         };
         assert_eq!(again, [rule]);
     }

@@ -24,8 +24,8 @@ pub const TARGET: Target = Target {
 fn table(family: legacy::Family, name: &str) -> Table {
     let bytes = file(&format!("tests/data/legacy/{name}"));
     let (info, entries) = bytes.split_at(info_length(family));
-    let info = Info::from_bytes(family, info).expect("captured");
-    Table::from_bytes(info, entries).expect("captured")
+    let info = Info::from_bytes(family, info).expect("invalid captured table");
+    Table::from_bytes(info, entries).expect("invalid captured table")
 }
 
 /// The captured tables to which the text is applied.
@@ -62,7 +62,7 @@ fn run(input: &[u8]) {
             let lines = input.split(|byte| *byte == b'\n').count();
             assert!(restored.tables <= lines && restored.chains <= lines);
             for table in replacements.into_iter().flatten() {
-                let table = table.to_table().expect("what is written is read");
+                let table = table.to_table().expect("cannot read the written table");
                 for rule in table.chains().flat_map(|chain| chain.rules()) {
                     if let Ok(entry) = decode(&rule) {
                         assert_prints_and_parses(family, &entry.rule);

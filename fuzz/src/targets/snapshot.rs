@@ -64,8 +64,10 @@ fn run(input: &[u8]) {
 }
 
 fn load(bytes: &[u8]) {
-    let mut file = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file in memory");
-    file.write_all(bytes).expect("a file in memory");
+    let mut file =
+        tempfile::NamedTempFile::new_in("/dev/shm").expect("cannot create a file in memory");
+    file.write_all(bytes)
+        .expect("cannot write a file in memory");
     let snapshot = match Snapshot::load(file.path()) {
         Ok(snapshot) => snapshot,
         Err(error @ FileError::Io { .. }) => panic!("{error:?}"),
@@ -89,16 +91,19 @@ fn load(bytes: &[u8]) {
     assert!(read.is_ok(), "{read:?}: {listed}");
     let json = serde_json::to_string(&snapshot).ok();
     let mut saved = Vec::new();
-    snapshot.write(&mut saved).expect("memory");
-    let mut again = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file in memory");
-    again.write_all(&saved).expect("a file in memory");
+    snapshot.write(&mut saved).expect("cannot write to memory");
+    let mut again =
+        tempfile::NamedTempFile::new_in("/dev/shm").expect("cannot create a file in memory");
+    again
+        .write_all(&saved)
+        .expect("cannot write a file in memory");
     let other = Snapshot::load(again.path()).unwrap_or_else(|error| panic!("{error:?}"));
     assert_eq!(serde_json::to_string(&other).ok(), json);
     let difference = snapshot.diff(&other, DiffOptions::default()).unwrap();
     assert!(difference.is_empty(), "{difference}");
     // From then on the order is that of the file.
     let mut third = Vec::new();
-    other.write(&mut third).expect("memory");
+    other.write(&mut third).expect("cannot write to memory");
     // Except for the time of writing.
     assert_eq!(third.len(), saved.len());
     assert_eq!(third[64..third.len() - 32], saved[64..saved.len() - 32]);

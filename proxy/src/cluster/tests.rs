@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-/// What a watch sends next: lines, and how it ends.
+/// The next output of a watch: lines, and its end.
 enum Next {
     Lines(String),
     End,
@@ -292,13 +292,13 @@ const LIST_RULES: &str = "-a list chain ip kube-services services";
 /// Runs `nft` in this network namespace and returns its output.
 fn nft(arguments: &str) -> String {
     let run = Command::new("nft").args(arguments.split(' ')).output();
-    let output = run.expect("`nft` is needed: apt-get install nftables");
+    let output = run.expect("cannot run `nft`: apt-get install nftables");
     let stderr_text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "nft {arguments}: {stderr_text}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The kernel's ruleset, of both families.
+/// Returns the kernel's ruleset, of both families.
 fn ruleset(node: &Sandbox) -> Listed {
     let tables = ["ip", "ip6"].map(|family| {
         let list = format!("-s list table {family} kube-services");
@@ -433,7 +433,7 @@ fn final_state_matches_the_server() {
         let mut n = 0;
         // On a busy machine one sync handles many changes: continue until there were enough of both.
         while n < CHANGES || kept.lock().unwrap().syncs <= SYNCS {
-            assert!(Instant::now() < end, "the agent synced too seldom");
+            assert!(Instant::now() < end, "the agent synced too rarely");
             random_change(&mut lock(&server), &mut random);
             change_sender.send_replace(n);
             if n % 10 == 0 {
@@ -445,7 +445,7 @@ fn final_state_matches_the_server() {
         while resolved(&kept.lock().unwrap().services) != expected {
             assert!(
                 Instant::now() < end,
-                "the agent did not come to the server's state"
+                "the agent did not reach the server's state"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

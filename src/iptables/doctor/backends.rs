@@ -48,7 +48,7 @@ pub(super) fn examine(all: &[Tables], options: &ExamineOptions<'_>, findings: &m
     }
 }
 
-/// The user-defined chains that the predicate selects, with their tables' names.
+/// Returns the user-defined chains that the predicate selects, with their tables' names.
 fn chains(tables: &Tables, is_selected: &dyn Fn(&BStr) -> bool) -> Vec<(BString, BString)> {
     let mut found = Vec::new();
     for table in tables.iter() {

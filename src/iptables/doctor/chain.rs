@@ -13,7 +13,7 @@ use crate::iptables::{
 };
 use crate::xt;
 
-/// How a version fails on a rule.
+/// The way in which a version fails on a rule.
 #[derive(PartialEq)]
 enum ReadingFault {
     Misread(Box<Misreading>),
@@ -186,7 +186,7 @@ impl ChainExaminer<'_> {
         }
     }
 
-    /// Whether it is a user's chain without references.
+    /// Returns `true` if the chain is a user's chain without references.
     pub(super) fn is_unreached(&self, reached: &Reached) -> bool {
         // An element of a map may lead there, too: nf_tables reports the number of all references.
         let is_reached = reached.contains::<BStr>(self.chain.name())
@@ -199,7 +199,7 @@ impl ChainExaminer<'_> {
     }
 }
 
-/// Whether matching packets never reach the next rule.
+/// Returns `true` if matching packets never reach the next rule.
 const fn ends(target: &Target) -> bool {
     use xt::Target as Extension;
     match target {
@@ -218,7 +218,7 @@ const fn ends(target: &Target) -> bool {
     }
 }
 
-/// Whether it decides on matching packets: a chain of such rules is meant to be reached.
+/// Returns `true` if the target decides on matching packets: a chain of such rules is meant to be reached.
 const fn decides_on(target: &Target) -> bool {
     !matches!(target, Target::Return) && (ends(target) || matches!(target, Target::Jump(_)))
 }
@@ -266,8 +266,8 @@ impl DuplicateDetector {
     }
 }
 
-/// Whether another rule, or another chain, may change the result of its conditions: marks, sets, and
-/// header fields or other bytes of the packet.
+/// Returns `true` if another rule, or another chain, may change the result of its conditions: marks, sets, and header
+/// fields or other bytes of the packet.
 fn depends_on_rule_effects(rule: &Rule) -> bool {
     let is_one = |one: &xt::Match| {
         matches!(

@@ -7,12 +7,12 @@ use bstr::BString;
 use crate::iptables::compat::{Location, Misreading, Version};
 use crate::iptables::{Backend, Family, NotExpressible};
 
-/// How serious a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth checking: it accepts or drops no packets.
     Note,
-    /// Packets are, or will be, treated otherwise than readers of the rules expect.
+    /// Packets are, or will be, treated differently than readers of the rules expect.
     Risk,
 }
 
@@ -32,7 +32,7 @@ pub struct FindingLocation {
 }
 
 impl fmt::Display for FindingLocation {
-    /// `table filter (IPv4, nf_tables), chain INPUT, rule 3`
+    /// Formats as `table filter (IPv4, nf_tables), chain INPUT, rule 3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.table, self.backend) {
             (Some(table), Some(backend)) => write!(f, "table {table} ({}, {backend})", self.family),
@@ -175,7 +175,7 @@ impl Fault {
         }
     }
 
-    /// Whether it affects every packet that reaches a rule: the most urgent ones.
+    /// Returns `true` if the fault affects every packet that reaches a rule: the most urgent ones.
     pub(super) const fn is_everything(&self) -> bool {
         match self {
             Self::Misread { reading, .. } => reading.effect.is_everything(),
@@ -206,12 +206,12 @@ impl fmt::Display for Fault {
             ),
             Self::Unreadable { versions, why } => write!(
                 f,
-                "cannot be read by iptables {}, whose save stops there: {why}",
+                "not readable by iptables {} (iptables-save stops there): {why}",
                 Listed(versions)
             ),
             Self::Hidden { versions, at, why } => write!(
                 f,
-                "not shown by iptables {}, whose save omits all of it, because of {at}: {why}",
+                "not shown by iptables {} (iptables-save omits the whole table), because of {at}: {why}",
                 Listed(versions)
             ),
             Self::NotExpressible(why) => write!(f, "iptables cannot express it: {why}"),
@@ -258,7 +258,7 @@ impl fmt::Display for Fault {
             }
             Self::AgentsInBoth { nft, legacy } => write!(
                 f,
-                "agents write to both backends, or did: {nft} is in nf_tables, {legacy} in the legacy tables"
+                "agents write to both backends, or wrote to one before: {nft} is in nf_tables, {legacy} in the legacy tables"
             ),
             Self::EmptyLegacy => f.write_str(
                 "it has no rules, but packets pass through it, and iptables-nft warns about it: it remains until its module is unloaded",

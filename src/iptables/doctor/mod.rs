@@ -2,9 +2,8 @@
 //! backends, rules and chains that no packet reaches.
 //!
 //! [`examine`] inspects tables that were read, of either backend and both families, and changes nothing. A finding is a
-//! [`Fault`] with its [`FindingLocation`]: a [risk](Severity::Risk) if packets are accepted or dropped otherwise than
-//! a reader of the rules expects, or will be after the next save and restore; otherwise a
-//! [note](Severity::Note).
+//! [`Fault`] with its [`FindingLocation`]: a [risk](Severity::Risk) if packets are accepted or dropped differently than
+//! a reader of the rules expects, or will be after the next save and restore; otherwise a [note](Severity::Note).
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,7 +51,7 @@ pub struct ExamineOptions<'w> {
 }
 
 impl Default for ExamineOptions<'_> {
-    /// All versions, no agents.
+    /// Returns options for all versions, without agents.
     fn default() -> Self {
         Self {
             versions: &Version::ALL,

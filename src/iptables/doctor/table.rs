@@ -6,7 +6,7 @@ use super::fault::{Fault, Finding, FindingLocation};
 use crate::iptables::{Backend, Policy, Table, Tables};
 use crate::nft::{SetFlags, SnapshotTable, TableFlags};
 
-/// The place of a table's faults.
+/// Returns the place of a table's faults.
 pub(super) fn place(tables: &Tables, table: &Table<'_>) -> FindingLocation {
     FindingLocation {
         family: tables.family(),
@@ -59,7 +59,7 @@ pub(super) fn examine(
     }));
 }
 
-/// Faults specific to nf_tables tables.
+/// Returns the faults specific to nf_tables tables.
 fn own_faults(table: &SnapshotTable<'_>) -> Vec<Fault> {
     let flags = table.table().flags().unwrap_or_default();
     let mut faults = Vec::new();
@@ -82,7 +82,7 @@ fn own_faults(table: &SnapshotTable<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Whether the table affects no packet.
+/// Returns `true` if the table affects no packet.
 pub(super) fn is_empty(table: &Table<'_>) -> bool {
     table.chains().all(|chain| {
         let accepts = chain.policy() == Some(Policy::Accept);
@@ -90,7 +90,7 @@ pub(super) fn is_empty(table: &Table<'_>) -> bool {
     })
 }
 
-/// The number of rules in the tables.
+/// Returns the number of rules in the tables.
 pub(super) fn rules(tables: &Tables) -> usize {
     let tables = tables.iter();
     let of_one = |table: &Table<'_>| {

@@ -1,5 +1,6 @@
 //! A single attempt of a change, on either backend.
 
+use crate::Retry;
 use crate::iptables::builtin::{builtin, builtins};
 use crate::iptables::edit::Editor;
 use crate::iptables::nft::{Finished, Profile, Session as NftSession, extensions};
@@ -8,7 +9,9 @@ use crate::legacy::{
     Connection as LegacyConnection, Error as LegacyError, Hook as LegacyHook, Table as LegacyTable,
 };
 use crate::netlink;
-use crate::nft::{CommitError, Connection as NftConnection, Generation, Outcome, Transaction};
+use crate::nft::{
+    CommitError, Connection as NftConnection, Generation, Outcome, Ruleset, Transaction,
+};
 use crate::retry::Attempts;
 
 /// How to carry out a change.
@@ -44,7 +47,13 @@ pub(super) fn change_nft<R>(
     attempts: &Attempts,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<AttemptResult<R>, Error> {
-    let mut session = NftSession::new(connection, profile, tables, change.tracking, attempts);
+    let mut session = NftSession::new(
+        Some(&mut *connection),
+        profile,
+        tables,
+        change.tracking,
+        attempts,
+    );
     session.hints = hints;
     let result = edit(&mut session);
     if session.wants_tracking() {
@@ -64,7 +73,6 @@ pub(super) fn change_nft<R>(
         return Ok(AttemptResult::Conflict);
     }
     let Finished {
-        connection,
         mut transaction,
         guard,
         lines,
@@ -78,13 +86,28 @@ pub(super) fn change_nft<R>(
     match sent {
         Ok(generation) => Ok(AttemptResult::Yes(value, generation)),
         Err(error) if error.generation_moved() => Ok(AttemptResult::Conflict),
-        Err(error) => Err(refused(connection, error, &transaction, &lines)),
+        Err(error) => Err(refused(Some(connection), error, &transaction, &lines)),
     }
+}
+
+/// Returns the ruleset that a change makes of an empty one, without a kernel.
+pub(in crate::iptables) fn of_empty<R>(
+    profile: Profile,
+    tables: &[(Family, String)],
+    edit: impl FnOnce(&mut dyn Editor) -> Result<R, Error>,
+) -> Result<Ruleset, Error> {
+    let attempts = Retry::ONCE.begin();
+    let mut session = NftSession::new(None, profile, tables, true, &attempts);
+    edit(&mut session)?;
+    let Finished {
+        transaction, lines, ..
+    } = session.finish()?;
+    Ruleset::of(&transaction).map_err(|error| refused(None, error, &transaction, &lines))
 }
 
 /// Converts the kernel's refusal to an error with the line that caused it, or the missing extension.
 fn refused(
-    connection: &mut NftConnection,
+    connection: Option<&mut NftConnection>,
     error: CommitError,
     transaction: &Transaction,
     lines: &[u32],
@@ -100,7 +123,8 @@ fn refused(
     if error.outcome != Outcome::NothingApplied {
         return Error::Commit(Box::new(error));
     }
-    if let Some(unknown) = unknown_extension(connection, transaction, index) {
+    let unknown = connection.and_then(|nft| unknown_extension(nft, transaction, index));
+    if let Some(unknown) = unknown {
         return if line > 0 {
             unknown.at(line as usize)
         } else {
@@ -209,7 +233,7 @@ pub(super) fn change_legacy<R>(
     Ok(AttemptResult::Yes(value, None))
 }
 
-/// The connection to a family's legacy tables.
+/// Returns the connection to a family's legacy tables.
 pub(super) fn connection(
     connections: &[Result<LegacyConnection, LegacyError>; 2],
     family: Family,

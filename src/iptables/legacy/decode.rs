@@ -112,7 +112,7 @@ pub(super) fn decode_draft(
     })
 }
 
-/// Whether the chain contains the rule.
+/// Returns `true` if the chain contains the rule.
 fn contains_rule(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
     let start = chain.bytes().as_ptr_range();
     start.contains(&rule.bytes().as_ptr())
@@ -249,7 +249,7 @@ fn header(header: &Header<'_>, rule: &mut Rule) -> Option<()> {
     Some(())
 }
 
-/// The address to compare, if any; outer `None` if a rule cannot express it: an address with bits outside its
+/// Returns the address to compare, if any; outer `None` if a rule cannot express it: an address with bits outside its
 /// mask never matches.
 #[allow(clippy::option_option)]
 fn address<A: Into<IpAddr>>(masked: Masked<A>, invert: bool) -> Option<Option<Address>> {
@@ -258,7 +258,7 @@ fn address<A: Into<IpAddr>>(masked: Masked<A>, invert: bool) -> Option<Option<Ad
     (address.address == value).then(|| Some(address).filter(|address| !address.is_everything()))
 }
 
-/// The interface to compare, if any; outer `None` if a rule cannot express it.
+/// Returns the interface to compare, if any; outer `None` if a rule cannot express it.
 fn interface(interface: &InterfaceMatch<'_>, invert: bool) -> Option<Option<Interface>> {
     if interface.is_any() && !invert {
         return Some(None);

@@ -172,7 +172,7 @@ enum Part {
     Constant(Short),
 }
 
-/// Why an expression cannot be decoded.
+/// The reason why an expression cannot be decoded.
 type Reason = &'static str;
 
 const OTHER: Reason = "iptables has no such expression";
@@ -393,7 +393,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Called before anything with possible side effects: every load that could end the rule must have been used.
+    /// Checks, before anything with possible side effects, that every load that could end the rule has been used.
     fn require_loads_used(&mut self) -> Result<(), Reason> {
         let word = self.word.map(|(_, loaded)| loaded);
         if self.registers.iter().any(is_unused) || is_unused(&word) {
@@ -403,12 +403,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Called before any comparison: the counter must count what the whole rule matches.
+    /// Checks, before any comparison, that no counter precedes it: the counter must count what the whole rule matches.
     const fn before_match(&self) -> Result<(), Reason> {
         if self.counted { Err(COUNTED) } else { Ok(()) }
     }
 
-    /// Called before a header comparison, which comes first in iptables' language.
+    /// Checks, before a header comparison, that nothing precedes it that follows header comparisons in iptables'
+    /// language.
     const fn before_header(&self) -> Result<(), Reason> {
         if self.fixed { Err(LATE) } else { Ok(()) }
     }
@@ -536,7 +537,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The protocol that the rule requires: without one, the type of the transport header is unknown.
+    /// Returns the protocol that the rule requires: without one, the type of the transport header is unknown.
     fn transport_protocol(&self) -> Result<u8, Reason> {
         match self.entry.rule.protocol {
             Some(Protocol {
@@ -685,8 +686,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether it was loaded and never used, and its load ends the rule for packets that lack the
-/// field.
+/// Returns `true` if the content was loaded and never used, and its load ends the rule for packets that lack the field.
 fn is_unused(loaded: &Option<Loaded>) -> bool {
     loaded.is_some_and(|loaded| {
         let always = matches!(
@@ -701,7 +701,7 @@ fn is_unused(loaded: &Option<Loaded>) -> bool {
     })
 }
 
-/// The name and revision of an extension.
+/// Returns the name and revision of an extension.
 fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8), Reason> {
     match (name.to_str(), u8::try_from(revision)) {
         (Ok(name), Ok(revision)) => Ok((name, revision)),
@@ -709,7 +709,7 @@ fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8)
     }
 }
 
-/// The protocol number of the family's own ICMP.
+/// Returns the protocol number of the family's own ICMP.
 const fn icmp(family: Family) -> u8 {
     match family {
         Family::Ipv4 => libc::IPPROTO_ICMP as u8,
@@ -717,7 +717,7 @@ const fn icmp(family: Family) -> u8 {
     }
 }
 
-/// The address with these leading bytes; the rest are 0.
+/// Returns the address with these leading bytes; the rest are 0.
 fn address(family: Family, bytes: &[u8]) -> Option<IpAddr> {
     let mut whole = [0; 16];
     whole.get_mut(..bytes.len())?.copy_from_slice(bytes);

@@ -64,8 +64,8 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
-/// Why a rule cannot be encoded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// The reason why a rule cannot be encoded.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unwritable {
     /// It compares an address of another family than its own.
@@ -94,6 +94,8 @@ pub enum Unwritable {
     #[error("nf_tables has no target QUEUE; use -j NFQUEUE")]
     Queue,
 }
+
+crate::debug_as_message!(Unwritable);
 
 /// Encodes rules in a profile's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

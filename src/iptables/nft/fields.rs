@@ -18,7 +18,7 @@ use crate::xt::matches::pkttype::{PacketType, Pkttype};
 use crate::xt::matches::ttl::{Hops, Ttl as TtlMatch};
 use crate::xt::{Family, Match};
 
-/// The equivalent comparison of hops, if any.
+/// Returns the equivalent comparison of hops, if any.
 pub(super) fn hops(family: Family, op: CmpOp, value: &[u8]) -> Option<Match> {
     let &[hops] = value else { return None };
     let hops = match op {
@@ -36,7 +36,7 @@ pub(super) fn hops(family: Family, op: CmpOp, value: &[u8]) -> Option<Match> {
     })
 }
 
-/// The comparison of an ICMP message's type, or type and code, with these bytes.
+/// Returns the comparison of an ICMP message's type, or type and code, with these bytes.
 pub(super) fn icmp(family: Family, value: &[u8], invert: bool) -> Option<Match> {
     let (kind, code) = match *value {
         [kind] => (kind, None),
@@ -56,7 +56,7 @@ pub(super) fn icmp(family: Family, value: &[u8], invert: bool) -> Option<Match> 
     })
 }
 
-/// The comparison of the packet type.
+/// Returns the comparison of the packet type.
 pub(super) fn packet_type(value: &[u8], invert: bool) -> Option<Match> {
     let kind = match value {
         [0] => PacketType::Host,

@@ -100,8 +100,7 @@ pub fn chain<'a>(family: Family, table: &'a str, name: &'a str) -> Chain<'a> {
 }
 
 impl Builtin {
-    /// Whether this chain has the built-in chain's hook; only then does iptables-nft
-    /// recognize it.
+    /// Returns `true` if this chain has the built-in chain's hook; only then does iptables-nft recognize it.
     #[must_use]
     pub fn is(&self, chain: &ChainRef<'_>) -> bool {
         let hook = chain.hook().unwrap_or_default();
@@ -126,7 +125,7 @@ impl<'r> Encoded<'r> {
         self.expressions.clone().into_iter().flatten()
     }
 
-    /// From a transaction's operation that adds a rule; with the names of its table and chain.
+    /// Returns the parts of the rule that a transaction's operation adds, with the names of its table and chain.
     pub(super) fn of_operation(operation: &'r [u8]) -> Option<(Self, &'r BStr, &'r BStr)> {
         let (header, attributes) = NfGenMsg::split(operation).ok()?;
         let find = |kind| Attributes::new(attributes).find(kind);

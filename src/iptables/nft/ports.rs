@@ -161,8 +161,8 @@ pub(super) fn decode_comparison(
     }
 }
 
-/// Whether it is a comparison that never holds, but that iptables-nft versions with native expressions read
-/// as no comparison: `! --dport 0:65535`, `--tcp-flags NONE SYN`.
+/// Returns `true` if the match has a comparison that never holds, but that iptables-nft versions with native
+/// expressions read as no comparison: `! --dport 0:65535`, `--tcp-flags NONE SYN`.
 pub(super) fn is_ignored_by_versions(one: &Match) -> bool {
     let none = |ports: PortRange| ports == PortRange::ANY.not();
     match one {
@@ -220,7 +220,7 @@ fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRan
     Some(())
 }
 
-/// The ports that the match compares, if it is of the protocol.
+/// Returns the ports that the match compares, if it is of the protocol.
 const fn port_of(one: &mut Match, protocol: u8, source: bool) -> Option<&mut PortRange> {
     match (one, protocol, source) {
         (Match::Tcp(tcp), TCP, true) => Some(&mut tcp.source),
@@ -231,7 +231,7 @@ const fn port_of(one: &mut Match, protocol: u8, source: bool) -> Option<&mut Por
     }
 }
 
-/// The intersection of both ranges, if one range can express it.
+/// Returns the intersection of both ranges, if one range can express it.
 fn intersect(one: PortRange, other: PortRange) -> Option<PortRange> {
     if one == PortRange::ANY {
         return Some(other);

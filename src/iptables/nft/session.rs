@@ -23,7 +23,8 @@ use crate::xt::Family;
 
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'c> {
-    connection: &'c mut Connection,
+    /// `None` for tables that are known to be empty: nothing is read of those.
+    connection: Option<&'c mut Connection>,
     transaction: Transaction,
     profile: Profile,
     tables: Vec<Table>,
@@ -34,7 +35,7 @@ pub(in crate::iptables) struct Session<'c> {
     guard: Option<Guard>,
     /// Whether new rules are tracked, so that they can be found again.
     tracking: bool,
-    /// Whether an operation failed because they were not.
+    /// Whether an operation failed because new rules were not tracked.
     wants_tracking: bool,
     /// The line of the text for each operation.
     lines: Vec<u32>,
@@ -46,8 +47,7 @@ pub(in crate::iptables) struct Session<'c> {
 }
 
 /// A change that is ready to be sent.
-pub(in crate::iptables) struct Finished<'c> {
-    pub(in crate::iptables) connection: &'c mut Connection,
+pub(in crate::iptables) struct Finished {
     pub(in crate::iptables) transaction: Transaction,
     /// Guards the state that was read for it, if any.
     pub(in crate::iptables) guard: Option<Guard>,
@@ -77,14 +77,14 @@ struct ChainState {
     old_name: Option<BString>,
     /// For a built-in chain: whether the transaction adds it.
     added: bool,
-    /// How many rules the kernel steps over to find the rules that operations refer to; `None` once rewriting the chain
-    /// was tried for that reason.
+    /// Number of rules that the kernel steps over to find the rules to which operations refer; `None` after the chain
+    /// was rewritten, or that was tried, because of this number.
     passed: Option<usize>,
     rules: Rules,
 }
 
 impl ChainState {
-    /// The state of a chain to which nothing was written and that has no known rules.
+    /// Returns the state of a chain to which nothing was written and that has no known rules.
     const fn without_rules(exists: Option<bool>) -> Self {
         Self {
             exists,
@@ -95,7 +95,8 @@ impl ChainState {
         }
     }
 
-    /// Whether its rules are written only once all its changes are known; until then the transaction empties it.
+    /// Returns `true` if its rules are written only once all its changes are known; until then the transaction empties
+    /// it.
     fn is_deferred(&self) -> bool {
         matches!(&self.rules, Rules::Known(slots) if matches!(slots.first(), Some(Slot::Deferred { .. })))
     }
@@ -147,18 +148,19 @@ impl Slot {
 
 impl<'c> Session<'c> {
     pub(in crate::iptables) fn new(
-        connection: &'c mut Connection,
+        connection: Option<&'c mut Connection>,
         profile: Profile,
         tables: &[(Family, String)],
         tracking: bool,
         attempts: &'c Attempts,
     ) -> Self {
+        let is_empty = connection.is_none();
         let tables = tables.iter().map(|(family, name)| Table {
             family: *family,
             name: name.clone(),
             added: false,
-            flushed: false,
-            cleared: false,
+            flushed: is_empty,
+            cleared: is_empty,
             renamed: false,
             chains: HashMap::new(),
         });
@@ -179,21 +181,20 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Whether the change must start again with new rules tracked.
+    /// Returns `true` if the change must start again with new rules tracked.
     pub(in crate::iptables) const fn wants_tracking(&self) -> bool {
         self.wants_tracking && !self.tracking
     }
 
-    /// Whether nothing changes.
+    /// Returns `true` if nothing changes.
     pub(in crate::iptables) const fn is_empty(&self) -> bool {
         self.transaction.is_empty()
     }
 
     /// Returns the transaction, and everything that sending it requires.
-    pub(in crate::iptables) fn finish(mut self) -> Result<Finished<'c>, Error> {
+    pub(in crate::iptables) fn finish(mut self) -> Result<Finished, Error> {
         self.write_deferred()?;
         Ok(Finished {
-            connection: self.connection,
             transaction: self.transaction,
             guard: self.guard,
             lines: self.lines,
@@ -207,12 +208,14 @@ impl<'c> Session<'c> {
 
     /// Guards everything that is read from now on: if it changes before the commit, the commit fails.
     fn guard(&mut self) -> Result<(), Error> {
-        if self.guard.is_none() {
+        if self.guard.is_none()
+            && let Some(connection) = &mut self.connection
+        {
             let tables = self.tables.iter();
             let scopes: Vec<_> = tables
                 .map(|table| Scope::table(table.family.into(), &table.name))
                 .collect();
-            let guard = self.connection.guard_for_attempt(self.attempts, &scopes)?;
+            let guard = connection.guard_for_attempt(self.attempts, &scopes)?;
             self.guard = Some(guard);
         }
         Ok(())
@@ -237,7 +240,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The state of a chain.
+    /// Returns the state of a chain.
     fn chain(&mut self, table: usize, name: &BStr) -> &mut ChainState {
         let state = &mut self.tables[table];
         state.chains.entry(name.to_owned()).or_insert_with(|| {
@@ -259,8 +262,8 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Called before a chain is written to: adds its table, and the chain if it is built in. A chain that is
-    /// only read stays unchanged.
+    /// Prepares to write to a chain: adds its table, and the chain if it is built in. A chain that is only read stays
+    /// unchanged.
     fn prepare(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.add_table(table)?;
         if let Some(builtin) = builtin_chain(&self.tables[table].name, name)
@@ -278,7 +281,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The error for a missing chain, with a suggestion.
+    /// Returns the error for a missing chain, with a suggestion.
     fn no_such_chain(&mut self, table: usize, name: &BStr) -> Error {
         // The names only improve the message.
         let names = match self.hints {
@@ -290,14 +293,13 @@ impl<'c> Session<'c> {
         Error::no_such_chain(table, name, names.iter().map(String::as_str))
     }
 
-    /// Whether the state that was read is outdated.
+    /// Returns `true` if the state that was read is outdated.
     pub(in crate::iptables) fn is_stale(&mut self) -> bool {
-        let guard = self.guard.as_mut();
-        guard.is_some_and(|guard| {
-            guard
-                .is_unchanged(self.connection)
-                .is_ok_and(|is_unchanged| !is_unchanged)
-        })
+        let (Some(guard), Some(connection)) = (&mut self.guard, &mut self.connection) else {
+            return false;
+        };
+        let unchanged = guard.is_unchanged(connection);
+        unchanged.is_ok_and(|is_unchanged| !is_unchanged)
     }
 
     /// Rejects the old name of a renamed chain: for the kernel it is taken until the commit.
@@ -353,7 +355,10 @@ impl<'c> Session<'c> {
         let state = &self.tables[table];
         let mut slots = Vec::new();
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
-        let listed = self.connection.rules(filter)?.for_each(|rule| {
+        let Some(connection) = &mut self.connection else {
+            return Ok(slots);
+        };
+        let listed = connection.rules(filter)?.for_each(|rule| {
             let mut entry = meaning(&(&rule).into());
             if state.renamed
                 && let Ok(entry) = &mut entry
@@ -375,7 +380,7 @@ impl<'c> Session<'c> {
         Ok(slots)
     }
 
-    /// Called before the rules of a chain are changed: reads them if all rules are tracked.
+    /// Prepares to change the rules of a chain: reads them if all rules are tracked.
     fn before_change(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.existing(table, name)?;
         self.prepare(table, name)?;
@@ -469,8 +474,8 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Called before a rule is added: a jump must come after the held rules in the transaction, so that the kernel
-    /// attributes a loop to the line that closes it.
+    /// Prepares to add a rule: writes the held rules before a jump, so that the kernel attributes a loop to the line
+    /// that closes it.
     fn before_jump(&mut self, table: usize, chain: &BStr, rule: &Rule) -> Result<(), Error> {
         match self.chain(table, chain).is_deferred() {
             false if rule.jump_chain().is_some() => self.write_deferred(),
@@ -511,7 +516,7 @@ impl<'c> Session<'c> {
         self.note_lines();
     }
 
-    /// An object that only identifies the rule in this slot.
+    /// Returns an object that only identifies the rule in this slot.
     fn named(&self, table: usize, chain: &BStr, slot: &Slot) -> nft::Rule<'static> {
         let state = &self.tables[table];
         let old_name = state
@@ -570,7 +575,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// The chain as an object of the transaction.
+    /// Returns the chain as an object of the transaction.
     fn object(&self, table: usize, chain: &BStr) -> Chain<'static> {
         let state = &self.tables[table];
         let old_name = state

@@ -244,7 +244,7 @@ fn additional_expressions_are_not_ignored() {
     }
 }
 
-/// A rule in a chain of this name.
+/// Returns a rule in a chain of this name.
 fn of_chain(chain: &str) -> nft::Rule<'static> {
     nft::Rule::new(nft::Family::IP, "filter", chain.to_owned())
 }

@@ -106,7 +106,7 @@ impl Read {
 }
 
 impl ListedChain<'_> {
-    /// A built-in chain that does not exist yet.
+    /// Creates a built-in chain that does not exist yet.
     fn missing(builtin: &Builtin) -> Self {
         Self {
             name: builtin.chain.into(),

@@ -15,7 +15,7 @@ use crate::iptables::{
 };
 use crate::xt::{Names, Text};
 
-/// The comment about base chains of a table that are not iptables'.
+/// Returns the comment about base chains of a table that are not iptables'.
 pub(super) fn base_chains(table: impl std::fmt::Display) -> String {
     format!("# Table `{table}' contains incompatible base-chains, use 'nft' tool to list them.")
 }
@@ -239,7 +239,7 @@ impl Program {
         Err(failed(&error))
     }
 
-    /// The error if the rule's target chain is missing, which takes precedence over others.
+    /// Returns the error if the rule's target chain is missing, which takes precedence over others.
     fn missing_target(
         &self,
         iptables: &mut Iptables,
@@ -306,7 +306,7 @@ impl Program {
 
 /// The help for options that belong to no extension.
 pub(super) const OPTIONS: &str = "\
-Commands (either way):
+Commands (short or long form):
   -A, --append CHAIN             append a rule to the chain
   -C, --check CHAIN              check whether the chain has the rule
   -D, --delete CHAIN [NUMBER]    delete the rule, or the rule with this number
@@ -322,7 +322,7 @@ Commands (either way):
   -E, --rename-chain OLD NEW     rename a chain
 Options:
   -t, --table TABLE              filter (default), nat, mangle, raw, security
-  -4, --ipv4; -6, --ipv6         no effect, or an error in the other family's program
+  -4, --ipv4; -6, --ipv6         no effect; an error in the program of the other family
   -p, --protocol; -s, --source; -d, --destination; -i, --in-interface;
   -o, --out-interface; -f, --fragment; -m, --match; -j, --jump; -g, --goto;
   -c, --set-counters             parts of the rule, see iptables-extensions(8)

@@ -22,7 +22,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "`-L CHAIN` and `-S CHAIN` of a missing chain in nf_tables",
         iptables: "1.8.9 reports it as incompatible; other versions report that it does not exist",
         ours: "reports that it does not exist; the exit code is the same",
-        why: "That is correct, and what callers check for.",
+        why: "This is correct, and callers search for this message.",
     },
     Deviation {
         about: "addresses in `-L` without `-n`",
@@ -97,22 +97,22 @@ impl ProgramError {
         }
     }
 
-    /// One of the messages that other programs parse.
+    /// Creates an error with one of the messages that other programs parse.
     pub(super) fn plain(message: &str) -> Self {
         Self::new(Status::Other, MessageStyle::Plain, message)
     }
 
-    /// Invalid arguments.
+    /// Creates an error for invalid arguments.
     pub(super) fn parameter(message: impl Into<String>) -> Self {
         Self::new(Status::Parameter, MessageStyle::WithVersion, message)
     }
 
-    /// A message without a prefix, possibly of several lines.
+    /// Creates an error with a message without a prefix, possibly of several lines.
     pub(super) fn bare(status: Status, message: impl Into<String>) -> Self {
         Self::new(status, MessageStyle::Bare, message)
     }
 
-    /// An error for which other programs expect no particular message.
+    /// Creates an error for which other programs expect no particular message.
     pub(super) fn other(message: impl Into<String>) -> Self {
         Self::new(Status::Other, MessageStyle::WithVersion, message)
     }
@@ -124,7 +124,7 @@ impl ProgramError {
         self
     }
 
-    /// The error for a line `:CHAIN POLICY` in a legacy table.
+    /// Creates the error for a line `:CHAIN POLICY` in a legacy table.
     pub(super) fn of_policy(content: &[u8], line: usize, why: &str) -> Self {
         let mut words = content
             .get(1..)
@@ -153,7 +153,7 @@ impl ProgramError {
         }
     }
 
-    /// The error for a command of a line that the kernel refused, from the failure's text.
+    /// Creates the error for a command of a line that the kernel refused, from the failure's text.
     pub(super) fn of_refused(command: &Command, failure: &str) -> Self {
         let chain = command.chain.clone().unwrap_or_default();
         let named = |errno: &i32| failure.contains(&Errno::new(*errno).to_string());
@@ -178,7 +178,7 @@ impl ProgramError {
         Self::new(Status::Resource, MessageStyle::WithVersion, message)
     }
 
-    /// The error for a failed write; without a message if the reader is gone.
+    /// Creates the error for a failed write, without a message if the reader is gone.
     pub(super) fn of_output(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::bare(Status::Pipe, ""),
@@ -193,7 +193,7 @@ impl ProgramError {
         })
     }
 
-    /// The error for a missing table.
+    /// Creates the error for a missing table.
     pub(super) fn no_table(program: &Program, table: &str) -> Self {
         let message = match program.backend {
             Backend::Nft => format!("table '{table}' does not exist"),
@@ -212,7 +212,7 @@ impl ProgramError {
         )
     }
 
-    /// The error for a missing target.
+    /// Creates the error for a missing target.
     pub(super) fn no_target(backend: Backend, target: &BString, is_goto: bool) -> Self {
         Self::parameter(match (backend, is_goto) {
             (Backend::Nft, _) => format!("Chain '{target}' does not exist"),
@@ -307,7 +307,7 @@ impl ProgramError {
             }
             Error::Unwritable(error) => Self::parameter(error.to_string()),
             Error::Contended { .. } => Self::resource(error.to_string()),
-            _ => Self::resource(causes(error)),
+            _ => Self::resource(crate::error::message_with_causes(error)),
         }
     }
 
@@ -333,7 +333,7 @@ impl ProgramError {
         )
     }
 
-    /// The error for a missing permission to read a legacy table.
+    /// Creates the error for a missing permission to read a legacy table.
     pub(super) fn no_permission_for(program: &Program, table: &str) -> Self {
         Self::new(
             Status::Version,
@@ -412,12 +412,12 @@ impl ProgramError {
     }
 }
 
-/// Whether the kernel may miss a part of the command's rule.
+/// Returns `true` if the kernel may miss a part of the command's rule.
 const fn has_rule(verb: &Verb) -> bool {
     matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_))
 }
 
-/// Whether the error is about this built-in chain.
+/// Returns `true` if the error is about this built-in chain.
 fn is_builtin(error: &Error, name: &BString) -> bool {
     matches!(error, Error::Builtin { chain, .. } if chain == name)
 }
@@ -433,15 +433,4 @@ fn words(errno: Errno) -> String {
         .split_once(" (os error ")
         .map(|(words, _)| words.to_owned());
     words.unwrap_or(message_text)
-}
-
-/// Joins the error and its causes.
-fn causes(error: &Error) -> String {
-    let mut message_text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        message_text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    message_text
 }

@@ -280,12 +280,12 @@ pub(super) fn as_rules(
     Ok(())
 }
 
-/// `!` or a blank.
+/// Returns `!` or a blank.
 const fn sign(not: bool) -> &'static str {
     if not { "!" } else { " " }
 }
 
-/// The content of the target's column.
+/// Returns the content of the target's column.
 fn target(target: &Target) -> Vec<u8> {
     match target {
         Target::None => Vec::new(),
@@ -311,7 +311,7 @@ fn padded(text: &mut Text, what: &[u8], width: usize) {
     }
 }
 
-/// A number of at most five digits and a unit.
+/// Returns a number of at most five digits and a unit.
 const fn in_thousands(number: u64) -> (u64, &'static str) {
     if number <= 99_999 {
         return (number, "");

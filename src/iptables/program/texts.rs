@@ -9,8 +9,8 @@ use super::Program;
 use super::command::base_chains;
 use super::error::{ProgramError, Status};
 use crate::iptables::text::{
-    Command, NO_NAME, NO_POLICY, Omissions, RestoreOptions, SaveOptions, Wait, read, save_missing,
-    words,
+    Command, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE, Omissions, RestoreOptions, SaveOptions, Wait,
+    read, save_missing, words,
 };
 use crate::iptables::{Backend, Error, Tables, Target, builtins};
 
@@ -301,7 +301,7 @@ impl Program {
                         at(ProgramError::parameter(message), *line)
                     }
                     // Not a line of a table.
-                    _ if error.message.contains("is expected") => {
+                    _ if error.message == NO_TABLE || error.message == NO_COMMIT => {
                         ProgramError::plain(&format!("line {line} failed"))
                     }
                     _ => at(ProgramError::of_parse_error(error), *line),
@@ -358,12 +358,12 @@ impl Program {
         }
     }
 
-    /// Whether the error means that legacy tables cannot be opened, at all or by the caller.
+    /// Returns `true` if the error means that legacy tables cannot be opened, at all or by the caller.
     fn cannot_open(&self, complaint: &ProgramError) -> bool {
         self.backend == Backend::Legacy && complaint.status == Status::Version
     }
 
-    /// The error for a legacy table of a line that cannot be opened.
+    /// Returns the error for a legacy table of a line that cannot be opened.
     fn uninitialized(&self, table: &str, line: usize) -> ProgramError {
         let message = format!("{}: unable to initialize table '{table}'", self.name);
         ProgramError::parameter(message).followed_by(&format!("Error occurred at line: {line}"))

@@ -384,7 +384,7 @@ impl Xml {
     }
 }
 
-/// Text between elements.
+/// Escapes the text between elements.
 fn escaped(text: &[u8]) -> String {
     let text = text.to_str_lossy();
     let mut safe = String::with_capacity(text.len());
@@ -402,12 +402,12 @@ fn escaped(text: &[u8]) -> String {
     safe
 }
 
-/// The value of an attribute.
+/// Escapes the value of an attribute.
 fn attribute(text: &[u8]) -> String {
     escaped(text)
 }
 
-/// A value as in the text: quoted if it has blanks.
+/// Formats a value as in the text: in quotes if it has blanks.
 fn quoted(value: &[u8]) -> String {
     match value.contains(&b' ') {
         true => format!("&quot;{}&quot;", escaped(value)),
@@ -415,7 +415,7 @@ fn quoted(value: &[u8]) -> String {
     }
 }
 
-/// The name of an element: characters that XML does not allow become `_`.
+/// Converts a text to the name of an element: characters that XML does not allow become `_`.
 fn element(name: &[u8]) -> String {
     let name = name.to_str_lossy();
     let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ':');

@@ -31,7 +31,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "host names (`-s localhost`)",
         iptables: "looks them up",
         ours: "refuses them",
-        why: "The addresses of a name change, and a lookup can hang or return wrong ones; a rule holds addresses.",
+        why: "A rule holds addresses, and those of a name change; a look-up can hang or return wrong ones.",
     },
     Deviation {
         about: "a comment, or a prefix of LOG or NFLOG, that is too long",
@@ -49,12 +49,12 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "the length of a line",
         iptables: "at most 254 words, none of 1,024 bytes or more",
         ours: "1 MiB, and any number of words",
-        why: "Our saved lines can be longer.",
+        why: "Lines that chainwright saves can be longer.",
     },
     Deviation {
         about: "`-s a,b,… -d c,d,…`",
         iptables: "creates a rule for each pair",
-        ours: "the same, but at most 65,536 per line, and per text at most 262,144 more than it has lines",
+        ours: "the same, at most 65,536 per line, and at most 262,144 more rules than lines in a text",
         why: "A short text must not create an unbounded number of rules.",
     },
 ];
@@ -177,8 +177,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// Parses a command from a line's words. `is_chain` tells whether the table has a chain of that
-    /// name, which `-j` then refers to even if an extension has the same name.
+    /// Parses a command from a line's words. `is_chain` returns whether the table has a chain of that name; `-j` then
+    /// refers to the chain even if an extension has the same name.
     ///
     /// # Errors
     /// The first error.
@@ -200,7 +200,7 @@ impl Command {
         Ok(command)
     }
 
-    /// A command that changes nothing.
+    /// Creates a command that changes nothing.
     pub(in crate::iptables) fn none() -> Self {
         Self {
             verb: Verb::Check,
@@ -275,10 +275,7 @@ impl Rule {
             return Err(ParseError::new(end, "this rule is for the other family"));
         }
         if let Some((_, column)) = parser.verb {
-            return Err(ParseError::new(
-                column,
-                "a rule without a command is expected here",
-            ));
+            return Err(ParseError::new(column, "expected a rule without a command"));
         }
         parser.rule()?;
         if !spec.more_sources.is_empty() || !spec.more_destinations.is_empty() {

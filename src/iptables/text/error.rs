@@ -5,7 +5,7 @@ use std::fmt;
 pub(in crate::iptables) use crate::spelling::nearest;
 
 /// An error at a position in a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The position in the line, in bytes from 1.
     pub column: usize,
@@ -14,6 +14,8 @@ pub struct ParseError {
     /// A suggestion.
     pub hint: Option<String>,
 }
+
+crate::debug_as_message!(ParseError);
 
 impl ParseError {
     pub(super) fn new(column: usize, message: impl Into<String>) -> Self {

@@ -77,7 +77,7 @@ impl MemoryTable {
         table
     }
 
-    /// The existing chains.
+    /// Returns the existing chains.
     fn existing(&self) -> impl Iterator<Item = &MemoryChain> {
         self.chains.iter().flatten()
     }
@@ -266,7 +266,7 @@ impl Editor for MemoryTables {
         Ok(())
     }
 
-    /// Drafts have no counters.
+    /// Does nothing: drafts have no counters.
     fn zero(&mut self, table: usize, chain: &BStr, _position: Option<usize>) -> Result<(), Error> {
         self.chain(table, chain).map(drop)
     }

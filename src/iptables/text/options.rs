@@ -48,7 +48,8 @@ pub(super) enum Main {
 }
 
 impl Main {
-    /// Whether it takes no value, so that another letter may follow in the same word.
+    /// Returns `true` if the option takes no value, so that another letter may follow in the same
+    /// word.
     pub(super) const fn is_flag(self) -> bool {
         matches!(
             self,
@@ -230,7 +231,7 @@ pub(super) fn long(
     Err((format!("unknown option `--{written}`"), hint))
 }
 
-/// Names of the options of all extensions.
+/// Returns the names of the options of all extensions.
 fn of_extensions() -> impl Iterator<Item = &'static str> {
     fn names<T>(all: &'static [xt::Spec<T>]) -> impl Iterator<Item = &'static str> {
         let each = |spec: &'static xt::Spec<T>| spec.names().iter().map(|n| spec.options(n));
@@ -242,7 +243,7 @@ fn of_extensions() -> impl Iterator<Item = &'static str> {
     names(xt::Match::ALL).chain(names(xt::Target::ALL))
 }
 
-/// The most similar name among all options.
+/// Returns the most similar name among all options.
 pub(super) fn nearest_anywhere(name: &[u8]) -> Option<&'static str> {
     let general = MAIN.iter().flat_map(|(_, names, _)| names.iter().copied());
     nearest(name, general.chain(of_extensions()))

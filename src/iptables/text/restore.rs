@@ -11,8 +11,10 @@ use super::execute::execute;
 use super::{Command, ParseError, Verb, Word, words};
 use crate::iptables::Deviation;
 use crate::iptables::edit::{Edit, TableEdit};
-use crate::iptables::handle::Change;
-use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Target, builtins};
+use crate::iptables::handle::{Change, of_empty};
+use crate::iptables::nft::Profile;
+use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Target, builtins, sets};
+use crate::nft::Ruleset;
 use crate::xt::{self, Family, Names, TruncatedText, value};
 
 /// Options of a restore.
@@ -131,28 +133,19 @@ impl Iptables {
         input: usize,
         error: Error,
     ) -> Error {
-        let (inputs, starts) = (texts.inputs, &texts.starts);
-        match error {
-            // The kernel refused a line of one of the texts.
-            Error::Refused { line, failure, .. } => {
-                let text = starts
-                    .partition_point(|start| *start < line)
-                    .saturating_sub(1);
-                let line = line - starts.get(text).copied().unwrap_or(0);
-                let lines = inputs.get(text).map(|(_, text)| text.lines());
-                let content = lines.and_then(|mut lines| lines.nth(line.saturating_sub(1)));
-                let missing = inputs.get(text).and_then(|(family, text)| {
-                    self.missing(*family, text, line, content.unwrap_or_default(), options)
-                });
-                let refused = missing.unwrap_or_else(|| Error::Refused {
-                    line,
-                    text: BString::from(content.unwrap_or_default()),
-                    failure,
-                });
-                in_input(inputs, text, refused)
-            }
-            other => in_input(inputs, input, other),
-        }
+        texts.explain(input, error, |family, text, line, content| {
+            missing(family, text, line, content, |table| {
+                if !options.noflush {
+                    return Some(Vec::new());
+                }
+                let tables = self.read(family, &[table]).ok()?;
+                let chains = tables
+                    .table(table)
+                    .into_iter()
+                    .flat_map(|table| table.chains());
+                Some(chains.map(|chain| chain.name().to_string()).collect())
+            })
+        })
     }
 }
 
@@ -277,65 +270,142 @@ pub fn restore_drafts(
     Ok((restored, replacements.collect()))
 }
 
-impl Iptables {
-    /// The error for a chain that is missing, or exists already, if the kernel refused the line for that reason.
-    fn missing(
-        &mut self,
-        family: Family,
-        text: &[u8],
-        line: usize,
-        content: &[u8],
-        options: &RestoreOptions,
-    ) -> Option<Error> {
-        let (mut table, mut names) = (None, Vec::new());
-        for before in text.lines().take(line.saturating_sub(1)) {
-            if let Some(name) = before.strip_prefix(b"*") {
-                table = Some(name.trim_ascii().to_str_lossy().into_owned());
-                names.clear();
-            } else if let Some(chain) = before.strip_prefix(b":").or(before.strip_prefix(b"-N ")) {
-                names.extend(
-                    chain
-                        .fields_with(|c| c == ' ')
-                        .next()
-                        .map(|name| name.to_str_lossy().into_owned()),
-                );
-            }
-        }
-        let table = table?;
-        if options.noflush {
-            let tables = self.read(family, &[&table]).ok()?;
-            let chains = tables
-                .table(&table)
-                .into_iter()
-                .flat_map(|table| table.chains());
-            names.extend(chains.map(|chain| chain.name().to_string()));
-        }
-        names.extend(
-            builtins(&table)?
-                .iter()
-                .map(|builtin| builtin.chain.to_owned()),
-        );
-        let mut found = Vec::new();
-        words(content, &mut found).ok()?;
-        let (_, found) = counters(&found).ok()?;
-        let command = Command::parse(family, found, |_| true).ok()?;
-        let chain = command.chain?;
-        let is_known = |chain: &BString| names.iter().any(|name| chain == name.as_str());
-        if command.verb == Verb::NewChain {
-            return is_known(&chain).then(|| Error::ChainExists { table, chain }.at(line));
-        }
-        let to = match command.spec.rule.target {
-            Target::Jump(to) | Target::Goto(to) => Some(to),
-            _ => None,
+/// Returns the ruleset that [`Iptables::restore`] makes of an empty nf_tables, without a kernel.
+///
+/// ```
+/// use chainwright::iptables::Family;
+/// use chainwright::iptables::text::{RestoreOptions, ruleset};
+/// use chainwright::nft;
+///
+/// let text = "*filter\n:mine - [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j mine\nCOMMIT\n";
+/// let ruleset = ruleset(Family::Ipv4, text, &RestoreOptions::default())?;
+/// let filter = ruleset.table(nft::Family::IP, "filter").unwrap();
+/// assert_eq!(filter.chain("INPUT").unwrap().rules().len(), 1);
+/// # Ok::<(), chainwright::iptables::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of [`Iptables::restore`].
+pub fn ruleset(
+    family: Family,
+    text: impl AsRef<[u8]>,
+    options: &RestoreOptions,
+) -> Result<Ruleset, Error> {
+    let (text, names, sets) = (text.as_ref(), Names::system(), sets::open());
+    let inputs = [(family, text)];
+    let texts = Texts::new(&inputs, options)?;
+    let profile = Profile::default();
+    let owned: Vec<_> = texts
+        .tables
+        .iter()
+        .map(|(f, n)| (*f, (*n).to_owned()))
+        .collect();
+    let made = of_empty(profile, &owned, |editor| {
+        let restorer = Restorer {
+            family,
+            options,
+            backend: Backend::Nft,
+            tables: &texts.tables,
+            first_line: 0,
+            chains: HashSet::new(),
+            native_log: profile >= Profile::V1_8_8,
+            names: &names,
+            multiplied: 0,
         };
-        let target = |to: &BString| xt::Target::named(family, to).is_some();
-        let to = to.filter(|to| !target(to));
-        let missing = std::iter::once(chain)
-            .chain(to)
-            .find(|chain| !is_known(chain))?;
-        let known = names.iter().map(String::as_str);
-        Some(Error::no_such_chain(&table, missing.as_bstr(), known).at(line))
+        let edit = &mut Edit::new(editor, &owned, &sets);
+        restorer.restore(text, edit, &mut Restored::default())
+    });
+    made.map_err(|error| {
+        texts.explain(0, error, |family, text, line, content| {
+            missing(family, text, line, content, |_| Some(Vec::new()))
+        })
+    })
+}
+
+impl Texts<'_> {
+    /// Attributes an error of the kernel to its line, and an error in a text to that text. `missing` may return a better
+    /// error for a line.
+    fn explain(
+        &self,
+        input: usize,
+        error: Error,
+        missing: impl FnOnce(Family, &[u8], usize, &[u8]) -> Option<Error>,
+    ) -> Error {
+        let (inputs, starts) = (self.inputs, &self.starts);
+        match error {
+            // The kernel refused a line of one of the texts.
+            Error::Refused { line, failure, .. } => {
+                let text = starts
+                    .partition_point(|start| *start < line)
+                    .saturating_sub(1);
+                let line = line - starts.get(text).copied().unwrap_or(0);
+                let lines = inputs.get(text).map(|(_, text)| text.lines());
+                let content = lines.and_then(|mut lines| lines.nth(line.saturating_sub(1)));
+                let missing = inputs.get(text).and_then(|(family, text)| {
+                    missing(*family, text, line, content.unwrap_or_default())
+                });
+                let refused = missing.unwrap_or_else(|| Error::Refused {
+                    line,
+                    text: BString::from(content.unwrap_or_default()),
+                    failure,
+                });
+                in_input(inputs, text, refused)
+            }
+            other => in_input(inputs, input, other),
+        }
     }
+}
+
+/// Returns the error for a chain that is missing, or exists already, if the kernel refused the line for that reason.
+/// `existing` returns the names of a table's chains that the text keeps.
+fn missing(
+    family: Family,
+    text: &[u8],
+    line: usize,
+    content: &[u8],
+    existing: impl FnOnce(&str) -> Option<Vec<String>>,
+) -> Option<Error> {
+    let (mut table, mut names) = (None, Vec::new());
+    for before in text.lines().take(line.saturating_sub(1)) {
+        if let Some(name) = before.strip_prefix(b"*") {
+            table = Some(name.trim_ascii().to_str_lossy().into_owned());
+            names.clear();
+        } else if let Some(chain) = before.strip_prefix(b":").or(before.strip_prefix(b"-N ")) {
+            names.extend(
+                chain
+                    .fields_with(|c| c == ' ')
+                    .next()
+                    .map(|name| name.to_str_lossy().into_owned()),
+            );
+        }
+    }
+    let table = table?;
+    names.extend(existing(&table)?);
+    names.extend(
+        builtins(&table)?
+            .iter()
+            .map(|builtin| builtin.chain.to_owned()),
+    );
+    let mut found = Vec::new();
+    words(content, &mut found).ok()?;
+    let (_, found) = counters(&found).ok()?;
+    let command = Command::parse(family, found, |_| true).ok()?;
+    let chain = command.chain?;
+    let is_known = |chain: &BString| names.iter().any(|name| chain == name.as_str());
+    if command.verb == Verb::NewChain {
+        return is_known(&chain).then(|| Error::ChainExists { table, chain }.at(line));
+    }
+    let to = match command.spec.rule.target {
+        Target::Jump(to) | Target::Goto(to) => Some(to),
+        _ => None,
+    };
+    let target = |to: &BString| xt::Target::named(family, to).is_some();
+    let to = to.filter(|to| !target(to));
+    let missing = std::iter::once(chain)
+        .chain(to)
+        .find(|chain| !is_known(chain))?;
+    let known = names.iter().map(String::as_str);
+    Some(Error::no_such_chain(&table, missing.as_bstr(), known).at(line))
 }
 
 /// Adds the text's family to the error, if there are several texts.
@@ -360,9 +430,8 @@ fn table_name(line: &[u8]) -> Option<&BStr> {
     Some(name.trim_ascii().as_bstr())
 }
 
-/// Whether the text, which empties this table first, sets the policy of all its built-in chains. It stops
-/// at the first line that does something else, so `false` may only mean that the text is not
-/// written in the usual way.
+/// Returns `true` if the text, which empties this table first, sets the policy of all its built-in chains. It stops at
+/// the first line that does something else, so `false` may only mean that the text is not written in the usual way.
 fn sets_all_policies(text: &[u8], table: &str) -> bool {
     let Some(all) = builtins(table) else {
         return false;
@@ -395,7 +464,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         about: "several tables in one text",
         iptables: "one after another: an error leaves the earlier ones changed",
         ours: "nf_tables: all at once or nothing; legacy tables: nothing if the text has an error",
-        why: "A ruleset that is half old and half new is neither.",
+        why: "A mixture of old and new rules is inconsistent.",
     },
     Deviation {
         about: "`-T TABLE` with a text without that table",
@@ -410,10 +479,10 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         why: "Extensions without options can be saved and restored too.",
     },
     Deviation {
-        about: "text without an end, or with a NUL",
+        about: "a text that does not end, or that contains a NUL",
         iptables: "reads on, or stops at the NUL",
-        ours: "refuses it: at most 1 GiB",
-        why: "It is not a text of tables.",
+        ours: "refuses it; the limit is 1 GiB",
+        why: "It is not the output of iptables-save.",
     },
 ];
 
@@ -444,10 +513,16 @@ pub const MAX_LINE_LENGTH: usize = 1 << 20;
 const MAX_MULTIPLIED: usize = 1 << 18;
 
 /// The error in a line `:` without a name.
-pub(in crate::iptables) const NO_NAME: &str = "the name of a chain is expected";
+pub(in crate::iptables) const NO_NAME: &str = "expected a chain name";
 
 /// The error in a line `:CHAIN` without a policy.
-pub(in crate::iptables) const NO_POLICY: &str = "a policy, or -, is expected";
+pub(in crate::iptables) const NO_POLICY: &str = "expected a policy or `-`";
+
+/// The error in a line outside of a table.
+pub(in crate::iptables) const NO_TABLE: &str = "expected a line like `*filter`";
+
+/// The error in a line that starts a table before the end of another.
+pub(in crate::iptables) const NO_COMMIT: &str = "expected COMMIT before the next table";
 
 /// The table of a line.
 #[derive(Clone, Copy)]
@@ -498,16 +573,10 @@ impl<'r> Restorer<'r> {
                     restored.tables += usize::from(matches!(section, Section::Table(_)));
                 }
                 (Section::Outside, _) => {
-                    return Err(fault(
-                        1,
-                        "a line like `*filter` is expected here".to_owned(),
-                    ));
+                    return Err(fault(1, NO_TABLE.to_owned()));
                 }
                 (_, b'*') => {
-                    return Err(fault(
-                        1,
-                        "a COMMIT is expected before the next table".to_owned(),
-                    ));
+                    return Err(fault(1, NO_COMMIT.to_owned()));
                 }
                 (_, _) if line.trim_ascii_end() == b"COMMIT" => section = Section::Outside,
                 (Section::Skipped(_), _) => {}
@@ -554,8 +623,8 @@ impl<'r> Restorer<'r> {
                     self.multiplied = command.spec.number().saturating_add(self.multiplied) - 1;
                     if self.multiplied > MAX_MULTIPLIED {
                         let message = format!(
-                            "each pair of a source and a destination is a rule: lists of addresses \
-                             can create at most {MAX_MULTIPLIED} more rules than a text has lines"
+                            "each pair of a source and a destination is a rule: a text can have at \
+                             most {MAX_MULTIPLIED} more rules than lines"
                         );
                         return Err(fault(1, message));
                     }
@@ -676,7 +745,7 @@ pub(in crate::iptables) fn counters<'w, 'a>(
             Some(counters) => Ok((Some(counters), rest)),
             None => Err(ParseError::new(
                 first.column,
-                "counters are written like this: [PACKETS:BYTES]",
+                "expected counters in the form [PACKETS:BYTES]",
             )),
         },
         all => Ok((None, all)),

@@ -48,13 +48,13 @@ impl std::ops::AddAssign for Omissions {
 }
 
 impl Omissions {
-    /// Whether iptables' language could express everything.
+    /// Returns `true` if iptables' language could express everything.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.is_whole() && self.private == 0
     }
 
-    /// Whether the text has everything, possibly in this crate's own syntax.
+    /// Returns `true` if the text has everything, possibly in this crate's own syntax.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.rules == 0 && self.chains == 0
@@ -66,7 +66,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         about: "a rule that iptables cannot express",
         iptables: "omits parts of it, or refuses the table",
-        ours: "writes it as a comment, in nft's words or as bytecode; exit code 2",
+        ours: "writes it as a comment, in nft's syntax or as bytecode; exit code 2",
         why: "A rule is never printed as a broader one.",
     },
     Deviation {
@@ -77,8 +77,8 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         about: "comments around tables",
-        iptables: "the tool and the time",
-        ours: "the tool",
+        iptables: "name the tool and the time",
+        ours: "name the tool",
         why: "Two saves of the same tables are identical.",
     },
 ];

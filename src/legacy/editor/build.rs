@@ -91,7 +91,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         Ok(builder)
     }
 
-    /// The bytes of the entry so far.
+    /// Returns the bytes of the entry so far.
     fn entry(&mut self) -> &mut [u8] {
         &mut self.editor.scratch
     }

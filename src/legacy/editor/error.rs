@@ -5,7 +5,7 @@ use bstr::BString;
 use crate::legacy::{Family, Hook, Malformed};
 
 /// Error from changing or finishing a [`TableEditor`](super::TableEditor). The editor is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
     /// The chain is not in the editor: it was removed, or the id belongs to another editor.
@@ -88,7 +88,8 @@ pub enum EditError {
         /// The rejected name.
         name: BString,
     },
-    /// A rule with these matches and this target is longer than its struct can tell.
+    /// A rule with these matches and this target is longer than the length fields of its struct
+    /// allow.
     #[error("a rule of {size} bytes is too large (at most {})", u16::MAX)]
     RuleTooLong {
         /// Size in bytes, including the part that exceeds the range.
@@ -108,3 +109,5 @@ pub enum EditError {
     #[error("cannot relocate an entry of the table: {0}")]
     Preserved(#[from] Malformed),
 }
+
+crate::debug_as_message!(EditError);

@@ -234,7 +234,7 @@ impl<'d> Writer<'d> {
         }
     }
 
-    /// Offset of the next entry in the new table.
+    /// Returns the offset of the next entry in the new table.
     fn offset(&self) -> u32 {
         let pending = self
             .pending

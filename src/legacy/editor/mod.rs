@@ -86,7 +86,7 @@ pub struct TableEditor<'t> {
     own: Own,
     /// The editor that started with the table's chains.
     first: EditorId,
-    /// The makers of all other chains.
+    /// The editors that created all other chains.
     editor_ids: Vec<EditorId>,
     /// For each chain, the table's chains first: 0 if it is unchanged, otherwise the index of its edit plus
     /// 1.
@@ -158,13 +158,13 @@ impl<'t> TableEditor<'t> {
         }
     }
 
-    /// The table that was read.
+    /// Returns the table that was read.
     #[must_use]
     pub const fn table(&self) -> &'t Table {
         self.table
     }
 
-    /// Whether anything was changed, even if the change was undone.
+    /// Returns `true` if anything was changed, even if the change was undone.
     #[must_use]
     pub const fn is_changed(&self) -> bool {
         !self.edits.is_empty()
@@ -198,13 +198,13 @@ impl<'t> TableEditor<'t> {
         Some(EditedChain::new(self, chain))
     }
 
-    /// The chains, in the order of the new table: the chains that were read in the kernel's order, with the
+    /// Returns the chains, in the order of the new table: the chains that were read in the kernel's order, with the
     /// others sorted in by name, as iptables does.
     pub fn chains(&self) -> impl Iterator<Item = EditedChain<'_>> {
         self.ids().map(|id| EditedChain::new(self, self.id(id)))
     }
 
-    /// Number of chains.
+    /// Returns the number of chains.
     #[must_use]
     pub const fn chain_count(&self) -> usize {
         self.slots.len() - self.removed
@@ -686,7 +686,7 @@ impl<'t> TableEditor<'t> {
         self.removed += 1;
     }
 
-    /// The chains' numbers in the order of the new table.
+    /// Returns the chains' numbers in the order of the new table.
     fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         let order = self
             .reordered

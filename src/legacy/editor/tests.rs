@@ -19,7 +19,7 @@ fn counters(packets: u64, bytes: u64) -> Counters {
     Counters { packets, bytes }
 }
 
-/// A header that matches every packet of the table's family.
+/// Returns a header that matches every packet of the table's family.
 fn every(table: &Table) -> HeaderBuf {
     match table.family() {
         Family::Ipv4 => Ipv4HeaderBuf::default().into(),
@@ -28,7 +28,7 @@ fn every(table: &Table) -> HeaderBuf {
     }
 }
 
-/// A rule's parts without its counters and offsets.
+/// Returns a rule's parts without its counters and offsets.
 fn parts(rule: &RuleRef<'_>) -> (String, Option<String>) {
     let mut text = format!(
         "{:?} {:?}",
@@ -45,7 +45,8 @@ fn parts(rule: &RuleRef<'_>) -> (String, Option<String>) {
     (text, to)
 }
 
-/// The new entries' counters, if the kernel's current counters equal the indices of their entries.
+/// Returns the new entries' counters, if the kernel's current counters equal the indices of their
+/// entries.
 fn counted(replacement: &Replacement) -> Vec<Counters> {
     let old: Vec<_> = (0..u64::from(replacement.replaced_entries()))
         .map(|n| xt_counters {

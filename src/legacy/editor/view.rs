@@ -24,19 +24,19 @@ impl<'d> EditedChain<'d> {
         Self { editor, id }
     }
 
-    /// The chain's id in its editor.
+    /// Returns the chain's id in its editor.
     #[must_use]
     pub const fn id(&self) -> ChainId {
         self.id
     }
 
-    /// The chain's name.
+    /// Returns the chain's name.
     #[must_use]
     pub fn name(&self) -> &'d BStr {
         self.editor.name_of(self.id.number)
     }
 
-    /// Hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
+    /// Returns the hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
         let preserved = self.editor.preserved(self.id.number)?.builtin()?;
@@ -54,19 +54,19 @@ impl<'d> EditedChain<'d> {
         })
     }
 
-    /// The hook of a built-in chain; `None` for a user-defined one.
+    /// Returns the hook of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn hook(&self) -> Option<Hook> {
         self.editor.hook_of(self.id.number)
     }
 
-    /// Number of rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn rule_count(&self) -> usize {
         self.editor.rule_count(self.id.number)
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     #[must_use]
     pub fn rules(&self) -> EditedRules<'d> {
         let source = match self
@@ -204,13 +204,13 @@ impl<'d> EditedRule<'d> {
         }
     }
 
-    /// The packets to which the rule applies, before its matches are evaluated.
+    /// Returns the packets to which the rule applies, before its matches are evaluated.
     #[must_use]
     pub fn header(&self) -> Header<'d> {
         Header::of(self.editor.table.family(), self.entry.bytes)
     }
 
-    /// The matches, in order. An error in a new rule, which cannot occur, would have offset 0.
+    /// Returns the matches, in order. An error in a new rule, which cannot occur, would have offset 0.
     #[must_use]
     pub fn matches(&self) -> Matches<'d> {
         match self.preserved() {
@@ -276,8 +276,8 @@ impl<'d> EditedRule<'d> {
         })
     }
 
-    /// The rule's counters: read, given, or zero. The replacement adds what the kernel has counted since
-    /// the table was read.
+    /// Returns the rule's counters: read, given, or zero. The replacement adds what the kernel has counted since the
+    /// table was read.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let (counter_ref, own) = match self.item {

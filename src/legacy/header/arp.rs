@@ -57,7 +57,7 @@ pub struct HardwareAddressMatch<'t> {
 }
 
 impl<'t> ArpHeader<'t> {
-    /// The sender's IP address. A mask of all zeros matches every address.
+    /// Returns the sender's IP address. A mask of all zeros matches every address.
     #[must_use]
     pub fn source(&self) -> Masked<Ipv4Addr> {
         Masked {
@@ -66,7 +66,7 @@ impl<'t> ArpHeader<'t> {
         }
     }
 
-    /// The target's IP address. A mask of all zeros matches every address.
+    /// Returns the target's IP address. A mask of all zeros matches every address.
     #[must_use]
     pub fn destination(&self) -> Masked<Ipv4Addr> {
         Masked {
@@ -75,19 +75,19 @@ impl<'t> ArpHeader<'t> {
         }
     }
 
-    /// The sender's hardware address.
+    /// Returns the sender's hardware address.
     #[must_use]
     pub const fn source_hardware(&self) -> HardwareAddressMatch<'t> {
         HardwareAddressMatch::of(&self.raw.src_devaddr)
     }
 
-    /// The target's hardware address.
+    /// Returns the target's hardware address.
     #[must_use]
     pub const fn destination_hardware(&self) -> HardwareAddressMatch<'t> {
         HardwareAddressMatch::of(&self.raw.tgt_devaddr)
     }
 
-    /// The length of a hardware address, in bytes.
+    /// Returns the length of a hardware address, in bytes.
     #[must_use]
     pub const fn hardware_length(&self) -> Masked<u8> {
         Masked {
@@ -96,19 +96,19 @@ impl<'t> ArpHeader<'t> {
         }
     }
 
-    /// The operation, for instance 1 for a request, in host byte order.
+    /// Returns the operation, for instance 1 for a request, in host byte order.
     #[must_use]
     pub const fn operation(&self) -> Masked<u16> {
         masked(self.raw.arpop, self.raw.arpop_mask)
     }
 
-    /// The hardware type, for instance 1 for Ethernet, in host byte order.
+    /// Returns the hardware type, for instance 1 for Ethernet, in host byte order.
     #[must_use]
     pub const fn hardware_type(&self) -> Masked<u16> {
         masked(self.raw.arhrd, self.raw.arhrd_mask)
     }
 
-    /// The protocol type, for instance 0x0800 for IPv4, in host byte order.
+    /// Returns the protocol type, for instance 0x0800 for IPv4, in host byte order.
     #[must_use]
     pub const fn protocol_type(&self) -> Masked<u16> {
         masked(self.raw.arpro, self.raw.arpro_mask)
@@ -116,13 +116,13 @@ impl<'t> ArpHeader<'t> {
 
     interfaces!();
 
-    /// The negated parts; unknown bits are preserved.
+    /// Returns the negated parts; unknown bits are preserved.
     #[must_use]
     pub const fn inversions(&self) -> ArpInversions {
         ArpInversions::from_bits_retain(self.raw.invflags)
     }
 
-    /// The kernel's struct.
+    /// Returns the kernel's struct.
     #[must_use]
     pub const fn raw(&self) -> &'t arpt_arp {
         self.raw
@@ -145,7 +145,7 @@ impl<'t> HardwareAddressMatch<'t> {
         }
     }
 
-    /// Whether it matches every hardware address.
+    /// Returns `true` if the condition matches every hardware address.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self.mask == [0; ARPT_DEV_ADDR_LEN_MAX]

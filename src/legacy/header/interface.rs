@@ -23,21 +23,21 @@ pub struct InterfaceMatch<'t> {
 }
 
 impl<'t> InterfaceMatch<'t> {
-    /// Whether it matches every interface.
+    /// Returns `true` if the pattern matches every interface.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self.raw_mask == [0; IFNAMSIZ]
     }
 
-    /// The compared bytes of the name, without the closing NUL. Empty if every interface matches.
+    /// Returns the compared bytes of the name, without the closing NUL. Empty if every interface matches.
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         let counted = self.raw_mask.iter().take_while(|mask| **mask != 0).count();
         until_nul(&self.raw_name[..counted]).as_bstr()
     }
 
-    /// Whether [`name`](Self::name) is a prefix, so that it matches every interface whose name starts
-    /// with it.
+    /// Returns `true` if [`name`](Self::name) is a prefix, so that it matches every interface whose name starts with
+    /// it.
     #[must_use]
     pub fn is_prefix(&self) -> bool {
         self.raw_mask
@@ -45,7 +45,7 @@ impl<'t> InterfaceMatch<'t> {
             .is_some_and(|mask| *mask == 0)
     }
 
-    /// Whether iptables writes this form of name and mask, so that [`name`](Self::name) and
+    /// Returns `true` if iptables writes this form of name and mask, so that [`name`](Self::name) and
     /// [`is_prefix`](Self::is_prefix) describe it completely.
     #[must_use]
     pub fn is_plain(&self) -> bool {

@@ -66,25 +66,25 @@ impl<'t> Ipv4Header<'t> {
     addresses!(Ipv4Addr);
     interfaces!();
 
-    /// The IP protocol's number; 0 for any.
+    /// Returns the IP protocol's number; 0 for any.
     #[must_use]
     pub const fn protocol(&self) -> u16 {
         self.raw.proto
     }
 
-    /// Flags; unknown bits are preserved.
+    /// Returns the flags; unknown bits are preserved.
     #[must_use]
     pub const fn flags(&self) -> Ipv4Flags {
         Ipv4Flags::from_bits_retain(self.raw.flags)
     }
 
-    /// The negated parts; unknown bits are preserved.
+    /// Returns the negated parts; unknown bits are preserved.
     #[must_use]
     pub const fn inversions(&self) -> Inversions {
         Inversions::from_bits_retain(self.raw.invflags)
     }
 
-    /// The kernel's struct.
+    /// Returns the kernel's struct.
     #[must_use]
     pub const fn raw(&self) -> &'t ipt_ip {
         self.raw

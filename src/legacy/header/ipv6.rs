@@ -33,32 +33,32 @@ impl<'t> Ipv6Header<'t> {
     addresses!(Ipv6Addr);
     interfaces!();
 
-    /// The number of the protocol after the extension headers; compared only with
+    /// Returns the number of the protocol after the extension headers; compared only with
     /// [`Ipv6Flags::PROTOCOL`].
     #[must_use]
     pub const fn protocol(&self) -> u16 {
         self.raw.proto
     }
 
-    /// The type of service; compared only with [`Ipv6Flags::TOS`].
+    /// Returns the type of service; compared only with [`Ipv6Flags::TOS`].
     #[must_use]
     pub const fn tos(&self) -> u8 {
         self.raw.tos
     }
 
-    /// Flags; unknown bits are preserved.
+    /// Returns the flags; unknown bits are preserved.
     #[must_use]
     pub const fn flags(&self) -> Ipv6Flags {
         Ipv6Flags::from_bits_retain(self.raw.flags)
     }
 
-    /// The negated parts; unknown bits are preserved.
+    /// Returns the negated parts; unknown bits are preserved.
     #[must_use]
     pub const fn inversions(&self) -> Inversions {
         Inversions::from_bits_retain(self.raw.invflags)
     }
 
-    /// The kernel's struct.
+    /// Returns the kernel's struct.
     #[must_use]
     pub const fn raw(&self) -> &'t ip6t_ip6 {
         self.raw

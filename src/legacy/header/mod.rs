@@ -3,7 +3,7 @@
 /// Defines the address accessors of a family's header.
 macro_rules! addresses {
     ($Address:ty) => {
-        /// The source address. A mask of all zeros matches every address.
+        /// Returns the source address. A mask of all zeros matches every address.
         #[must_use]
         pub fn source(&self) -> Masked<$Address> {
             Masked {
@@ -12,7 +12,7 @@ macro_rules! addresses {
             }
         }
 
-        /// The destination address. A mask of all zeros matches every address.
+        /// Returns the destination address. A mask of all zeros matches every address.
         #[must_use]
         pub fn destination(&self) -> Masked<$Address> {
             Masked {
@@ -26,7 +26,7 @@ macro_rules! addresses {
 /// Defines the interface accessors; the fields have the same names in all structs.
 macro_rules! interfaces {
     () => {
-        /// The incoming interface.
+        /// Returns the incoming interface.
         #[must_use]
         pub const fn in_interface(&self) -> InterfaceMatch<'t> {
             InterfaceMatch {
@@ -35,7 +35,7 @@ macro_rules! interfaces {
             }
         }
 
-        /// The outgoing interface.
+        /// Returns the outgoing interface.
         #[must_use]
         pub const fn out_interface(&self) -> InterfaceMatch<'t> {
             InterfaceMatch {
@@ -67,11 +67,11 @@ pub use owned::{HeaderBuf, InterfaceMatchBuf, Ipv4HeaderBuf, Ipv6HeaderBuf};
 /// The packets to which an entry applies, before its matches are evaluated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Header<'t> {
-    /// Of an entry in an IPv4 table.
+    /// The header of an entry in an IPv4 table.
     Ipv4(Ipv4Header<'t>),
-    /// Of an entry in an IPv6 table.
+    /// The header of an entry in an IPv6 table.
     Ipv6(Ipv6Header<'t>),
-    /// Of an entry in an ARP table.
+    /// The header of an entry in an ARP table.
     Arp(ArpHeader<'t>),
 }
 
@@ -85,7 +85,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// Whether a jump of this entry is a goto. Always `false` in an ARP table.
+    /// Returns `true` if a jump of this entry is a goto. Always `false` in an ARP table.
     #[must_use]
     pub fn is_goto(&self) -> bool {
         match self {
@@ -95,7 +95,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// The incoming interface.
+    /// Returns the incoming interface.
     #[must_use]
     pub const fn in_interface(&self) -> InterfaceMatch<'t> {
         match self {
@@ -105,7 +105,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// The outgoing interface.
+    /// Returns the outgoing interface.
     #[must_use]
     pub const fn out_interface(&self) -> InterfaceMatch<'t> {
         match self {

@@ -217,11 +217,11 @@ impl From<Ipv6Header<'_>> for Ipv6HeaderBuf {
 /// The header of a new rule.
 #[derive(Clone, Copy, Debug)]
 pub enum HeaderBuf {
-    /// For a rule of an IPv4 table.
+    /// The header of a rule of an IPv4 table.
     Ipv4(Ipv4HeaderBuf),
-    /// For a rule of an IPv6 table.
+    /// The header of a rule of an IPv6 table.
     Ipv6(Ipv6HeaderBuf),
-    /// For a rule of an ARP table: the kernel's struct.
+    /// The header of a rule of an ARP table: the kernel's struct.
     Arp(arpt_arp),
 }
 

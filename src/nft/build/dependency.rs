@@ -145,7 +145,7 @@ impl Build<'_> {
         }
     }
 
-    /// Records what a field's value implies about the remaining packets.
+    /// Records the implications of a field's value for the remaining packets.
     pub(super) fn learn(&mut self, selector: &Selector, value: &[u8]) {
         let family = self.rule.family;
         match (selector.source, value) {

@@ -8,10 +8,10 @@ use crate::nft::userdata::CommentError;
 ///
 /// After the first error, further calls on the [`Build`](super::Build) have no effect, and the
 /// method that ends the rule returns that error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A table of this family has no such packets, or the kernel does not do this there.
+    /// Tables of this family have no such packets, or the kernel does not support this in them.
     #[error("`{what}` is not supported in a table of family {family}")]
     Family {
         /// The match or statement, in nft's syntax.
@@ -19,7 +19,7 @@ pub enum BuildError {
         /// The table's family.
         family: Family,
     },
-    /// Earlier in the rule packets were limited to another protocol: no packet would match.
+    /// An earlier match limits packets to another protocol: no packet would match.
     #[error("`{what}` can never match: the rule already matches another protocol ({protocol})")]
     Conflict {
         /// The match or statement, in nft's syntax.
@@ -27,7 +27,7 @@ pub enum BuildError {
         /// The protocol, in nft's syntax.
         protocol: &'static str,
     },
-    /// Ports are to be looked at or changed of packets that need not have any.
+    /// The rule compares or changes ports of packets that may have none.
     #[error("`{what}` with ports needs an earlier match of a transport protocol that has ports")]
     NoTransport {
         /// The match or statement, in nft's syntax.
@@ -55,13 +55,13 @@ pub enum BuildError {
         /// The compared field, in nft's syntax.
         what: &'static str,
     },
-    /// No flag at all is asked for: that never holds, and `not` always.
+    /// The set of flags is empty: the match would never hold, and its negation always would.
     #[error("`{what}` needs at least one flag")]
     NoFlags {
         /// The compared field, in nft's syntax.
         what: &'static str,
     },
-    /// A value is not as long as what it is compared with or put into.
+    /// A value has another length than the field that it is compared with or written to.
     #[error("a value of {length} bytes does not match `{what}`, which has {expected}")]
     ValueLength {
         /// The compared or written field, in nft's syntax.
@@ -71,7 +71,7 @@ pub enum BuildError {
         /// The required length in bytes.
         expected: u32,
     },
-    /// A concatenation can be looked up in a set, and not be compared with a value.
+    /// A concatenation is compared with a value; it can only be looked up in a set.
     #[error("a concatenation can only be looked up in a set, not compared with a value")]
     Concatenation,
     /// A key has no fields, or is longer than the registers.
@@ -80,7 +80,7 @@ pub enum BuildError {
         /// The key's length in bytes.
         length: u32,
     },
-    /// The keys of the set that was given have another length.
+    /// The keys of the given set have another length.
     #[error("a key of {length} bytes cannot be looked up in a set whose keys have {expected}")]
     SetKey {
         /// The key's length in bytes.
@@ -115,3 +115,5 @@ pub enum BuildError {
     #[error(transparent)]
     Comment(#[from] CommentError),
 }
+
+crate::debug_as_message!(BuildError);

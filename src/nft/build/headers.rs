@@ -1,4 +1,4 @@
-//! Matches of single fields: methods for the common ones.
+//! Methods that match common fields.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -40,14 +40,14 @@ matches! {
     /// Matches packets sent out of the interface with this index.
     oif: meta::OIF, u32;
 
-    /// `ether saddr`
+    /// Matches the source address of an Ethernet frame: `ether saddr`.
     ether_saddr: ether::SADDR, MacAddress;
-    /// `ether daddr`
+    /// Matches the destination address of an Ethernet frame: `ether daddr`.
     ether_daddr: ether::DADDR, MacAddress;
-    /// `ether type`
+    /// Matches the protocol carried by an Ethernet frame: `ether type`.
     ether_type: ether::TYPE, EtherType;
 
-    /// `ip saddr`: the source address of an IPv4 packet.
+    /// Matches the source address of an IPv4 packet: `ip saddr`.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
@@ -65,35 +65,35 @@ matches! {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     ip_saddr: ip::SADDR, Ipv4Addr;
-    /// `ip daddr`: the destination address of an IPv4 packet.
+    /// Matches the destination address of an IPv4 packet: `ip daddr`.
     ip_daddr: ip::DADDR, Ipv4Addr;
-    /// `ip protocol`: the protocol carried by an IPv4 packet.
+    /// Matches the protocol carried by an IPv4 packet: `ip protocol`.
     ip_protocol: ip::PROTOCOL, Protocol;
-    /// `ip ttl`
+    /// Matches the time to live of an IPv4 packet: `ip ttl`.
     ip_ttl: ip::TTL, u8;
-    /// `ip length`: the length of the packet in bytes.
+    /// Matches the length of an IPv4 packet in bytes: `ip length`.
     ip_length: ip::LENGTH, u16;
-    /// `ip6 saddr`: the source address of an IPv6 packet.
+    /// Matches the source address of an IPv6 packet: `ip6 saddr`.
     ip6_saddr: ip6::SADDR, Ipv6Addr;
-    /// `ip6 daddr`: the destination address of an IPv6 packet.
+    /// Matches the destination address of an IPv6 packet: `ip6 daddr`.
     ip6_daddr: ip6::DADDR, Ipv6Addr;
-    /// `ip6 nexthdr`: the type of the header after the first one. If the packet has extension headers, this is the
-    /// type of an extension header; [`meta_l4proto`](Self::meta_l4proto) matches the protocol.
+    /// Matches the type of the header after the first one: `ip6 nexthdr`. If the packet has extension headers, this is
+    /// the type of an extension header; [`meta_l4proto`](Self::meta_l4proto) matches the protocol.
     ip6_nexthdr: ip6::NEXTHDR, Protocol;
-    /// `ip6 hoplimit`
+    /// Matches the hop limit of an IPv6 packet: `ip6 hoplimit`.
     ip6_hoplimit: ip6::HOPLIMIT, u8;
 
-    /// `th sport`: the source port, for any transport protocol. The rule must already match a protocol that has
+    /// Matches the source port, for any transport protocol: `th sport`. The rule must already match a protocol that has
     /// ports, or a set of such protocols; otherwise it ends with
-    /// [`BuildError::NoTransport`](super::BuildError::NoTransport), because packets of other protocols have other
-    /// data there.
+    /// [`BuildError::NoTransport`](super::BuildError::NoTransport), because packets of other protocols have other data
+    /// there.
     th_sport: th::SPORT, u16;
-    /// `th dport`: the destination port, for any transport protocol. The rule must already match a protocol that
-    /// has ports, as for [`th_sport`](Self::th_sport).
+    /// Matches the destination port, for any transport protocol: `th dport`. The rule must already match a protocol
+    /// that has ports, as for [`th_sport`](Self::th_sport).
     th_dport: th::DPORT, u16;
-    /// `tcp sport`
+    /// Matches the source port of a TCP packet: `tcp sport`.
     tcp_sport: tcp::SPORT, u16;
-    /// `tcp dport`
+    /// Matches the destination port of a TCP packet: `tcp dport`.
     ///
     /// ```
     /// use chainwright::nft::build::{AnonymousSet, Build, at_least, not};
@@ -119,7 +119,7 @@ matches! {
     /// # }
     /// ```
     tcp_dport: tcp::DPORT, u16;
-    /// `tcp flags`
+    /// Matches the flags of a TCP packet: `tcp flags`.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, TcpFlags, masked};
@@ -135,24 +135,24 @@ matches! {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     tcp_flags: tcp::FLAGS, TcpFlags;
-    /// `udp sport`
+    /// Matches the source port of a UDP packet: `udp sport`.
     udp_sport: udp::SPORT, u16;
-    /// `udp dport`
+    /// Matches the destination port of a UDP packet: `udp dport`.
     udp_dport: udp::DPORT, u16;
-    /// `sctp sport`
+    /// Matches the source port of an SCTP packet: `sctp sport`.
     sctp_sport: sctp::SPORT, u16;
-    /// `sctp dport`
+    /// Matches the destination port of an SCTP packet: `sctp dport`.
     sctp_dport: sctp::DPORT, u16;
-    /// `icmp type`: the type of an ICMP message (IPv4).
+    /// Matches the type of an ICMP message (IPv4): `icmp type`.
     icmp_type: icmp::TYPE, IcmpType;
-    /// `icmp code`: its meaning depends on the type.
+    /// Matches the code of an ICMP message, whose meaning depends on the type: `icmp code`.
     icmp_code: icmp::CODE, u8;
-    /// `icmpv6 type`: the type of an ICMPv6 message.
+    /// Matches the type of an ICMPv6 message: `icmpv6 type`.
     icmpv6_type: icmpv6::TYPE, Icmpv6Type;
-    /// `icmpv6 code`: its meaning depends on the type.
+    /// Matches the code of an ICMPv6 message, whose meaning depends on the type: `icmpv6 code`.
     icmpv6_code: icmpv6::CODE, u8;
 
-    /// `meta l4proto`: the protocol above IP, after any extension headers.
+    /// Matches the protocol above IP, after any extension headers: `meta l4proto`.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, Protocol};
@@ -166,21 +166,20 @@ matches! {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     meta_l4proto: meta::L4PROTO, Protocol;
-    /// `meta nfproto`: the version of IP, [`Family::IP`] or [`Family::IP6`], in a table of the
-    /// family inet.
+    /// Matches the version of IP, [`Family::IP`] or [`Family::IP6`], in a table of the family inet: `meta nfproto`.
     meta_nfproto: meta::NFPROTO, Family;
-    /// `meta protocol`: the protocol carried by the frame, for tables of the families bridge and netdev.
+    /// Matches the protocol carried by the frame, for tables of the families bridge and netdev: `meta protocol`.
     meta_protocol: meta::PROTOCOL, EtherType;
-    /// `meta mark`: the packet's mark. Use [`masked`](super::masked) to compare some of its bits.
+    /// Matches the packet's mark: `meta mark`. Use [`masked`](super::masked) to compare some of its bits.
     meta_mark: meta::MARK, u32;
-    /// `meta pkttype`
+    /// Matches the kind of destination of a packet at the link layer: `meta pkttype`.
     meta_pkttype: meta::PKTTYPE, PacketType;
-    /// `meta skuid`: the user that owns the socket which sent the packet.
+    /// Matches the user that owns the socket which sent the packet: `meta skuid`.
     meta_skuid: meta::SKUID, u32;
-    /// `meta skgid`: the group that owns the socket which sent the packet.
+    /// Matches the group that owns the socket which sent the packet: `meta skgid`.
     meta_skgid: meta::SKGID, u32;
 
-    /// `ct state`
+    /// Matches the state of the packet's connection: `ct state`.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, CtState, not};
@@ -194,31 +193,32 @@ matches! {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     ct_state: ct::STATE, CtState;
-    /// `ct status`: `ct_status(CtStatus::DNAT)` matches connections with a translated destination.
+    /// Matches the status of the connection: `ct status`. `ct_status(CtStatus::DNAT)` matches connections with a
+    /// translated destination.
     ct_status: ct::STATUS, CtStatus;
-    /// `ct mark`: the connection's mark.
+    /// Matches the connection's mark: `ct mark`.
     ct_mark: ct::MARK, u32;
-    /// `ct direction`
+    /// Matches the direction of the packet in its connection: `ct direction`.
     ct_direction: ct::DIRECTION, CtDirection;
-    /// `ct original ip saddr`: the initiator's address.
+    /// Matches the initiator's IPv4 address: `ct original ip saddr`.
     ct_original_ip_saddr: ct::ORIGINAL_IP_SADDR, Ipv4Addr;
-    /// `ct original ip daddr`: the address that the initiator connected to, before translation.
+    /// Matches the IPv4 address that the initiator connected to, before translation: `ct original ip daddr`.
     ct_original_ip_daddr: ct::ORIGINAL_IP_DADDR, Ipv4Addr;
-    /// `ct reply ip saddr`: the source address of replies.
+    /// Matches the IPv4 source address of replies: `ct reply ip saddr`.
     ct_reply_ip_saddr: ct::REPLY_IP_SADDR, Ipv4Addr;
-    /// `ct reply ip daddr`: the destination address of replies.
+    /// Matches the IPv4 destination address of replies: `ct reply ip daddr`.
     ct_reply_ip_daddr: ct::REPLY_IP_DADDR, Ipv4Addr;
-    /// `ct original ip6 saddr`: the initiator's address.
+    /// Matches the initiator's IPv6 address: `ct original ip6 saddr`.
     ct_original_ip6_saddr: ct::ORIGINAL_IP6_SADDR, Ipv6Addr;
-    /// `ct original ip6 daddr`: the address that the initiator connected to, before translation.
+    /// Matches the IPv6 address that the initiator connected to, before translation: `ct original ip6 daddr`.
     ct_original_ip6_daddr: ct::ORIGINAL_IP6_DADDR, Ipv6Addr;
-    /// `ct reply ip6 saddr`: the source address of replies.
+    /// Matches the IPv6 source address of replies: `ct reply ip6 saddr`.
     ct_reply_ip6_saddr: ct::REPLY_IP6_SADDR, Ipv6Addr;
-    /// `ct reply ip6 daddr`: the destination address of replies.
+    /// Matches the IPv6 destination address of replies: `ct reply ip6 daddr`.
     ct_reply_ip6_daddr: ct::REPLY_IP6_DADDR, Ipv6Addr;
-    /// `fib saddr type`: the type of the packet's source address for this machine.
+    /// Matches the type of the packet's source address for this machine: `fib saddr type`.
     fib_saddr_type: Selector::fib(FibFlags::SADDR, FibResult::ADDRTYPE), AddressType;
-    /// `fib daddr type`: the type of the packet's destination address for this machine.
+    /// Matches the type of the packet's destination address for this machine: `fib daddr type`.
     ///
     /// ```
     /// use chainwright::nft::build::{AddressType, Build};

@@ -45,7 +45,7 @@ pub struct Jhash<'k> {
     offset: u32,
 }
 
-/// `numgen random mod`: a random number from 0 to `modulus - 1` for each packet.
+/// Generates a random number from 0 to `modulus - 1` for each packet: `numgen random mod`.
 #[must_use]
 pub const fn numgen_random(modulus: u32) -> Generator {
     Generator {
@@ -55,7 +55,7 @@ pub const fn numgen_random(modulus: u32) -> Generator {
     }
 }
 
-/// `numgen inc mod`: a number from 0 to `modulus - 1`, incremented for each packet.
+/// Generates a number from 0 to `modulus - 1`, incremented for each packet: `numgen inc mod`.
 #[must_use]
 pub const fn numgen_inc(modulus: u32) -> Generator {
     Generator {
@@ -65,7 +65,7 @@ pub const fn numgen_inc(modulus: u32) -> Generator {
     }
 }
 
-/// `symhash mod`: a number from 0 to `modulus - 1`, the same for both directions of a connection.
+/// Hashes the connection to a number from 0 to `modulus - 1`, the same for both directions: `symhash mod`.
 #[must_use]
 pub const fn symhash(modulus: u32) -> Generator {
     Generator {
@@ -75,7 +75,7 @@ pub const fn symhash(modulus: u32) -> Generator {
     }
 }
 
-/// `jhash … mod`: a number from 0 to `modulus - 1`, equal for equal values of these fields. Without a
+/// Hashes these fields to a number from 0 to `modulus - 1`, equal for equal values: `jhash … mod`. Without a
 /// [`seed`](Jhash::seed) the kernel chooses one.
 #[must_use]
 pub const fn jhash(fields: &[Selector], modulus: u32) -> Jhash<'_> {

@@ -314,7 +314,7 @@ impl<'a> Build<'a> {
         self.finish()
     }
 
-    /// Whether the kernel supports NAT in tables of this family; if not, records the error.
+    /// Returns `true` if the kernel supports NAT in tables of this family; if not, records the error.
     fn has_nat(&mut self, what: &'static str) -> bool {
         match self.rule.family {
             Family::IP | Family::IP6 | Family::INET => true,
@@ -322,7 +322,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Whether all packets that can still match have ports.
+    /// Returns `true` if all packets that can still match have ports.
     pub(super) fn has_ports(&self) -> bool {
         match self.transport {
             Transport::Any | Transport::MutableSet => false,

@@ -160,7 +160,7 @@ impl Selector {
         self.length as u32
     }
 
-    /// Whether this field contains the transport protocol.
+    /// Returns `true` if this field contains the transport protocol.
     pub(super) fn is_protocol(&self) -> bool {
         matches!(
             self.source,

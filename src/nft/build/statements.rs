@@ -72,8 +72,7 @@ impl Rate {
         self
     }
 
-    /// Sets how many packets or bytes may exceed the rate at once. The default is 5 packets, or no
-    /// bytes.
+    /// Sets the number of packets or bytes that may exceed the rate at once. The default is 5 packets, or no bytes.
     #[must_use]
     pub const fn burst(mut self, burst: u32) -> Self {
         self.burst = Some(burst);
@@ -183,13 +182,13 @@ impl<'a> From<Jhash<'a>> for IntegerExpr<'a> {
     }
 }
 
-/// The value of a field, such as a mark: `meta mark set ct mark`.
+/// Copies the value of a field, such as a mark: `meta mark set ct mark`.
 #[must_use]
 pub fn copy<'a>(field: Selector) -> IntegerExpr<'a> {
     IntegerExpr(Kind::Key(field.into(), None))
 }
 
-/// The value that a map has for a key: `meta mark set ip saddr map @marks`.
+/// Looks up the value that a map has for a key: `meta mark set ip saddr map @marks`.
 pub fn map<'a>(key: impl Into<Key<'a>>, map: impl Into<SetName<'a>>) -> IntegerExpr<'a> {
     IntegerExpr(Kind::Map(key.into(), map.into(), None))
 }
@@ -219,7 +218,7 @@ impl IntegerExpr<'_> {
     }
 }
 
-/// How a rejection is reported to the sender of the packet.
+/// The response to the sender of a rejected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectWith {
     /// ICMP; only for IPv4 packets.

@@ -209,22 +209,22 @@ impl<T> From<Exactly<T>> for Match<'_, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comparison<T>(CmpOp, T);
 
-/// `<`
+/// Matches if the field is less than a value: `<`.
 pub const fn less_than<T>(value: T) -> Comparison<T> {
     Comparison(CmpOp::LT, value)
 }
 
-/// `<=`
+/// Matches if the field is at most a value: `<=`.
 pub const fn at_most<T>(value: T) -> Comparison<T> {
     Comparison(CmpOp::LTE, value)
 }
 
-/// `>`
+/// Matches if the field is greater than a value: `>`.
 pub const fn greater_than<T>(value: T) -> Comparison<T> {
     Comparison(CmpOp::GT, value)
 }
 
-/// `>=`
+/// Matches if the field is at least a value: `>=`.
 pub const fn at_least<T>(value: T) -> Comparison<T> {
     Comparison(CmpOp::GTE, value)
 }

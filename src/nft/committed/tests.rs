@@ -70,7 +70,7 @@ fn acknowledgement(sequence: u32) -> Vec<u8> {
     bytes
 }
 
-/// A table and two rules; `replies` has the kernel's replies to it.
+/// Returns a table and two rules; `replies` has the kernel's replies to it.
 fn transaction() -> Transaction {
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();

@@ -95,6 +95,14 @@ macro_rules! builder {
                 self.unknown.write(writer);
             }
 
+            /// Brings the value of each attribute into its normal form.
+            #[allow(dead_code, reason = "of values that have one form")]
+            pub(in crate::nft) fn normalize_fields(&mut self) {
+                $(if let Some(value) = &mut self.$field {
+                    $crate::nft::declare::Field::normalize(value);
+                })*
+            }
+
             /// Writes the attributes that identify the object.
             #[allow(dead_code, reason = "of what is not removed by itself")]
             pub(in crate::nft) fn write_named(
@@ -198,6 +206,46 @@ macro_rules! builder {
 }
 pub(in crate::nft) use builder;
 
+/// Reads the attributes of a struct, in any order. An object has a family besides them.
+macro_rules! read_fields {
+    ($bytes:ident, [$($family:ident)?] { $($KIND:ident => $field:ident,)* $(_ => $PAD:ident,)? }) => {{
+        let mut attributes = $crate::netlink::Attributes::new($bytes);
+        // Finds all attributes first, then decodes each value directly into its field.
+        $(let mut $field = None;)*
+        let mut others = false;
+        while !attributes.at_end() {
+            let (kind, payload) = attributes.advance()?;
+            let _ = payload; // unused for an expression without attributes
+            match kind {
+                $($KIND => $field = Some(payload),)*
+                $($PAD => {})?
+                _ => others = true,
+            }
+        }
+        Ok(Self {
+            $($family,)?
+            $($field: match $field {
+                None => None,
+                Some(payload) => match $crate::nft::declare::Field::decode(payload) {
+                    None => {
+                        let kind = stringify!($KIND);
+                        return Err($crate::nft::declare::no_value(kind, $bytes, payload));
+                    }
+                    value => value,
+                },
+            },)*
+            unknown: match others {
+                false => $crate::nft::UnknownAttributes::NONE,
+                true => $crate::nft::UnknownAttributes::of(
+                    $crate::netlink::Attributes::new($bytes),
+                    Self::ATTRIBUTES,
+                ),
+            },
+        })
+    }};
+}
+pub(in crate::nft) use read_fields;
+
 /// Declares a group of attributes: a struct that is read from and written to bytes, and is itself the
 /// value of the attribute that contains them. If it also has a view, the view's name and its description
 /// follow the struct's name; after that comes the order in which the kernel lists the attributes, if it
@@ -262,38 +310,7 @@ macro_rules! attributes {
             pub fn from_attributes(
                 bytes: & $($life)? [u8],
             ) -> Result<Self, $crate::netlink::Malformed> {
-                let mut attributes = $crate::netlink::Attributes::new(bytes);
-                // Finds all attributes first, then decodes each value directly into its field.
-                $(let mut $field = None;)*
-                let mut others = false;
-                while !attributes.at_end() {
-                    let (kind, payload) = attributes.advance()?;
-                    let _ = payload; // unused for an expression without attributes
-                    match kind {
-                        $($KIND => $field = Some(payload),)*
-                        $($PAD => {})?
-                        _ => others = true,
-                    }
-                }
-                Ok(Self {
-                    $($field: match $field {
-                        None => None,
-                        Some(payload) => match $crate::nft::declare::Field::decode(payload) {
-                            None => {
-                                let kind = stringify!($KIND);
-                                return Err($crate::nft::declare::no_value(kind, bytes, payload));
-                            }
-                            value => value,
-                        },
-                    },)*
-                    unknown: match others {
-                        false => $crate::nft::UnknownAttributes::NONE,
-                        true => $crate::nft::UnknownAttributes::of(
-                            $crate::netlink::Attributes::new(bytes),
-                            Self::ATTRIBUTES,
-                        ),
-                    },
-                })
+                $crate::nft::declare::read_fields!(bytes, [] { $($KIND => $field,)* $(_ => $PAD,)? })
             }
         }
 
@@ -333,6 +350,9 @@ macro_rules! attributes {
         fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
             writer.nested(kind, |writer| self.write_attributes(writer));
         }
+        fn normalize(&mut self) {
+            self.normalize_fields();
+        }
     };
 }
 pub(in crate::nft) use attributes;
@@ -343,6 +363,42 @@ pub(in crate::nft) use attributes;
 /// written in another order, it follows the view's name (`written as`).
 macro_rules! object {
     (
+        $(#[$meta:meta])*
+        pub struct $Name:ident viewed as $View:ident, $what:literal
+        $(, written as [$($order:ident),*])? {
+            $(
+                $(#[$field_meta:meta])*
+                $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
+            )*
+            $(_ => $PAD:ident,)?
+        }
+    ) => {
+        $crate::nft::declare::object! {
+            @declared $(#[$meta])*
+            pub struct $Name viewed as $View, $what $(, written as [$($order),*])? {
+                $(
+                    $(#[$field_meta])*
+                    $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
+                )*
+                $(_ => $PAD,)?
+            }
+        }
+
+        impl<'a> $Name<'a> {
+            /// Parses the attributes of a request or listing in any order; keeps unknown ones.
+            #[allow(dead_code, reason = "of lists of elements")]
+            pub(in crate::nft) fn from_attributes(
+                family: $crate::nft::Family,
+                bytes: &'a [u8],
+            ) -> Result<Self, $crate::netlink::Malformed> {
+                $crate::nft::declare::read_fields!(
+                    bytes, [family] { $($KIND => $field,)* $(_ => $PAD,)? }
+                )
+            }
+        }
+    };
+    (
+        @declared
         $(#[$meta:meta])*
         pub struct $Name:ident viewed as $View:ident, $what:literal
         $(, written as [$($order:ident),*])? { $($body:tt)* }
@@ -380,7 +436,7 @@ macro_rules! object {
                 Self::of_attributes($crate::nft::Family(header.family), bytes)
             }
 
-            /// The address family that the object belongs to.
+            /// Returns the address family that the object belongs to.
             #[inline]
             #[must_use]
             pub const fn family(&self) -> $crate::nft::Family {

@@ -27,7 +27,7 @@ mod view;
 use bstr::BStr;
 #[cfg(any(test, feature = "testing"))]
 pub(in crate::nft) use builder::{any_field, any_fields};
-pub(in crate::nft) use builder::{attributes, builder, object};
+pub(in crate::nft) use builder::{attributes, builder, object, read_fields};
 pub(in crate::nft) use padding::{Padded, next_padded};
 pub(in crate::nft) use values::{flags, milliseconds, named_in_serde, read_as_number, values};
 pub(in crate::nft) use view::{plain, view};
@@ -205,6 +205,8 @@ pub trait Field<'a>: Sized {
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16);
     /// Converts it into a value that borrows nothing.
     fn into_static(self) -> Self::Static;
+    /// Brings the value into its normal form: see [`normal`](super::normal).
+    fn normalize(&mut self) {}
 }
 
 /// A value that cannot be decoded from its payload alone, but depends on the view that contains it.

@@ -20,11 +20,12 @@ macro_rules! read_as_number {
 }
 pub(in crate::nft) use read_as_number;
 
-/// Declares a number with named values. Values without a name are preserved and formatted as numbers.
+/// Declares a number with named values. Values without a name are preserved and formatted as numbers. If a value has
+/// several numbers, a method returns its normal form.
 macro_rules! values {
     (
         $(#[$meta:meta])*
-        pub struct $Name:ident: $number:ty {
+        pub struct $Name:ident: $number:ty $(, normalized by $normal:ident)? {
             $( $(#[$value_meta:meta])* $CONSTANT:ident = $value:expr => $text:literal, )*
         }
     ) => {
@@ -82,6 +83,9 @@ macro_rules! values {
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
                 self.0.encode(writer, kind);
             }
+            $(fn normalize(&mut self) {
+                *self = self.$normal();
+            })?
         }
 
         #[cfg(any(test, feature = "testing"))]

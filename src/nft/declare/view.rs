@@ -163,9 +163,9 @@ macro_rules! view {
             }
         }
 
-        #[allow(dead_code, reason = "of what the model does not list")]
         impl $(<$life>)? $Name $(<$life>)? {
-            /// Writes the attributes that are set, in the order in which the kernel lists them.
+            /// Writes the attributes that are set, in the order in which the kernel lists them, and then the unknown
+            /// ones.
             #[doc(hidden)]
             pub fn write_listed(
                 &self,
@@ -182,7 +182,7 @@ macro_rules! view {
                 }
                 $(step!($order);)*
                 step!();
-                let _ = writer; // unused for an expression without attributes
+                self.unknown.write(writer);
             }
         }
 

@@ -32,7 +32,7 @@ fn assert_listed(element: &Element<'_>, listed: &str, line: &str) {
     let listed = hex(listed);
     assert!(
         ElementRef::in_order((), &listed[4..]).is_some(),
-        "in one pass"
+        "encoding should take one pass"
     );
     let view = ElementRef::parse(&listed[4..]).unwrap();
     assert_eq!(&view.to_builder(), element);

@@ -171,7 +171,10 @@ fn path_of_an_attribute_in_an_element() {
         "NFTA_SET_ELEM_LIST_ELEMENTS, element 19 (0a000013), NFTA_SET_ELEM_DATA",
         "NFTA_SET_ELEM_LIST_ELEMENTS, element 20, NFTA_SET_ELEM_FLAGS",
     ] {
-        assert!(named.iter().any(|n| n == wanted), "{wanted} in {named:#?}");
+        assert!(
+            named.iter().any(|n| n == wanted),
+            "{wanted} is not in {named:#?}"
+        );
     }
 }
 
@@ -188,7 +191,10 @@ fn path_of_an_attribute_in_an_object() {
     .unwrap();
     let named = named(&tx);
     for wanted in ["NFTA_OBJ_TYPE", "NFTA_OBJ_DATA, NFTA_COUNTER_PACKETS"] {
-        assert!(named.iter().any(|n| n == wanted), "{wanted} in {named:#?}");
+        assert!(
+            named.iter().any(|n| n == wanted),
+            "{wanted} is not in {named:#?}"
+        );
     }
 }
 
@@ -214,7 +220,10 @@ fn path_of_an_attribute_in_an_expression() {
         "NFTA_RULE_EXPRESSIONS, expression 1 (cmp), NFTA_CMP_DATA",
         "NFTA_RULE_EXPRESSIONS, expression 2 (immediate), NFTA_IMMEDIATE_DATA",
     ] {
-        assert!(named.iter().any(|n| n == wanted), "{wanted} in {named:#?}");
+        assert!(
+            named.iter().any(|n| n == wanted),
+            "{wanted} is not in {named:#?}"
+        );
     }
     assert_eq!(attribute_at(&message, 4), None);
     assert_eq!(attribute_at(&message, 9999), None);

@@ -90,123 +90,25 @@ impl std::fmt::Display for Byteorder {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_BYTEORDER_SREG", Wire::Be32),
-            (2, "NFTA_BYTEORDER_DREG", Wire::Be32),
-            (3, "NFTA_BYTEORDER_OP", Wire::Be32),
-            (4, "NFTA_BYTEORDER_LEN", Wire::Be32),
-            (5, "NFTA_BYTEORDER_SIZE", Wire::Be32),
-        ];
-        assert_layout::<Byteorder>(Byteorder::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c ct mark 1-100`.
-    #[test]
-    fn to_network_order() {
-        assert_element(
-            Decoded::Byteorder,
-            Byteorder {
-                sreg: Some(Register::R1),
-                dreg: Some(Register::R1),
-                op: Some(ByteorderOp::HTON),
-                len: Some(4),
-                size: Some(4),
-                ..Default::default()
-            },
-            "
-                40000180                             ; NFTA_LIST_ELEM
-                0e000100 62797465 6f726465 72000000  ;   NFTA_EXPR_NAME: byteorder
-                2c000280                             ;   NFTA_EXPR_DATA
-                08000100 00000001                    ;     NFTA_BYTEORDER_SREG
-                08000200 00000001                    ;     NFTA_BYTEORDER_DREG
-                08000300 00000001                    ;     NFTA_BYTEORDER_OP
-                08000400 00000004                    ;     NFTA_BYTEORDER_LEN
-                08000500 00000004                    ;     NFTA_BYTEORDER_SIZE
-            ",
-        );
-    }
-
-    /// nft 1.0.6: `ct bytes 100-200` and `tcp option maxseg size set rt mtu`.
-    #[test]
-    fn sizes() {
-        assert_attributes(
-            Decoded::Byteorder,
+    fn constructors() {
+        assert_built(
+            "ct bytes 100-200",
             Byteorder::hton(Register::R1, Register::R1, 8, 8),
-            "
-                08000100 00000001 08000200 00000001 08000300 00000001 08000400 00000008
-                08000500 00000008
-            ",
         );
-        assert_attributes(
-            Decoded::Byteorder,
+        assert_built(
+            "tcp option maxseg size set rt mtu",
             Byteorder::hton(Register::R1, Register::R1, 2, 2),
-            "
-                08000100 00000001 08000200 00000001 08000300 00000001 08000400 00000002
-                08000500 00000002
-            ",
         );
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c ct bytes 100-200`; and after handmade attributes
-    /// with the registers 8 and 9, the first of which the kernel lists by its other number: nft
-    /// 1.0.6 has no rule that converts to host order.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Byteorder,
-            Byteorder::hton(Register::R1, Register::R1, 8, 8),
-            "
-                40000100 0e000100 62797465 6f726465 72000000 2c000200 08000100 00000001
-                08000200 00000001 08000300 00000001 08000400 00000008 08000500 00000008
-            ",
-        );
-        assert_listed(
-            Decoded::Byteorder,
+        assert_built(
+            "listed: to host order",
             Byteorder::ntoh(Register::R1, Register::word(1), 4, 4),
-            "
-                40000100 0e000100 62797465 6f726465 72000000 2c000200 08000100 00000001
-                08000200 00000009 08000300 00000000 08000400 00000004 08000500 00000004
-            ",
         );
-    }
-
-    /// The rules above as nft 1.0.6 prints them; then attributes that the kernel does not list, as
-    /// libnftnl 1.2.4 prints them.
-    #[test]
-    fn bytecode() {
-        for (expression, line) in [
-            (
-                Byteorder::hton(Register::R1, Register::R1, 8, 8),
-                "[ byteorder reg 1 = hton(reg 1, 8, 8) ]",
-            ),
-            (
-                Byteorder::ntoh(Register::R1, Register::R1, 4, 2),
-                "[ byteorder reg 1 = ntoh(reg 1, 2, 4) ]",
-            ),
-            (
-                Byteorder::ntoh(Register::R1, Register::word(1), 4, 4),
-                "[ byteorder reg 9 = ntoh(reg 1, 4, 4) ]",
-            ),
-            (
-                Byteorder {
-                    op: Some(ByteorderOp(2)),
-                    ..Byteorder::ntoh(Register::R1, Register::R2, 4, 2)
-                },
-                "[ byteorder reg 2 = unknown(reg 1, 2, 4) ]",
-            ),
-            (
-                Byteorder::default(),
-                "[ byteorder reg 0 = ntoh(reg 0, 0, 0) ]",
-            ),
-        ] {
-            assert_eq!(expression.to_string(), line);
-        }
+        assert_built(
+            "of [ byteorder reg 1 = ntoh(reg 1, 2, 4) ]",
+            Byteorder::ntoh(Register::R1, Register::R1, 4, 2),
+        );
     }
 }

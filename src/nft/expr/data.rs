@@ -47,10 +47,10 @@ pub enum Verdict<'a> {
     Jump(Name<'a>),
     /// Continues in this chain, without returning.
     Goto(Name<'a>),
-    /// As `Jump`, to the chain with this `NFTA_CHAIN_ID` of the same batch; only in requests, for a
-    /// chain that has no name yet.
+    /// Like `Jump`, to the chain with this `NFTA_CHAIN_ID` of the same batch; only in requests, for
+    /// a chain that has no name yet.
     JumpId(u32),
-    /// As `Goto`, to the chain with this `NFTA_CHAIN_ID` of the same batch.
+    /// Like `Goto`, to the chain with this `NFTA_CHAIN_ID` of the same batch.
     GotoId(u32),
     /// Any other code, preserved unchanged.
     Other {
@@ -378,7 +378,7 @@ impl<'a> Field<'a> for Data<'a> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::tests::captured::hex;
+    use crate::nft::captured::hex;
 
     /// Encodes the attribute `NFTA_IMMEDIATE_DATA` with this content.
     fn written(data: &Data<'_>) -> Vec<u8> {

@@ -75,89 +75,15 @@ impl std::fmt::Display for Dup {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_DUP_SREG_ADDR", Wire::Be32),
-            (2, "NFTA_DUP_SREG_DEV", Wire::Be32),
-        ];
-        assert_layout::<Dup>(Dup::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c dup to 10.0.0.1 device "lo"`.
-    #[test]
-    fn to_an_address_by_a_device() {
-        assert_element(
-            Decoded::Dup,
-            Dup {
-                sreg_addr: Some(Register::R1),
-                sreg_dev: Some(Register::R2),
-                ..Default::default()
-            },
-            "
-                20000180           ; NFTA_LIST_ELEM
-                08000100 64757000  ;   NFTA_EXPR_NAME: dup
-                14000280           ;   NFTA_EXPR_DATA
-                08000100 00000001  ;     NFTA_DUP_SREG_ADDR
-                08000200 00000002  ;     NFTA_DUP_SREG_DEV
-            ",
-        );
-        assert_attributes(
-            Decoded::Dup,
+    fn constructors() {
+        assert_built(
+            "dup to 10.0.0.1 device \"lo\"",
             Dup::to_address_by_device(Register::R1, Register::R2),
-            "08000100 00000001 08000200 00000002",
         );
-    }
-
-    /// nft 1.0.6: `add rule ip t c dup to 10.0.0.1` and `add rule netdev t c dup to "lo"`.
-    #[test]
-    fn to_one_of_both() {
-        assert_attributes(
-            Decoded::Dup,
-            Dup::to_address(Register::R1),
-            "08000100 00000001",
-        );
-        assert_attributes(
-            Decoded::Dup,
-            Dup::to_device(Register::R1),
-            "08000200 00000001",
-        );
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip6 t c dup to fe80::1 device "lo"` and
-    /// `add rule netdev t c dup to "lo"`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Dup,
-            Dup::to_address_by_device(Register::R1, Register::R2),
-            "20000100 08000100 64757000 14000200 08000100 00000001 08000200 00000002",
-        );
-        assert_listed(
-            Decoded::Dup,
-            Dup::to_device(Register::R1),
-            "18000100 08000100 64757000 0c000200 08000200 00000001",
-        );
-    }
-
-    /// The rules above as nft 1.0.6 prints them; then libnftnl 1.2.4 without attributes.
-    #[test]
-    fn bytecode() {
-        for (expression, line) in [
-            (Dup::to_address(Register::R1), "[ dup sreg_addr 1 ]"),
-            (
-                Dup::to_address_by_device(Register::R1, Register::R2),
-                "[ dup sreg_addr 1 sreg_dev 2 ]",
-            ),
-            (Dup::to_device(Register::R1), "[ dup sreg_dev 1 ]"),
-            (Dup::default(), "[ dup ]"),
-        ] {
-            assert_eq!(expression.to_string(), line);
-        }
+        assert_built("dup to 10.0.0.1", Dup::to_address(Register::R1));
+        assert_built("dup to \"lo\"", Dup::to_device(Register::R1));
     }
 }

@@ -44,7 +44,7 @@ flags! {
         const IIF = NFTA_FIB_F_IIF,
         /// Restricted to the device that sends the packet.
         const OIF = NFTA_FIB_F_OIF,
-        /// Only whether there is a route: stores one byte, 0 or 1. Not for [`FibResult::ADDRTYPE`].
+        /// Stores only whether there is a route, as one byte: 0 or 1. Not for [`FibResult::ADDRTYPE`].
         const PRESENT = NFTA_FIB_F_PRESENT,
     }
 }
@@ -136,161 +136,25 @@ impl std::fmt::Display for Fib {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (3, "NFTA_FIB_FLAGS", Wire::Be32),
-            (2, "NFTA_FIB_RESULT", Wire::Be32),
-            (1, "NFTA_FIB_DREG", Wire::Be32),
-        ];
-        assert_layout::<Fib>(Fib::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c fib daddr . iif type local`.
-    #[test]
-    fn kind_of_an_address() {
-        assert_element(
-            Decoded::Fib,
-            Fib {
-                flags: Some(FibFlags::DADDR | FibFlags::IIF),
-                result: Some(FibResult::ADDRTYPE),
-                dreg: Some(Register::R1),
-                ..Default::default()
-            },
-            "
-                28000180           ; NFTA_LIST_ELEM
-                08000100 66696200  ;   NFTA_EXPR_NAME: fib
-                1c000280           ;   NFTA_EXPR_DATA
-                08000300 0000000a  ;     NFTA_FIB_FLAGS
-                08000200 00000003  ;     NFTA_FIB_RESULT
-                08000100 00000001  ;     NFTA_FIB_DREG
-            ",
-        );
-    }
-
-    /// nft 1.0.6: `fib saddr . mark . iif oif missing`, `fib saddr . mark oifname "lo"` and
-    /// `fib daddr . oif type local`.
-    #[test]
-    fn results_and_flags() {
-        assert_attributes(
-            Decoded::Fib,
+    fn constructors() {
+        assert_built(
+            "fib saddr . mark . iif oif missing",
             Fib::new(
                 FibFlags::SADDR | FibFlags::MARK | FibFlags::IIF | FibFlags::PRESENT,
                 FibResult::OIF,
                 Register::R1,
             ),
-            "08000300 0000002d 08000200 00000001 08000100 00000001",
         );
-        assert_attributes(
-            Decoded::Fib,
+        assert_built(
+            "fib saddr . mark oifname \"lo\"",
             Fib::new(
                 FibFlags::SADDR | FibFlags::MARK,
                 FibResult::OIFNAME,
                 Register::R1,
             ),
-            "08000300 00000005 08000200 00000002 08000100 00000001",
-        );
-        assert_attributes(
-            Decoded::Fib,
-            Fib::new(
-                FibFlags::DADDR | FibFlags::OIF,
-                FibResult::ADDRTYPE,
-                Register::R1,
-            ),
-            "08000300 00000012 08000200 00000003 08000100 00000001",
-        );
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c fib saddr . iif oif exists`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Fib,
-            Fib::new(
-                FibFlags::SADDR | FibFlags::IIF | FibFlags::PRESENT,
-                FibResult::OIF,
-                Register::R1,
-            ),
-            "
-                28000100 08000100 66696200 1c000200 08000100 00000001 08000200 00000001
-                08000300 00000029
-            ",
-        );
-    }
-
-    /// The rules above, `fib daddr type != broadcast` and `fib saddr . iif oif eq 0` as nft 1.0.6
-    /// prints them.
-    #[test]
-    fn bytecode() {
-        use FibFlags as F;
-        use FibResult as R;
-        for (flags, result, line) in [
-            (
-                F::DADDR | F::IIF,
-                R::ADDRTYPE,
-                "[ fib daddr . iif type => reg 1 ]",
-            ),
-            (
-                F::SADDR | F::MARK | F::IIF | F::PRESENT,
-                R::OIF,
-                "[ fib saddr . mark . iif oif present => reg 1 ]",
-            ),
-            (
-                F::SADDR | F::MARK,
-                R::OIFNAME,
-                "[ fib saddr . mark oifname => reg 1 ]",
-            ),
-            (
-                F::DADDR | F::OIF,
-                R::ADDRTYPE,
-                "[ fib daddr . oif type => reg 1 ]",
-            ),
-            (
-                F::SADDR | F::IIF | F::PRESENT,
-                R::OIF,
-                "[ fib saddr . iif oif present => reg 1 ]",
-            ),
-            (F::DADDR, R::ADDRTYPE, "[ fib daddr type => reg 1 ]"),
-            (
-                F::SADDR | F::IIF,
-                R::OIF,
-                "[ fib saddr . iif oif => reg 1 ]",
-            ),
-        ] {
-            let expression = Fib::new(flags, result, Register::R1);
-            assert_eq!(expression.to_string(), line);
-        }
-    }
-
-    /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
-    #[test]
-    fn bytecode_of_unlisted_attributes() {
-        for (flags, result, line) in [
-            (0x00, 1, "[ fib oif => reg 2 ]"),
-            (0x20, 1, "[ fib oif present => reg 2 ]"),
-            (0x40, 2, "[ fib unknown 0x40oifname => reg 2 ]"),
-            (0x41, 1, "[ fib saddr . unknown 0x40oif => reg 2 ]"),
-            (0x60, 1, "[ fib unknown 0x40oif present => reg 2 ]"),
-            (0x01, 0, "[ fib saddr (null) => reg 2 ]"),
-            (
-                0x3f,
-                4,
-                "[ fib saddr . daddr . mark . iif . oif unknown present => reg 2 ]",
-            ),
-        ] {
-            let flags = FibFlags::from_bits_retain(flags);
-            let expression = Fib::new(flags, FibResult(result), Register::R2);
-            assert_eq!(expression.to_string(), line);
-        }
-        assert_eq!(Fib::default().to_string(), "[ fib (null) => reg 0 ]");
-        assert_eq!(
-            Fib::new(FibFlags::SADDR, FibResult::OIF, Register(u32::MAX)).to_string(),
-            "[ fib saddr oif => reg -1 ]"
         );
     }
 }

@@ -44,54 +44,10 @@ impl std::fmt::Display for FlowOffload<'_> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{Wire, assert_element, assert_layout, assert_listed};
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [(1, "NFTA_FLOW_TABLE_NAME", Wire::Text)];
-        assert_layout::<FlowOffload<'_>>(FlowOffload::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c flow add @f`. Captured when it was sent; the kernel at hand,
-    /// which has no flowtables, refused it.
-    #[test]
-    fn a_flow_table() {
-        assert_element(
-            Decoded::FlowOffload,
-            FlowOffload::new("f"),
-            "
-                24000180                                      ; NFTA_LIST_ELEM
-                11000100 666c6f77 5f6f6666 6c6f6164 00000000  ;   NFTA_EXPR_NAME: flow_offload
-                0c000280                                      ;   NFTA_EXPR_DATA
-                06000100 66000000                             ;     NFTA_FLOW_TABLE_NAME
-            ",
-        );
-    }
-
-    /// Not captured (see above) but built from the header: the same without `NLA_F_NESTED`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::FlowOffload,
-            FlowOffload::new("f"),
-            "
-                24000100 11000100 666c6f77 5f6f6666 6c6f6164 00000000 0c000200 06000100
-                66000000
-            ",
-        );
-    }
-
-    /// The output of libnftnl 1.2.4 for these bytes, and without attributes.
-    #[test]
-    fn bytecode() {
-        assert_eq!(
-            FlowOffload::new("f").to_string(),
-            "[ flow_offload flowtable f ]"
-        );
-        assert_eq!(
-            FlowOffload::default().to_string(),
-            "[ flow_offload flowtable (null) ]"
-        );
+    fn constructors() {
+        assert_built("flow add @f", FlowOffload::new("f"));
     }
 }

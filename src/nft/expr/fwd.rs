@@ -74,93 +74,18 @@ impl std::fmt::Display for Fwd {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_FWD_SREG_DEV", Wire::Be32),
-            (2, "NFTA_FWD_SREG_ADDR", Wire::Be32),
-            (3, "NFTA_FWD_NFPROTO", Wire::Be32),
-        ];
-        assert_layout::<Fwd>(Fwd::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule netdev t c fwd ip to 10.0.0.1 device "lo"`.
-    #[test]
-    fn to_a_neighbour() {
-        assert_element(
-            Decoded::Fwd,
-            Fwd {
-                sreg_dev: Some(Register::R1),
-                sreg_addr: Some(Register::R2),
-                nfproto: Some(2),
-                ..Default::default()
-            },
-            "
-                28000180           ; NFTA_LIST_ELEM
-                08000100 66776400  ;   NFTA_EXPR_NAME: fwd
-                1c000280           ;   NFTA_EXPR_DATA
-                08000100 00000001  ;     NFTA_FWD_SREG_DEV
-                08000200 00000002  ;     NFTA_FWD_SREG_ADDR
-                08000300 00000002  ;     NFTA_FWD_NFPROTO
-            ",
-        );
-        assert_attributes(
-            Decoded::Fwd,
+    fn constructors() {
+        assert_built(
+            "fwd ip to 10.0.0.1 device \"lo\"",
             Fwd::to_neighbour(Register::R1, Register::R2, Family::IP),
-            "08000100 00000001 08000200 00000002 08000300 00000002",
         );
-    }
-
-    /// nft 1.0.6: `add rule netdev t c fwd to "lo"`.
-    #[test]
-    fn to_a_device() {
-        assert_attributes(
-            Decoded::Fwd,
-            Fwd::to_device(Register::R1),
-            "08000100 00000001",
-        );
-    }
-
-    /// Listed after nft 1.0.6: `add rule netdev t c fwd to "lo"` and
-    /// `… fwd ip6 to fe80::1 device "lo"`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Fwd,
-            Fwd::to_device(Register::R1),
-            "18000100 08000100 66776400 0c000200 08000100 00000001",
-        );
-        assert_listed(
-            Decoded::Fwd,
+        assert_built("fwd to \"lo\"", Fwd::to_device(Register::R1));
+        assert_built(
+            "listed: fwd ip6 to fe80::1 device \"lo\"",
             Fwd::to_neighbour(Register::R1, Register::R2, Family::IP6),
-            "
-                28000100 08000100 66776400 1c000200 08000100 00000001 08000200 00000002
-                08000300 0000000a
-            ",
         );
-    }
-
-    /// The rules above as nft 1.0.6 prints them; then libnftnl 1.2.4 without attributes.
-    #[test]
-    fn bytecode() {
-        for (expression, line) in [
-            (Fwd::to_device(Register::R1), "[ fwd sreg_dev 1 ]"),
-            (
-                Fwd::to_neighbour(Register::R1, Register::R2, Family::IP),
-                "[ fwd sreg_dev 1 sreg_addr 2 nfproto 2 ]",
-            ),
-            (
-                Fwd::to_neighbour(Register::R1, Register::R2, Family::IP6),
-                "[ fwd sreg_dev 1 sreg_addr 2 nfproto 10 ]",
-            ),
-            (Fwd::default(), "[ fwd ]"),
-        ] {
-            assert_eq!(expression.to_string(), line);
-        }
     }
 }

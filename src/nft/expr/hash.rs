@@ -119,190 +119,28 @@ impl std::fmt::Display for Hash<'_> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_HASH_SREG", Wire::Be32),
-            (2, "NFTA_HASH_DREG", Wire::Be32),
-            (3, "NFTA_HASH_LEN", Wire::Be32),
-            (4, "NFTA_HASH_MODULUS", Wire::Be32),
-            (5, "NFTA_HASH_SEED", Wire::Be32),
-            (6, "NFTA_HASH_OFFSET", Wire::Be32),
-            (7, "NFTA_HASH_TYPE", Wire::Be32),
-            (8, "NFTA_HASH_SET_NAME", Wire::Text),
-            (9, "NFTA_HASH_SET_ID", Wire::Be32),
-        ];
-        assert_layout::<Hash<'_>>(Hash::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c meta mark set jhash ip saddr mod 2 seed 0xbeef`.
-    #[test]
-    fn with_a_seed() {
-        assert_element(
-            Decoded::Hash,
-            Hash {
-                sreg: Some(Register::R2),
-                dreg: Some(Register::R1),
-                len: Some(4),
-                modulus: Some(2),
-                seed: Some(0xbeef),
-                offset: Some(0),
-                hash_type: Some(HashType::JENKINS),
-                ..Default::default()
-            },
-            "
-                4c000180                    ; NFTA_LIST_ELEM
-                09000100 68617368 00000000  ;   NFTA_EXPR_NAME: hash
-                3c000280                    ;   NFTA_EXPR_DATA
-                08000100 00000002           ;     NFTA_HASH_SREG
-                08000200 00000001           ;     NFTA_HASH_DREG
-                08000300 00000004           ;     NFTA_HASH_LEN
-                08000400 00000002           ;     NFTA_HASH_MODULUS
-                08000500 0000beef           ;     NFTA_HASH_SEED
-                08000600 00000000           ;     NFTA_HASH_OFFSET
-                08000700 00000000           ;     NFTA_HASH_TYPE
-            ",
+    fn constructors() {
+        assert_built(
+            "meta mark set symhash mod 2",
+            Hash::symmetric(2, Register::R1),
         );
-    }
-
-    /// nft 1.0.6: `meta mark set jhash ip saddr . tcp dport mod 16 offset 5`,
-    /// `meta mark set symhash mod 2` and `meta mark set symhash mod 10 offset 100`.
-    #[test]
-    fn without_a_seed() {
-        assert_attributes(
-            Decoded::Hash,
+        assert_built(
+            "meta mark set jhash ip saddr . tcp dport mod 16 offset 5",
             Hash {
                 offset: Some(5),
                 ..Hash::jenkins(Register::R2, 8, 16, Register::R1)
             },
-            "
-                08000100 00000002 08000200 00000001 08000300 00000008 08000400 00000010
-                08000600 00000005 08000700 00000000
-            ",
         );
-        assert_attributes(
-            Decoded::Hash,
-            Hash::symmetric(2, Register::R1),
-            "08000200 00000001 08000400 00000002 08000600 00000000 08000700 00000001",
-        );
-        assert_attributes(
-            Decoded::Hash,
-            Hash {
-                offset: Some(100),
-                ..Hash::symmetric(10, Register::R1)
-            },
-            "08000200 00000001 08000400 0000000a 08000600 00000064 08000700 00000001",
-        );
-    }
-
-    /// Built from the header: no tool at hand writes a map.
-    #[test]
-    fn with_a_map() {
-        assert_attributes(
-            Decoded::Hash,
-            Hash {
-                set_name: Some("m".into()),
-                set_id: Some(3),
-                ..Hash::symmetric(2, Register::R1)
-            },
-            "
-                08000200 00000001 08000400 00000002 08000600 00000000 08000700 00000001
-                06000800 6d000000 08000900 00000003
-            ",
-        );
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c meta mark set jhash ip saddr mod 2 seed 0xbeef`,
-    /// `… jhash ip saddr . tcp dport mod 16 offset 5` and `… symhash mod 2`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Hash,
+        assert_built(
+            "listed: meta mark set jhash ip saddr mod 2 seed 0xbeef",
             Hash {
                 seed: Some(0xbeef),
                 offset: None,
                 ..Hash::jenkins(Register::R2, 4, 2, Register::R1)
             },
-            "
-                44000100 09000100 68617368 00000000 34000200 08000100 00000002 08000200
-                00000001 08000300 00000004 08000400 00000002 08000500 0000beef 08000700
-                00000000
-            ",
         );
-        assert_listed(
-            Decoded::Hash,
-            Hash {
-                offset: Some(5),
-                ..Hash::jenkins(Register::R2, 8, 16, Register::R1)
-            },
-            "
-                44000100 09000100 68617368 00000000 34000200 08000100 00000002 08000200
-                00000001 08000300 00000008 08000400 00000010 08000600 00000005 08000700
-                00000000
-            ",
-        );
-        assert_listed(
-            Decoded::Hash,
-            Hash {
-                offset: None,
-                ..Hash::symmetric(2, Register::R1)
-            },
-            "
-                2c000100 09000100 68617368 00000000 1c000200 08000200 00000001 08000400
-                00000002 08000700 00000001
-            ",
-        );
-    }
-
-    /// The rules above as nft 1.0.6 prints them; then attributes that the kernel does not list, as
-    /// libnftnl 1.2.4 prints them.
-    #[test]
-    fn bytecode() {
-        let jenkins = Hash::jenkins(Register::R2, 4, 2, Register::R1);
-        for (expression, line) in [
-            (
-                Hash {
-                    seed: Some(0xbeef),
-                    ..jenkins.clone()
-                },
-                "[ hash reg 1 = jhash(reg 2, 4, 0xbeef) % mod 2 ]",
-            ),
-            (
-                Hash {
-                    offset: Some(5),
-                    ..Hash::jenkins(Register::R2, 8, 16, Register::R1)
-                },
-                "[ hash reg 1 = jhash(reg 2, 8, 0x0) % mod 16 offset 5 ]",
-            ),
-            (
-                Hash::symmetric(2, Register::R1),
-                "[ hash reg 1 = symhash() % mod 2 ]",
-            ),
-            (
-                Hash {
-                    offset: Some(100),
-                    ..Hash::symmetric(10, Register::R1)
-                },
-                "[ hash reg 1 = symhash() % mod 10 offset 100 ]",
-            ),
-            (
-                Hash {
-                    hash_type: Some(HashType(2)),
-                    ..jenkins
-                },
-                "[ hash reg 1 = jhash(reg 2, 4, 0x0) % mod 2 ]",
-            ),
-            (
-                Hash::default(),
-                "[ hash reg 0 = jhash(reg 0, 0, 0x0) % mod 0 ]",
-            ),
-        ] {
-            assert_eq!(expression.to_string(), line);
-        }
     }
 }

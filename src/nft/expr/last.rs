@@ -25,7 +25,7 @@ expression! {
 }
 
 impl Last {
-    /// Creates it without a packet.
+    /// Creates an expression that has not matched a packet.
     #[must_use]
     pub const fn never() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Last {
         }
     }
 
-    /// Creates it with the last packet this many milliseconds ago.
+    /// Creates an expression that matched the last packet this many milliseconds ago.
     #[must_use]
     pub const fn ago(msecs: u64) -> Self {
         Self {
@@ -56,98 +56,16 @@ impl std::fmt::Display for Last {
     }
 }
 
-/// nft 1.0.6 has no syntax for `last`. libnftnl 1.2.4 wrote the bytes after reading them
-/// (`nftnl_rule_nlmsg_parse`, `nftnl_rule_nlmsg_build_payload`).
 #[cfg(test)]
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (2, "NFTA_LAST_MSECS", Wire::Be64),
-            (1, "NFTA_LAST_SET", Wire::Be32),
-        ];
-        assert_layout::<Last>(Last::ATTRIBUTES, &layout);
-    }
-
-    #[test]
-    fn some_time_ago() {
-        assert_element(
-            Decoded::Last,
-            Last {
-                msecs: Some(60_000),
-                set: Some(1),
-                ..Default::default()
-            },
-            "
-                28000180                    ; NFTA_LIST_ELEM
-                09000100 6c617374 00000000  ;   NFTA_EXPR_NAME: last
-                18000280                    ;   NFTA_EXPR_DATA
-                0c000200 00000000 0000ea60  ;     NFTA_LAST_MSECS
-                08000100 00000001           ;     NFTA_LAST_SET
-            ",
-        );
-    }
-
-    #[test]
-    fn no_packet_yet() {
-        assert_attributes(Decoded::Last, Last::never(), "");
-    }
-
-    /// Listed after the two above were sent.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Last,
-            Last::ago(60_000),
-            "
-                28000100 09000100 6c617374 00000000 18000200 08000100 00000001 0c000200
-                00000000 0000ea60
-            ",
-        );
-        assert_listed(
-            Decoded::Last,
-            Last {
-                msecs: Some(0),
-                set: Some(0),
-                ..Last::never()
-            },
-            "
-                28000100 09000100 6c617374 00000000 18000200 08000100 00000000 0c000200
-                00000000 00000000
-            ",
-        );
-    }
-
-    /// The output of libnftnl 1.2.4 for such bytes (nft 1.0.6 prints the line, and an error).
-    #[test]
-    fn bytecode() {
-        for (expression, line) in [
-            (Last::ago(60_000), "[ last 60000 ]"),
-            (Last::ago(u64::MAX), "[ last 18446744073709551615 ]"),
-            (Last::never(), "[ last never ]"),
-            (
-                Last {
-                    msecs: None,
-                    ..Last::ago(0)
-                },
-                "[ last 0 ]",
-            ),
-            (
-                Last {
-                    set: None,
-                    ..Last::ago(5)
-                },
-                "[ last never ]",
-            ),
-        ] {
-            assert_eq!(expression.to_string(), line);
-        }
+    fn constructors() {
+        assert_built("no packet yet", Last::never());
+        assert_built("some time ago", Last::ago(60_000));
+        assert_built("of [ last 18446744073709551615 ]", Last::ago(u64::MAX));
     }
 }

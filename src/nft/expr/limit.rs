@@ -97,127 +97,14 @@ impl std::fmt::Display for Limit {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_LIMIT_RATE", Wire::Be64),
-            (2, "NFTA_LIMIT_UNIT", Wire::Be64),
-            (3, "NFTA_LIMIT_BURST", Wire::Be32),
-            (4, "NFTA_LIMIT_TYPE", Wire::Be32),
-            (5, "NFTA_LIMIT_FLAGS", Wire::Be32),
-        ];
-        assert_layout::<Limit>(Limit::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c limit rate over 512 kbytes/minute burst 1024 bytes`.
-    #[test]
-    fn bytes_beyond_a_rate() {
-        assert_element(
-            Decoded::Limit,
-            Limit {
-                rate: Some(512 * 1024),
-                unit: Some(60),
-                burst: Some(1024),
-                limit_type: Some(LimitType::BYTES),
-                flags: Some(LimitFlags::INV),
-                ..Default::default()
-            },
-            "
-                44000180                    ; NFTA_LIST_ELEM
-                0a000100 6c696d69 74000000  ;   NFTA_EXPR_NAME: limit
-                34000280                    ;   NFTA_EXPR_DATA
-                0c000100 00000000 00080000  ;     NFTA_LIMIT_RATE
-                0c000200 00000000 0000003c  ;     NFTA_LIMIT_UNIT
-                08000300 00000400           ;     NFTA_LIMIT_BURST
-                08000400 00000001           ;     NFTA_LIMIT_TYPE
-                08000500 00000001           ;     NFTA_LIMIT_FLAGS
-            ",
-        );
-    }
-
-    /// nft 1.0.6: `limit rate 10/second burst 20 packets`; iptables-nft 1.8.9:
-    /// `-m limit --limit 5/min`, with a burst of 5.
-    #[test]
-    fn packets() {
-        assert_attributes(
-            Decoded::Limit,
+    fn constructors() {
+        assert_built(
+            "limit rate 10/second burst 20 packets",
             Limit::packets(10, 1, 20),
-            "
-                0c000100 00000000 0000000a 0c000200 00000000 00000001 08000300 00000014
-                08000400 00000000 08000500 00000000
-            ",
         );
-        assert_attributes(
-            Decoded::Limit,
-            Limit::packets(5, 60, 5),
-            "
-                0c000100 00000000 00000005 0c000200 00000000 0000003c 08000300 00000005
-                08000400 00000000 08000500 00000000
-            ",
-        );
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c limit rate 5/minute …`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Limit,
-            Limit::packets(5, 60, 5),
-            "
-                44000100 0a000100 6c696d69 74000000 34000200 0c000100 00000000 00000005
-                0c000200 00000000 0000003c 08000300 00000005 08000400 00000000 08000500
-                00000000
-            ",
-        );
-    }
-
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
-    /// `limit rate 10/second`, `limit rate over 512 kbytes/minute burst 1024 bytes`,
-    /// `limit rate 5/hour burst 1 packets`, `limit rate 5/day`, `limit rate 5/week`; units without
-    /// syntax, as its libnftnl printed handmade attributes.
-    #[test]
-    fn bytecode() {
-        let bytes = Limit {
-            limit_type: Some(LimitType::BYTES),
-            flags: Some(LimitFlags::INV),
-            ..Limit::packets(512 * 1024, 60, 1024)
-        };
-        for (limit, line) in [
-            (
-                Limit::packets(10, 1, 5),
-                "[ limit rate 10/second burst 5 type packets flags 0x0 ]",
-            ),
-            (
-                bytes,
-                "[ limit rate 524288/minute burst 1024 type bytes flags 0x1 ]",
-            ),
-            (
-                Limit::packets(5, 3_600, 1),
-                "[ limit rate 5/hour burst 1 type packets flags 0x0 ]",
-            ),
-            (
-                Limit::packets(5, 86_400, 5),
-                "[ limit rate 5/day burst 5 type packets flags 0x0 ]",
-            ),
-            (
-                Limit::packets(5, 604_800, 5),
-                "[ limit rate 5/week burst 5 type packets flags 0x0 ]",
-            ),
-            (
-                Limit::packets(10, 7_200, 5),
-                "[ limit rate 10/error burst 5 type packets flags 0x0 ]",
-            ),
-            (
-                Limit::default(),
-                "[ limit rate 0/error burst 0 type packets flags 0x0 ]",
-            ),
-        ] {
-            assert_eq!(limit.to_string(), line);
-        }
+        assert_built("-m limit --limit 5/min", Limit::packets(5, 60, 5));
     }
 }

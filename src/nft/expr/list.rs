@@ -73,6 +73,36 @@ impl<'a> Expressions<'a> {
         self
     }
 
+    /// Returns the list with each expression in its normal form, after a change. Expressions that cannot be decoded
+    /// remain unchanged.
+    pub(in crate::nft) fn normal_with(
+        &self,
+        mut change: impl FnMut(&mut Decoded<'_>),
+    ) -> Expressions<'static> {
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        let mut writer = MessageWriter::bare(&mut bytes).without_nested_flag();
+        let mut error = self.error.clone();
+        for attribute in Attributes::new(&self.bytes).map_while(Result::ok) {
+            let expression = (attribute.kind == NFTA_LIST_ELEM)
+                .then(|| ExpressionRef::read(attribute.payload, attribute.raw).ok());
+            match expression.flatten().map(|expression| expression.decode()) {
+                Some(Ok(mut decoded)) => {
+                    change(&mut decoded);
+                    decoded.normalize();
+                    writer.nested(NFTA_LIST_ELEM, |writer| decoded.write_listed(writer));
+                }
+                _ => _ = writer.encoded(attribute.raw),
+            }
+        }
+        if let Err(too_long) = writer.finish_bare() {
+            error.get_or_insert_with(|| Box::new(too_long));
+        }
+        Expressions {
+            bytes: bytes.into(),
+            error,
+        }
+    }
+
     /// Removes all expressions and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.to_mut().clear();
@@ -202,5 +232,8 @@ impl<'a> Field<'a> for Expressions<'a> {
             bytes: self.bytes.into_owned(),
             error: self.error,
         }
+    }
+    fn normalize(&mut self) {
+        *self = self.normal_with(|_| {});
     }
 }

@@ -149,79 +149,22 @@ impl std::fmt::Display for Meta {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (2, "NFTA_META_KEY", Wire::Be32),
-            (1, "NFTA_META_DREG", Wire::Be32),
-            (3, "NFTA_META_SREG", Wire::Be32),
-        ];
-        assert_layout::<Meta>(Meta::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c tcp dport 443`, which reads the layer-4 protocol first.
-    #[test]
-    fn the_protocol() {
-        assert_element(
-            Decoded::Meta,
-            Meta {
-                key: Some(MetaKey::L4PROTO),
-                dreg: Some(Register::R1),
-                sreg: None,
-                ..Default::default()
-            },
-            "
-                24000180                    ; NFTA_LIST_ELEM
-                09000100 6d657461 00000000  ;   NFTA_EXPR_NAME: meta
-                14000280                    ;   NFTA_EXPR_DATA
-                08000200 00000010           ;     NFTA_META_KEY
-                08000100 00000001           ;     NFTA_META_DREG
-            ",
-        );
-    }
-
-    /// nft 1.0.6: `iifname "lo"`, `oifname "veth*"`, `ether saddr 02:00:00:00:00:01` (which first
-    /// reads the type of the input interface).
-    #[test]
-    fn reads() {
-        for (key, sent) in [
-            (MetaKey::IIFNAME, "08000200 00000006 08000100 00000001"),
-            (MetaKey::OIFNAME, "08000200 00000007 08000100 00000001"),
-            (MetaKey::IIFTYPE, "08000200 00000008 08000100 00000001"),
-        ] {
-            assert_attributes(Decoded::Meta, Meta::load(key, Register::R1), sent);
-        }
-    }
-
-    /// nft 1.0.6: `meta mark set mark and 0xffff`, `meta nftrace set 1`.
-    #[test]
-    fn sets() {
-        for (key, sent) in [
-            (MetaKey::MARK, "08000200 00000003 08000300 00000001"),
-            (MetaKey::NFTRACE, "08000200 0000000c 08000300 00000001"),
-        ] {
-            assert_attributes(Decoded::Meta, Meta::set(key, Register::R1), sent);
-        }
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c tcp dport 443 …` and
-    /// `add rule ip t c meta mark set ip saddr map @w`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Meta,
-            Meta::load(MetaKey::L4PROTO, Register::R1),
-            "24000100 09000100 6d657461 00000000 14000200 08000200 00000010 08000100 00000001",
-        );
-        assert_listed(
-            Decoded::Meta,
+    fn constructors() {
+        assert_built("tcp dport 443", Meta::load(MetaKey::L4PROTO, Register::R1));
+        assert_built(
+            "meta mark set mark and 0xffff",
             Meta::set(MetaKey::MARK, Register::R1),
-            "24000100 09000100 6d657461 00000000 14000200 08000200 00000003 08000300 00000001",
+        );
+        assert_built(
+            "of [ meta load time => reg 3 ]",
+            Meta::load(MetaKey::TIME_NS, Register::R3),
+        );
+        assert_built(
+            "of [ meta set unknown with reg 9 ]",
+            Meta::set(MetaKey(41), Register::word(1)),
         );
     }
 
@@ -231,40 +174,9 @@ mod tests {
         assert_eq!(MetaKey(9999).to_string(), "9999");
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4), and of its libnftnl
-    /// for cases without syntax in nft 1.0.6 (unknown keys, no attributes).
+    /// The names of all keys, ordered by number.
     #[test]
-    fn bytecode() {
-        for (meta, line) in [
-            (
-                Meta::load(MetaKey::L4PROTO, Register::R1),
-                "[ meta load l4proto => reg 1 ]",
-            ),
-            (
-                Meta::load(MetaKey::TIME_NS, Register::R3),
-                "[ meta load time => reg 3 ]",
-            ),
-            (
-                Meta::set(MetaKey::MARK, Register::R1),
-                "[ meta set mark with reg 1 ]",
-            ),
-            (
-                Meta::load(MetaKey::BRI_BROUTE, Register::R1),
-                "[ meta load unknown => reg 1 ]",
-            ),
-            (
-                Meta::load(MetaKey::BRI_IIFHWADDR, Register::R1),
-                "[ meta load unknown => reg 1 ]",
-            ),
-            (
-                Meta::set(MetaKey(41), Register::word(1)),
-                "[ meta set unknown with reg 9 ]",
-            ),
-            (Meta::default(), "[ meta ]"),
-        ] {
-            assert_eq!(meta.to_string(), line);
-        }
-        // The names of all keys, ordered by number.
+    fn names_of_all_keys() {
         let names: Vec<_> = (0..35).map(|key| MetaKey(key).name().unwrap()).collect();
         assert_eq!(
             names.join(" "),

@@ -135,7 +135,7 @@ pub trait Expression {
     const NAME: &'static str;
     /// Writes the expression's attributes.
     fn write(&self, writer: &mut MessageWriter<'_>);
-    /// Whether there is an `NFTA_EXPR_DATA`: an expression without attributes has none.
+    /// Returns `true` if there is an `NFTA_EXPR_DATA`: an expression without attributes has none.
     fn has_data(&self) -> bool {
         true
     }
@@ -290,6 +290,25 @@ macro_rules! registry {
                         Decoded::$Variant(crate::nft::declare::Field::into_static(expression))
                     })*
                     Self::Opaque(opaque) => Decoded::Opaque(opaque.into_owned()),
+                }
+            }
+
+            /// Brings the value of each attribute into its normal form.
+            pub(in crate::nft) fn normalize_fields(&mut self) {
+                match self {
+                    $(Self::$Variant(expression) => expression.normalize_fields(),)*
+                    Self::Opaque(_) => {}
+                }
+            }
+
+            /// Writes the name and the attributes as the kernel lists them.
+            fn write_listed(&self, writer: &mut MessageWriter<'_>) {
+                writer.string(NFTA_EXPR_NAME, self.name());
+                match self {
+                    $(Self::$Variant(expression) => if expression.has_data() {
+                        writer.nested(NFTA_EXPR_DATA, |writer| expression.write_listed(writer));
+                    },)*
+                    Self::Opaque(_) => self.write_data(writer),
                 }
             }
 
@@ -451,7 +470,7 @@ impl<'a> ExpressionRef<'a> {
         }
     }
 
-    /// As [`decode`](Self::decode), without a limit of the nesting depth.
+    /// Like [`decode`](Self::decode), without a limit of the nesting depth.
     fn decode_at_any_depth(&self) -> Result<Decoded<'a>, Malformed> {
         match decoded::ALL.get(self.kind.number()) {
             Some(decode) => decode(self.attributes),
@@ -528,7 +547,7 @@ impl<'a> ExpressionRef<'a> {
         self.decode_at_any_depth()
     }
 
-    /// Whether the expression is of this type.
+    /// Returns `true` if the expression is of this type.
     #[must_use]
     pub fn is<E: Expression>(&self) -> bool {
         self.name.as_bytes() == E::NAME.as_bytes()

@@ -19,7 +19,7 @@ use crate::nft::name::Bytes;
 pub(crate) const MAX_DEPTH: usize = 8;
 
 impl ExpressionRef<'_> {
-    /// Whether expressions are nested deeper, from this one on, than in any ruleset: reading is recursive.
+    /// Returns `true` if expressions are nested deeper, from this one on, than in any ruleset: reading is recursive.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.is_deeper_than(MAX_DEPTH)
     }
@@ -60,6 +60,18 @@ impl<'a> NestedExpression<'a> {
     #[must_use]
     pub fn of_decoded(expression: &Decoded<'_>) -> NestedExpression<'static> {
         Self::encoded(expression.name(), |writer| expression.write_data(writer))
+    }
+
+    /// Encodes a typed expression as the kernel lists it.
+    pub(in crate::nft) fn listed(expression: &Decoded<'_>) -> NestedExpression<'static> {
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::bare(&mut bytes).without_nested_flag();
+        expression.write_listed(&mut writer);
+        let error = writer.finish_bare().err().map(Box::new);
+        NestedExpression {
+            bytes: bytes.into(),
+            error,
+        }
     }
 
     fn encoded(
@@ -123,6 +135,13 @@ impl<'a> Field<'a> for NestedExpression<'a> {
         NestedExpression {
             bytes: self.bytes.into_owned(),
             error: self.error,
+        }
+    }
+
+    fn normalize(&mut self) {
+        if let Ok(mut expression) = self.decode() {
+            expression.normalize();
+            *self = Self::listed(&expression);
         }
     }
 }

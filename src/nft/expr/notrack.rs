@@ -33,26 +33,18 @@ impl std::fmt::Display for Notrack {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
+    use crate::nft::captured::hex;
     use crate::nft::declare::Field;
-    use crate::nft::expr::tests::captured::{assert_element, assert_layout, assert_listed, hex};
+    use crate::nft::expr::tests::cases::assert_built;
     use crate::nft::expr::{Decoded, Expressions, NestedExpression};
 
     #[test]
-    fn layout() {
-        assert_layout::<Notrack>(Notrack::ATTRIBUTES, &[]);
+    fn constructors() {
+        assert_built("notrack", Notrack::new());
     }
 
-    /// nft 1.0.6: `add rule ip t c notrack`.
     #[test]
-    fn it_has_no_data() {
-        assert_element(
-            Decoded::Notrack,
-            Notrack::new(),
-            "
-                10000180                    ; NFTA_LIST_ELEM
-                0c000100 6e6f7472 61636b00  ;   NFTA_EXPR_NAME: notrack
-            ",
-        );
+    fn nested_without_data() {
         let nested = NestedExpression::new(&Notrack::new());
         assert_eq!(nested, NestedExpression::of_decoded(&Notrack::new().into()));
         assert_eq!(nested.decode(), Ok(Decoded::Notrack(Notrack::new())));
@@ -68,21 +60,5 @@ mod tests {
         let notrack = list.iter().next().unwrap().unwrap().decode().unwrap();
         assert!(!notrack.unknown().is_empty());
         assert_eq!(Expressions::new().push_decoded(&notrack).as_bytes(), sent);
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c notrack`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Notrack,
-            Notrack::new(),
-            "10000100 0c000100 6e6f7472 61636b00",
-        );
-    }
-
-    /// The rule above as nft 1.0.6 prints it.
-    #[test]
-    fn bytecode() {
-        assert_eq!(Notrack::new().to_string(), "[ notrack ]");
     }
 }

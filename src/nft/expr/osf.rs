@@ -16,7 +16,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// How the packet's time to live is compared with the fingerprint's (`NF_OSF_TTL_*`,
+    /// The comparison of the packet's time to live with the fingerprint's (`NF_OSF_TTL_*`,
     /// `linux/netfilter/nfnetlink_osf.h`).
     pub struct OsfTtl: u8 {
         /// Equal.
@@ -46,7 +46,7 @@ expression! {
     listed as [ttl, flags, dreg] {
         /// Destination register.
         NFTA_OSF_DREG => dreg: Register,
-        /// How the time to live is compared.
+        /// The comparison of the time to live.
         NFTA_OSF_TTL => ttl: OsfTtl,
         /// Flags: absent or not empty; only listings contain an empty set.
         NFTA_OSF_FLAGS => flags: OsfFlags,
@@ -102,107 +102,18 @@ impl std::fmt::Display for Osf {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_OSF_DREG", Wire::Be32),
-            (2, "NFTA_OSF_TTL", Wire::U8),
-            (3, "NFTA_OSF_FLAGS", Wire::Be32),
-        ];
-        assert_layout::<Osf>(Osf::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c osf ttl skip version "Linux:4.4"`.
-    #[test]
-    fn a_version() {
-        assert_element(
-            Decoded::Osf,
-            Osf {
-                dreg: Some(Register::R1),
-                ttl: Some(OsfTtl::NOCHECK),
-                flags: Some(OsfFlags::VERSION),
-                ..Default::default()
-            },
-            "
-                28000180           ; NFTA_LIST_ELEM
-                08000100 6f736600  ;   NFTA_EXPR_NAME: osf
-                1c000280           ;   NFTA_EXPR_DATA
-                08000100 00000001  ;     NFTA_OSF_DREG
-                05000200 02000000  ;     NFTA_OSF_TTL
-                08000300 00000001  ;     NFTA_OSF_FLAGS
-            ",
+    fn constructors() {
+        assert_built("osf name \"Linux\"", Osf::name(OsfTtl::TRUE, Register::R1));
+        assert_built(
+            "osf ttl loose name \"Linux\"",
+            Osf::name(OsfTtl::LESS, Register::R1),
         );
-    }
-
-    /// nft 1.0.6: `osf name "Linux"`, `osf ttl loose name "Linux"`, `osf ttl skip name "Linux"`,
-    /// `osf version "Linux:4.4"`.
-    #[test]
-    fn names_and_versions() {
-        for (osf, sent) in [
-            (
-                Osf::name(OsfTtl::TRUE, Register::R1),
-                "08000100 00000001 05000200 00000000",
-            ),
-            (
-                Osf::name(OsfTtl::LESS, Register::R1),
-                "08000100 00000001 05000200 01000000",
-            ),
-            (
-                Osf::name(OsfTtl::NOCHECK, Register::R1),
-                "08000100 00000001 05000200 02000000",
-            ),
-            (
-                Osf::version(OsfTtl::TRUE, Register::R1),
-                "08000100 00000001 05000200 00000000 08000300 00000001",
-            ),
-        ] {
-            assert_attributes(Decoded::Osf, osf, sent);
-        }
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c osf ttl loose name "Linux"` and
-    /// `add rule ip t c osf version "Linux:4.4"`. The first cannot be written unchanged: Linux 6.18
-    /// refuses flags of 0.
-    #[test]
-    fn listed() {
-        let named = Osf {
-            flags: Some(OsfFlags::empty()),
-            ..Osf::name(OsfTtl::LESS, Register::R1)
-        };
-        assert_listed(
-            Decoded::Osf,
-            named.clone(),
-            "
-                28000100 08000100 6f736600 1c000200 05000200 01000000 08000300 00000000
-                08000100 00000001
-            ",
+        assert_built(
+            "osf version \"Linux:4.4\"",
+            Osf::version(OsfTtl::TRUE, Register::R1),
         );
-        assert_eq!(named.into_request(), Osf::name(OsfTtl::LESS, Register::R1));
-
-        let version = Osf::version(OsfTtl::TRUE, Register::R1);
-        assert_listed(
-            Decoded::Osf,
-            version.clone(),
-            "
-                28000100 08000100 6f736600 1c000200 05000200 00000000 08000300 00000001
-                08000100 00000001
-            ",
-        );
-        assert_eq!(version.clone().into_request(), version);
-    }
-
-    /// The rules above as nft 1.0.6 prints them; the last as libnftnl 1.2.4 prints a missing register.
-    #[test]
-    fn bytecode() {
-        let name = Osf::name(OsfTtl::LESS, Register::R1);
-        assert_eq!(name.to_string(), "[ osf dreg 1 ]");
-        let version = Osf::version(OsfTtl::TRUE, Register::R1);
-        assert_eq!(version.to_string(), "[ osf dreg 1 ]");
-        assert_eq!(Osf::default().to_string(), "[ osf ]");
     }
 }

@@ -114,124 +114,32 @@ impl std::fmt::Display for Queue {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
-
-    /// All flags.
-    const BOTH: QueueFlags = QueueFlags::BYPASS.union(QueueFlags::CPU_FANOUT);
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_QUEUE_NUM", Wire::Be16),
-            (2, "NFTA_QUEUE_TOTAL", Wire::Be16),
-            (3, "NFTA_QUEUE_FLAGS", Wire::Be16),
-            (4, "NFTA_QUEUE_SREG_QNUM", Wire::Be32),
-        ];
-        assert_layout::<Queue>(Queue::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c queue flags bypass,fanout num 1-65535`.
-    #[test]
-    fn many_queues() {
-        assert_element(
-            Decoded::Queue,
-            Queue {
-                num: Some(1),
-                total: Some(65535),
-                flags: Some(BOTH),
-                ..Default::default()
-            },
-            "
-                2c000180                    ; NFTA_LIST_ELEM
-                0a000100 71756575 65000000  ;   NFTA_EXPR_NAME: queue
-                1c000280                    ;   NFTA_EXPR_DATA
-                06000100 00010000           ;     NFTA_QUEUE_NUM
-                06000200 ffff0000           ;     NFTA_QUEUE_TOTAL
-                06000300 00030000           ;     NFTA_QUEUE_FLAGS
-            ",
+    fn constructors() {
+        assert_built("queue", Queue::to(0));
+        assert_built("queue num 3", Queue::to(3));
+        assert_built("queue num 3-7", Queue::spread(3, 5));
+        assert_built(
+            "queue num 3 bypass",
+            Queue::to(3).with_flags(QueueFlags::BYPASS),
         );
-    }
-
-    /// nft 1.0.6: `queue`, `queue num 3`, `queue num 3-7`, `queue num 3 bypass`,
-    /// `queue to oifname map { "eth0" : 0 }`, `queue flags bypass to numgen inc mod 4`.
-    #[test]
-    fn by_number_and_by_register() {
-        for (queue, sent) in [
-            (Queue::to(0), "06000100 00000000 06000200 00010000"),
-            (Queue::to(3), "06000100 00030000 06000200 00010000"),
-            (Queue::spread(3, 5), "06000100 00030000 06000200 00050000"),
-            (
-                Queue::to(3).with_flags(QueueFlags::BYPASS),
-                "06000100 00030000 06000200 00010000 06000300 00010000",
-            ),
-            (Queue::register(Register::R1), "08000400 00000001"),
-            (
-                Queue::register(Register::R1).with_flags(QueueFlags::BYPASS),
-                "06000300 00010000 08000400 00000001",
-            ),
-        ] {
-            assert_attributes(Decoded::Queue, queue, sent);
-        }
-    }
-
-    /// The kernel at hand has no `queue`: built from `linux/netfilter/nf_tables.h`, in the kernel's
-    /// order, with the flags that it always lists.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Queue,
-            Queue::spread(3, 5).with_flags(QueueFlags::empty()),
-            "
-                2c000100 0a000100 71756575 65000000 1c000200 06000100 00030000 06000200
-                00050000 06000300 00000000
-            ",
+        assert_built(
+            "queue to oifname map { \"eth0\" : 0 }",
+            Queue::register(Register::R1),
         );
-        assert_listed(
-            Decoded::Queue,
+        assert_built(
+            "queue flags bypass to numgen inc mod 4",
             Queue::register(Register::R1).with_flags(QueueFlags::BYPASS),
-            "
-                24000100 0a000100 71756575 65000000 14000200 08000400 00000001 06000300
-                00010000
-            ",
         );
-    }
-
-    /// The rules above as nft 1.0.6 sends and prints them; from the last total on as libnftnl 1.2.4
-    /// prints attributes that no kernel lists.
-    #[test]
-    fn bytecode() {
-        for (queue, line) in [
-            (Queue::to(0), "[ queue num 0 ]"),
-            (Queue::to(65535), "[ queue num 65535 ]"),
-            (Queue::spread(3, 5), "[ queue num 3-7 ]"),
-            (
-                Queue::to(3).with_flags(QueueFlags::BYPASS),
-                "[ queue num 3 bypass ]",
-            ),
-            (
-                Queue::spread(1, 65535).with_flags(BOTH),
-                "[ queue num 1-65535 bypass fanout ]",
-            ),
-            (Queue::register(Register::R1), "[ queue sreg_qnum 1 ]"),
-            (
-                Queue::register(Register::R1).with_flags(QueueFlags::BYPASS),
-                "[ queue sreg_qnum 1 bypass ]",
-            ),
-            (Queue::spread(65535, 2), "[ queue num 65535-0 ]"),
-            (Queue::spread(3, 0), "[ queue num 3 ]"),
-            (
-                Queue {
-                    sreg_qnum: Some(Register::R1),
-                    ..Queue::spread(3, 3).with_flags(QueueFlags::CPU_FANOUT)
-                },
-                "[ queue num 3-5 sreg_qnum 1 fanout ]",
-            ),
-            (Queue::default(), "[ queue ]"),
-        ] {
-            assert_eq!(queue.to_string(), line);
-        }
+        assert_built(
+            "listed: queue num 3-7",
+            Queue::spread(3, 5).with_flags(QueueFlags::empty()),
+        );
+        assert_built(
+            "queue flags bypass,fanout num 1-65535",
+            Queue::spread(1, 65535).with_flags(QueueFlags::BYPASS | QueueFlags::CPU_FANOUT),
+        );
     }
 }

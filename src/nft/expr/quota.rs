@@ -99,115 +99,19 @@ impl std::fmt::Display for Quota {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_QUOTA_BYTES", Wire::Be64),
-            (4, "NFTA_QUOTA_CONSUMED", Wire::Be64),
-            (2, "NFTA_QUOTA_FLAGS", Wire::Be32),
-        ];
-        assert_layout::<Quota>(Quota::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule ip t c quota over 25 mbytes used 10 kbytes`.
-    #[test]
-    fn over_a_number() {
-        assert_element(
-            Decoded::Quota,
-            Quota {
-                bytes: Some(25 << 20),
-                consumed: Some(10 << 10),
-                flags: Some(QuotaFlags::INV),
-                ..Default::default()
-            },
-            "
-                34000180                    ; NFTA_LIST_ELEM
-                0a000100 71756f74 61000000  ;   NFTA_EXPR_NAME: quota
-                24000280                    ;   NFTA_EXPR_DATA
-                0c000100 00000000 01900000  ;     NFTA_QUOTA_BYTES
-                0c000400 00000000 00002800  ;     NFTA_QUOTA_CONSUMED
-                08000200 00000001           ;     NFTA_QUOTA_FLAGS
-            ",
+    fn constructors() {
+        assert_built("quota 100 bytes", Quota::until(100));
+        assert_built("quota over 1 mbytes", Quota::over(1 << 20));
+        assert_built(
+            "quota until 25 mbytes used 10 mbytes",
+            Quota::until(25 << 20).with_consumed(10 << 20),
         );
-    }
-
-    /// nft 1.0.6: `quota 100 bytes`, `quota over 1 mbytes`,
-    /// `quota until 25 mbytes used 10 mbytes`.
-    #[test]
-    fn until_and_over() {
-        for (quota, sent) in [
-            (
-                Quota::until(100),
-                "0c000100 00000000 00000064 0c000400 00000000 00000000 08000200 00000000",
-            ),
-            (
-                Quota::over(1 << 20),
-                "0c000100 00000000 00100000 0c000400 00000000 00000000 08000200 00000001",
-            ),
-            (
-                Quota::until(25 << 20).with_consumed(10 << 20),
-                "0c000100 00000000 01900000 0c000400 00000000 00a00000 08000200 00000000",
-            ),
-        ] {
-            assert_attributes(Decoded::Quota, quota, sent);
-        }
-    }
-
-    /// Listed after nft 1.0.6: `add rule ip t c quota until 25 mbytes used 10 mbytes` and
-    /// `add rule ip t c quota over 100 bytes used 100 bytes`. The second cannot be written
-    /// unchanged: Linux 6.18 refuses the flag.
-    #[test]
-    fn listed() {
-        let used = Quota::until(25 << 20).with_consumed(10 << 20);
-        assert_listed(
-            Decoded::Quota,
-            used.clone(),
-            "
-                34000100 0a000100 71756f74 61000000 24000200 0c000100 00000000 01900000
-                0c000400 00000000 00a00000 08000200 00000000
-            ",
+        assert_built(
+            "quota over 25 mbytes used 10 kbytes",
+            Quota::over(25 << 20).with_consumed(10 << 10),
         );
-        assert_eq!(used.clone().into_request(), used);
-
-        let used_up = Quota {
-            flags: Some(QuotaFlags::INV | QuotaFlags::DEPLETED),
-            ..Quota::over(100).with_consumed(100)
-        };
-        assert_listed(
-            Decoded::Quota,
-            used_up.clone(),
-            "
-                34000100 0a000100 71756f74 61000000 24000200 0c000100 00000000 00000064
-                0c000400 00000000 00000064 08000200 00000003
-            ",
-        );
-        assert_eq!(used_up.into_request(), Quota::over(100).with_consumed(100));
-    }
-
-    /// The rules above as nft 1.0.6 prints them; the last as libnftnl 1.2.4 prints no attributes.
-    #[test]
-    fn bytecode() {
-        for (quota, line) in [
-            (Quota::until(100), "[ quota bytes 100 consumed 0 flags 0 ]"),
-            (
-                Quota::over(25 << 20).with_consumed(10 << 10),
-                "[ quota bytes 26214400 consumed 10240 flags 1 ]",
-            ),
-            (
-                Quota {
-                    flags: Some(QuotaFlags::INV | QuotaFlags::DEPLETED),
-                    ..Quota::over(100).with_consumed(100)
-                },
-                "[ quota bytes 100 consumed 100 flags 3 ]",
-            ),
-            (Quota::default(), "[ quota bytes 0 consumed 0 flags 0 ]"),
-        ] {
-            assert_eq!(quota.to_string(), line);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Registers, in which expressions pass values to each other.
 
 use chainwright_sys::nf_tables::{
-    NFT_REG_1, NFT_REG_2, NFT_REG_3, NFT_REG_4, NFT_REG_VERDICT, NFT_REG32_00,
+    NFT_REG_1, NFT_REG_2, NFT_REG_3, NFT_REG_4, NFT_REG_VERDICT, NFT_REG32_00, NFT_REG32_15,
 };
 
 use crate::nft::declare::values;
@@ -9,7 +9,7 @@ use crate::nft::declare::values;
 values! {
     /// A register: the verdict register, four of 16 bytes, or the same memory as sixteen of 4 bytes
     /// (`enum nft_registers`).
-    pub struct Register: u32 {
+    pub struct Register: u32, normalized by as_listed {
         /// The verdict register.
         VERDICT = NFT_REG_VERDICT => "verdict",
         /// First register of 16 bytes.
@@ -29,6 +29,16 @@ impl Register {
     #[must_use]
     pub const fn word(number: u32) -> Self {
         Self(NFT_REG32_00 + number)
+    }
+
+    /// Returns the number by which the kernel lists the register: that of 16 bytes, if one begins there.
+    fn as_listed(self) -> Self {
+        match self.0 {
+            word @ NFT_REG32_00..=NFT_REG32_15 if word % 4 == 0 => {
+                Self((word - NFT_REG32_00) / 4 + NFT_REG_1)
+            }
+            _ => self,
+        }
     }
 }
 

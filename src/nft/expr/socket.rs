@@ -86,118 +86,21 @@ impl std::fmt::Display for Socket {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_SOCKET_KEY", Wire::Be32),
-            (2, "NFTA_SOCKET_DREG", Wire::Be32),
-            (3, "NFTA_SOCKET_LEVEL", Wire::Be32),
-        ];
-        assert_layout::<Socket>(Socket::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6: `add rule inet t c socket cgroupv2 level 1 "."`.
-    #[test]
-    fn a_control_group() {
-        assert_element(
-            Decoded::Socket,
-            Socket {
-                key: Some(SocketKey::CGROUPV2),
-                dreg: Some(Register::R1),
-                level: Some(1),
-                ..Default::default()
-            },
-            "
-                2c000180                    ; NFTA_LIST_ELEM
-                0b000100 736f636b 65740000  ;   NFTA_EXPR_NAME: socket
-                1c000280                    ;   NFTA_EXPR_DATA
-                08000100 00000003           ;     NFTA_SOCKET_KEY
-                08000200 00000001           ;     NFTA_SOCKET_DREG
-                08000300 00000001           ;     NFTA_SOCKET_LEVEL
-            ",
-        );
-    }
-
-    /// nft 1.0.6: `socket transparent 1`, `socket mark 0x5`, `socket wildcard 0`.
-    #[test]
-    fn keys() {
-        for (key, sent) in [
-            (
-                SocketKey::TRANSPARENT,
-                "08000100 00000000 08000200 00000001 08000300 00000000",
-            ),
-            (
-                SocketKey::MARK,
-                "08000100 00000001 08000200 00000001 08000300 00000000",
-            ),
-            (
-                SocketKey::WILDCARD,
-                "08000100 00000002 08000200 00000001 08000300 00000000",
-            ),
-        ] {
-            let socket = Socket {
-                level: Some(0),
-                ..Socket::load(key, Register::R1)
-            };
-            assert_attributes(Decoded::Socket, socket, sent);
-        }
-    }
-
-    /// Listed after nft 1.0.6: `add rule inet t c socket mark 0x5` and
-    /// `add rule inet t c socket cgroupv2 level 1 "."`.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Socket,
+    fn constructors() {
+        assert_built(
+            "listed: socket mark 0x5",
             Socket::load(SocketKey::MARK, Register::R1),
-            "
-                24000100 0b000100 736f636b 65740000 14000200 08000100 00000001 08000200
-                00000001
-            ",
         );
-        assert_listed(
-            Decoded::Socket,
+        assert_built(
+            "socket cgroupv2 level 1 \".\"",
             Socket::cgroupv2(1, Register::R1),
-            "
-                2c000100 0b000100 736f636b 65740000 1c000200 08000100 00000003 08000200
-                00000001 08000300 00000001
-            ",
         );
-    }
-
-    /// The rules above as nft 1.0.6 prints them; the last two as libnftnl 1.2.4 prints an unknown
-    /// key, and a missing register.
-    #[test]
-    fn bytecode() {
-        for (socket, line) in [
-            (
-                Socket::load(SocketKey::TRANSPARENT, Register::R1),
-                "[ socket load transparent => reg 1 ]",
-            ),
-            (
-                Socket::load(SocketKey::MARK, Register::R1),
-                "[ socket load mark => reg 1 ]",
-            ),
-            (
-                Socket::load(SocketKey::WILDCARD, Register::R1),
-                "[ socket load wildcard => reg 1 ]",
-            ),
-            (
-                Socket::cgroupv2(1, Register::R1),
-                "[ socket load cgroupv2 => reg 1 ]",
-            ),
-            (
-                Socket::load(SocketKey(4), Register::R1),
-                "[ socket load unknown => reg 1 ]",
-            ),
-            (Socket::default(), "[ socket ]"),
-        ] {
-            assert_eq!(socket.to_string(), line);
-        }
+        assert_built(
+            "of [ socket load transparent => reg 1 ]",
+            Socket::load(SocketKey::TRANSPARENT, Register::R1),
+        );
     }
 }

@@ -83,89 +83,17 @@ impl std::fmt::Display for Tunnel {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::expr::Decoded;
-    use crate::nft::expr::tests::captured::{
-        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
-    };
+    use crate::nft::expr::tests::cases::assert_built;
 
     #[test]
-    fn layout() {
-        let layout = [
-            (1, "NFTA_TUNNEL_KEY", Wire::Be32),
-            (2, "NFTA_TUNNEL_DREG", Wire::Be32),
-            (3, "NFTA_TUNNEL_MODE", Wire::Be32),
-        ];
-        assert_layout::<Tunnel>(Tunnel::ATTRIBUTES, &layout);
-    }
-
-    /// nft 1.0.6 has no syntax for it: libnftnl 1.2.4 writes key and register, but doesn't know the
-    /// mode, which is built from the header. Linux 6.18 accepted both, in the family netdev.
-    #[test]
-    fn a_number() {
-        assert_element(
-            Decoded::Tunnel,
-            Tunnel {
-                key: Some(TunnelKey::ID),
-                dreg: Some(Register::R1),
-                ..Default::default()
-            },
-            "
-                24000180                    ; NFTA_LIST_ELEM
-                0b000100 74756e6e 656c0000  ;   NFTA_EXPR_NAME: tunnel
-                14000280                    ;   NFTA_EXPR_DATA
-                08000100 00000001           ;     NFTA_TUNNEL_KEY
-                08000200 00000001           ;     NFTA_TUNNEL_DREG
-            ",
-        );
-        assert_attributes(
-            Decoded::Tunnel,
+    fn constructors() {
+        assert_built(
+            "a number 2",
             Tunnel::load(TunnelKey::ID, TunnelMode::RX, Register::R1),
-            "08000100 00000001 08000200 00000001 08000300 00000001",
         );
-    }
-
-    /// Listed after the rules of [`a_number`] were sent to Linux 6.18.
-    #[test]
-    fn listed() {
-        assert_listed(
-            Decoded::Tunnel,
+        assert_built(
+            "listed: id",
             Tunnel::load(TunnelKey::ID, TunnelMode::NONE, Register::R1),
-            "
-                2c000100 0b000100 74756e6e 656c0000 1c000200 08000100 00000001 08000200
-                00000001 08000300 00000000
-            ",
         );
-        assert_listed(
-            Decoded::Tunnel,
-            Tunnel::load(TunnelKey::PATH, TunnelMode::TX, Register::R1),
-            "
-                2c000100 0b000100 74756e6e 656c0000 1c000200 08000100 00000000 08000200
-                00000001 08000300 00000002
-            ",
-        );
-    }
-
-    /// Output of nft 1.0.6 with `nft --debug=netlink` for the listing of Linux 6.18, before it
-    /// aborts at an expression that it does not know; the last two as libnftnl 1.2.4 prints an
-    /// unknown key, and a missing register.
-    #[test]
-    fn bytecode() {
-        for (tunnel, line) in [
-            (
-                Tunnel::load(TunnelKey::PATH, TunnelMode::TX, Register::R1),
-                "[ tunnel load path => reg 1 ]",
-            ),
-            (
-                Tunnel::load(TunnelKey::ID, TunnelMode::NONE, Register::R1),
-                "[ tunnel load id => reg 1 ]",
-            ),
-            (
-                Tunnel::load(TunnelKey(2), TunnelMode::NONE, Register::R1),
-                "[ tunnel load unknown => reg 1 ]",
-            ),
-            (Tunnel::default(), "[ tunnel ]"),
-        ] {
-            assert_eq!(tunnel.to_string(), line);
-        }
     }
 }

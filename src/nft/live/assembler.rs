@@ -11,8 +11,8 @@
 //!
 //! 1. discards everything until the queue is empty ([`drained`](CommitAssembler::drained)): later events come after the
 //!    gap;
-//! 2. requests the generation from the kernel, on the same socket ([`needs_generation`](CommitAssembler::asks)): the answer is
-//!    queued among the events;
+//! 2. requests the generation from the kernel, on the same socket
+//!    ([`needs_generation`](CommitAssembler::needs_generation)): the answer is queued among the events;
 //! 3. reports the changes up to that generation as [`Lost`]. Events before the answer were committed before it was
 //!    sent. A transaction with a later generation after the answer is complete, because the generation moves before the
 //!    first event of a transaction is sent.
@@ -46,7 +46,7 @@ pub enum Item {
 
 /// Changes whose events were lost. The caller has to read the ruleset again; the next [`Change`] is the first one after
 /// [`through`](Self::through).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("changes after generation {after} up to {through} were lost: {cause}")]
 pub struct Lost {
     /// The last generation before the gap.
@@ -54,12 +54,14 @@ pub struct Lost {
     /// The last generation that may have lost events. If it equals [`after`](Self::after), the lost message belonged to
     /// no transaction.
     pub through: Generation,
-    /// How the loss was detected.
+    /// The evidence of the loss.
     pub cause: Cause,
 }
 
-/// How the loss of changes was detected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+crate::debug_as_message!(Lost);
+
+/// The evidence that changes were lost.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// The kernel reported it: the receive buffer was full, there was no memory, or an object was larger than the
@@ -74,7 +76,7 @@ pub enum Cause {
         /// Number of bytes that fitted.
         capacity: usize,
     },
-    /// Nothing told of the generations in between.
+    /// No event reported the generations in between.
     #[error("the next reported generation is {reported}")]
     Skipped {
         /// The generation that was received.
@@ -106,6 +108,8 @@ pub enum Cause {
         thread_name: Option<BString>,
     },
 }
+
+crate::debug_as_message!(Cause);
 
 /// An event outside of a transaction: a quota object is used up. (The kernel doesn't report quotas inside of rules.) It
 /// doesn't move the generation. Linux 5.10, 6.1 and 6.12 report it with the next commit, before the events of that
@@ -216,7 +220,7 @@ impl CommitAssembler {
         }
     }
 
-    /// Whether the caller has to request the generation now.
+    /// Returns `true` if the caller has to request the generation now.
     #[must_use]
     pub fn needs_generation(&self) -> bool {
         matches!(
@@ -228,7 +232,7 @@ impl CommitAssembler {
         )
     }
 
-    /// Whether a requested generation has not arrived yet.
+    /// Returns `true` if a requested generation has not arrived yet.
     #[must_use]
     pub fn awaits_generation(&self) -> bool {
         matches!(
@@ -418,7 +422,7 @@ impl CommitAssembler {
     }
 }
 
-/// Whether `one` is an earlier generation than `other`, with wraparound.
+/// Returns `true` if `one` is an earlier generation than `other`, with wraparound.
 pub(super) const fn precedes(one: Generation, other: Generation) -> bool {
     other.number().wrapping_sub(one.number()) as i32 > 0
 }

@@ -21,7 +21,7 @@ use crate::nft::{
     RuleRef, SetRef, StatefulObjectRef, TableRef,
 };
 
-/// One committed transaction: its generation, who committed it, and what it added and deleted.
+/// One committed transaction: its generation, the committing process, and the added and deleted objects.
 ///
 /// It stores the kernel's messages unchanged and parses them on access.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// `bytes` are complete messages; the one at `end` was parsed as this generation.
+    /// Creates a change from complete messages, of which the one at `end` was parsed as this generation.
     pub(super) const fn new(
         bytes: Vec<u8>,
         end: usize,
@@ -151,7 +151,7 @@ impl fmt::Debug for Events<'_> {
 }
 
 bitflags::bitflags! {
-    /// How an object was added. The kernel reports these flags for rules, sets and elements since Linux 5.15; it
+    /// Flags with which an object was added. The kernel reports them for rules, sets and elements since Linux 5.15; it
     /// doesn't report any for the update of an existing object (a chain's new name).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
     pub struct EventFlags: u16 {
@@ -216,8 +216,8 @@ impl<'a> Event<'a> {
         Self { message }
     }
 
-    /// Whether the object was deleted. For a deleted object the kernel sends its identification, including the handle,
-    /// and some kernels send complete rules.
+    /// Returns `true` if the object was deleted. For a deleted object the kernel sends its identification, including
+    /// the handle, and some kernels send complete rules.
     #[must_use]
     pub const fn is_deletion(&self) -> bool {
         matches!(

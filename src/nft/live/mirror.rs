@@ -19,13 +19,13 @@ use crate::retry::impl_retry;
 
 /// Maximum number of items per update, so that an update ends even if writers never pause.
 const MAX_ITEMS: usize = 1024;
-/// Within how many items all tables and chains that were read separately must reach one generation.
+/// Maximum number of items until all tables and chains that were read separately reach one generation.
 const CATCH_UP_ITEMS: usize = 64 * MAX_ITEMS;
 /// Maximum number of touched chains and sets before everything is compared again.
 const MAX_TOUCHED: usize = 4096;
 /// Maximum size in bytes of the keys of touched elements before all elements of their set are compared again.
 const MAX_ELEMENT_KEY_BYTES: usize = 4 << 20;
-/// How long to wait for events of a transaction that is already committed.
+/// Maximum time to wait for events of a transaction that is already committed.
 const MAX_EVENT_DELAY: Duration = Duration::from_secs(1);
 
 /// A change that a [`Mirror`] applied.
@@ -55,7 +55,7 @@ pub enum Update {
 pub struct MirrorOptions {
     /// Options of the monitor.
     pub monitor: MonitorOptions,
-    /// Which parts of the tables are kept. Events of elements that are left out are ignored.
+    /// The parts of the tables to keep. Events of elements that are left out are ignored.
     pub snapshot: SnapshotOptions,
 }
 
@@ -205,7 +205,7 @@ impl Mirror {
         Self::open_with(connection, scope, MonitorOptions::default())
     }
 
-    /// As [`open`](Self::open), with another receive buffer, or without the elements of some sets.
+    /// Like [`open`](Self::open), with another receive buffer, or without the elements of some sets.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -245,9 +245,9 @@ impl Mirror {
         &mut self.connection
     }
 
-    /// Computes the transaction that makes the kernel's tables match a snapshot: as [`Connection::plan`], from the
-    /// mirror's state and without asking the kernel. Committing it, for example over [`connection`](Self::connection),
-    /// fails if the ruleset has changed since.
+    /// Computes the transaction that makes the kernel's tables match a snapshot: like [`Connection::plan`], but from
+    /// the mirror's state and without requests to the kernel. Committing it, for example over
+    /// [`connection`](Self::connection), fails if the ruleset has changed since.
     ///
     /// Repeated for the same snapshot (the same `Arc`), it compares only the chains, sets and elements that were
     /// touched since, unless other objects changed, so that its time depends on the changes and not on the ruleset. To
@@ -306,7 +306,7 @@ impl Mirror {
     ) -> Result<Plan, crate::Error> {
         self.repair_if_broken()?;
         if !self.scope.covers(&scope_of(desired, options)) {
-            return self.connection.plan(desired, options);
+            return self.connection.plan(&**desired, options);
         }
         let foreign = self.connection.tables_of_other_owners(&self.snapshot);
         let known = self.planned.take();
@@ -383,7 +383,7 @@ impl Mirror {
         Ok(std::mem::take(&mut self.held_back))
     }
 
-    /// Waits at most `time` for a change; then as [`update`](Self::update).
+    /// Waits at most `time` for a change; then does the same as [`update`](Self::update).
     ///
     /// # Errors
     /// As [`update`](Self::update).

@@ -35,6 +35,7 @@
 //! | recognize one's own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | query the ruleset without system calls | [`Mirror`] |
 //! | trace the rules that a packet meets | [`Tracer`] |
+//! | keep tables in a desired state | [`Connection::keep`](super::Connection::keep) |
 //! | test without a kernel | `FakeKernel` of the crate `chainwright-testing` |
 //! | group events received over one's own socket | [`CommitAssembler`] |
 //!
@@ -60,6 +61,7 @@
 
 mod assembler;
 mod change;
+mod keep;
 mod mirror;
 mod monitor;
 #[cfg(feature = "tokio")]

@@ -12,7 +12,7 @@ use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Connection, Family, Generation};
 
-/// How many requests for the generation may remain unanswered.
+/// Maximum number of unanswered requests for the generation.
 const MAX_UNANSWERED: usize = 4;
 
 /// Options of a [`Monitor`].
@@ -40,7 +40,8 @@ pub struct MonitorOptions {
 }
 
 impl Default for MonitorOptions {
-    /// 128 MiB each. A transaction of this size has about 200,000 rules of kube-proxy, or more than a million elements.
+    /// Returns limits of 128 MiB each. A transaction of this size has about 200,000 rules of kube-proxy, or more than a
+    /// million elements.
     fn default() -> Self {
         Self {
             receive_buffer: 128 << 20,
@@ -89,7 +90,7 @@ impl MonitorOptions {
         Ok(Monitor { events })
     }
 
-    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
+    /// Like [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
@@ -197,7 +198,7 @@ impl Monitor {
         MonitorOptions::default().open()
     }
 
-    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
+    /// Like [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).

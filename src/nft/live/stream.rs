@@ -70,7 +70,7 @@ impl MonitorStream {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// As [`Monitor::reported`].
+    /// Returns the last reported generation, like [`Monitor::reported`].
     #[must_use]
     pub fn reported(&self) -> Generation {
         self.inner.get_ref().reported()

@@ -102,12 +102,12 @@ fn descriptions(change: &Change) -> Vec<String> {
 fn complete_recovery(assembler: &mut CommitAssembler, generation: u32) -> Lost {
     assert!(
         !assembler.needs_generation(),
-        "not before the queue is empty"
+        "no request before the queue is empty"
     );
     assembler.drained();
     assert!(assembler.needs_generation());
     assembler.generation_requested();
-    assert!(assembler.next().is_none(), "nothing before the answer");
+    assert!(assembler.next().is_none(), "no item before the reply");
     take(assembler, &end(OWN, generation));
     let lost = lost(assembler);
     assert_eq!(lost.through, Generation::recorded(generation));
@@ -272,7 +272,7 @@ fn a_lost_reply_is_requested_again() {
     assert_eq!(
         reported.cause,
         Cause::Dropped(Loss::Overrun),
-        "the first one"
+        "the first request"
     );
     assert_eq!(reported.after, Generation::recorded(7));
     // An unexpected answer.
@@ -294,7 +294,7 @@ fn a_rejected_request_is_an_error() {
     writer.encoded(&payload);
     writer.finish().unwrap();
     let Err(Error::Refused { errno, .. }) = assembler.datagram(&refusal) else {
-        panic!("no error");
+        panic!("expected an error");
     };
     assert_eq!(errno.number(), libc::EPERM);
     assert!(assembler.needs_generation());
@@ -373,11 +373,11 @@ fn decodes_captured_events() {
     // A quota event between transactions.
     take(&mut assembler, &hex(USED_UP));
     let Some(Item::Notice(notice)) = assembler.next() else {
-        panic!("no notice");
+        panic!("expected a notice");
     };
     assert_eq!(notice.event().to_string(), "add quota ip t q handle 3");
     let Ok(EventObject::Object(object)) = notice.event().object() else {
-        panic!("no object");
+        panic!("expected an object");
     };
     assert_eq!(object.object_type(), ObjectType::QUOTA);
     let Some(ObjectData::Quota(quota)) = object.data() else {

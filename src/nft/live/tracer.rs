@@ -16,12 +16,12 @@ use crate::nft::connection::message_type;
 /// Options of a [`Tracer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracerOptions {
-    /// As [`MonitorOptions::receive_buffer`](super::MonitorOptions::receive_buffer).
+    /// Like [`MonitorOptions::receive_buffer`](super::MonitorOptions::receive_buffer).
     pub receive_buffer: usize,
 }
 
 impl Default for TracerOptions {
-    /// 16 MiB: about ten thousand steps.
+    /// Returns a receive buffer of 16 MiB: about ten thousand steps.
     fn default() -> Self {
         Self {
             receive_buffer: 16 << 20,
@@ -45,7 +45,7 @@ impl TracerOptions {
         Ok(Tracer { events })
     }
 
-    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
+    /// Like [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
@@ -132,7 +132,7 @@ impl Tracer {
         TracerOptions::default().open()
     }
 
-    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
+    /// Like [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).

@@ -43,7 +43,7 @@ macro_rules! waiting {
             }
         }
 
-        /// Never ends: it waits for each item.
+        /// Waits for each item; never ends.
         impl Iterator for $Type {
             type Item = Result<$Item, $crate::netlink::Error>;
 

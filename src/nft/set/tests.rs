@@ -35,7 +35,7 @@ fn assert_listed(set: &Set<'_>, listed: &str) {
     let view = SetRef::of_payload(&listed).unwrap();
     assert!(
         SetRef::in_order(Family(listed[0]), &listed[4..]).is_some(),
-        "in one pass"
+        "encoding should take one pass"
     );
     let built = view.to_builder();
     assert_eq!(&built, set);

@@ -42,7 +42,7 @@ use crate::nft::{
 /// A table's name.
 pub(in crate::nft) type TableKey = (Family, BString);
 
-/// The state of the application of a transaction's events.
+/// The state while the events of a transaction are applied.
 #[derive(Debug, Default)]
 pub(in crate::nft) struct Applied {
     /// Tables with ambiguous events.
@@ -605,7 +605,7 @@ impl Snapshot {
     }
 }
 
-/// Whether an event of a chain contains devices: those that are added or removed.
+/// Returns `true` if an event of a chain contains devices: those that are added or removed.
 fn tells_devices(chain: &ChainRef<'_>) -> bool {
     let hook = chain.hook();
     hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())

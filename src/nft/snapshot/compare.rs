@@ -1,4 +1,4 @@
-//! Builds the comparison keys of objects: their attributes as sent by the kernel, without those that it assigns
+//! Builds the comparison keys of objects: their [normal form](super::super::normal) without what the kernel assigns
 //! (handles, use counts, a rule's position, a table's owner, the remaining time of a timeout) and, unless requested,
 //! without counters (counters, quotas, `last`).
 
@@ -10,17 +10,19 @@ use chainwright_sys::nf_tables::{
 };
 
 use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note, Padded};
-use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
+use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note};
+use crate::nft::expr::{
+    Counter, Decoded, ExpressionRef, Expressions, Last, NestedExpression, Quota,
+};
+use crate::nft::normal::Normal as _;
 use crate::nft::{
     Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
     SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, userdata,
 };
 
-/// How attributes are compared: which are ignored, which contain counters, and which contain stateful expressions.
+/// The attributes that are ignored in a comparison, that contain counters, and that contain stateful expressions.
 #[derive(Clone, Copy)]
 struct Compared {
-    known: &'static [AttributeNotes],
     not: AttributeSet,
     counts: AttributeSet,
     lists: AttributeSet,
@@ -30,7 +32,6 @@ struct Compared {
 impl Compared {
     const fn of(known: &'static [AttributeNotes]) -> Self {
         Self {
-            known,
             not: AttributeSet::not_compared(known),
             counts: AttributeSet::noted(known, &[Note::counts]),
             lists: AttributeSet::noted(known, &[Note::expressions]),
@@ -47,7 +48,7 @@ const ELEMENT: Compared = Compared::of(Element::ATTRIBUTE_NOTES);
 const OBJECT: Compared = Compared::of(StatefulObject::ATTRIBUTE_NOTES);
 const FLOWTABLE: Compared = Compared::of(Flowtable::ATTRIBUTE_NOTES);
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Compare {
     /// Whether counters are compared, too.
@@ -64,7 +65,7 @@ impl Compare {
     fn table_as(self, table: &TableRef<'_>, compared: Compared) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_TABLE_USERDATA);
-        let mut key = self.key(table.attributes(), compared);
+        let mut key = self.key(&table.to_builder().into_normal(), compared);
         let mut noted = userdata::UserData::new(table.userdata().unwrap_or_default());
         for (kind, value) in noted.by_ref() {
             if !matches!(
@@ -79,29 +80,32 @@ impl Compare {
         key
     }
 
-    /// Whether two tables differ at most in their flags.
+    /// Returns `true` if two tables differ at most in their flags.
     pub(super) fn is_same_table_but_flags(self, one: &TableRef<'_>, other: &TableRef<'_>) -> bool {
         let mut compared = TABLE;
         compared.not = compared.not.and(NFTA_TABLE_FLAGS);
-        self.table_as(one, compared) == self.table_as(other, compared)
+        is_identical(one.attributes(), other.attributes(), compared)
+            || self.table_as(one, compared) == self.table_as(other, compared)
     }
 
     pub(super) fn chain(self, chain: &ChainRef<'_>) -> Vec<u8> {
-        self.key(chain.attributes(), CHAIN)
+        self.key(&chain.to_builder().into_normal(), CHAIN)
     }
 
     /// Returns the key of a chain without its policy, which can be changed separately.
     pub(super) fn chain_but_policy(self, chain: &ChainRef<'_>) -> Vec<u8> {
         let mut compared = CHAIN;
         compared.not = compared.not.and(NFTA_CHAIN_POLICY);
-        self.key(chain.attributes(), compared)
+        self.key(&chain.to_builder().into_normal(), compared)
     }
 
     /// Returns the key of a rule without its expressions and the name of its chain.
     pub(super) fn rule_around(self, rule: &RuleRef<'_>) -> Vec<u8> {
         let mut compared = RULE;
-        compared.not = compared.not.and(NFTA_RULE_EXPRESSIONS).and(NFTA_RULE_CHAIN);
-        self.key(rule.attributes(), compared)
+        compared.not = compared.not.and(NFTA_RULE_CHAIN);
+        let mut rule = rule.to_builder();
+        rule.expressions = None;
+        self.key(&rule.into_normal(), compared)
     }
 
     pub(super) fn set(self, set: &SetRef<'_>) -> Vec<u8> {
@@ -112,7 +116,7 @@ impl Compare {
     fn set_as(self, set: &SetRef<'_>, compared: Compared) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_SET_USERDATA);
-        let mut key = self.key(set.attributes(), compared);
+        let mut key = self.key(&set.to_builder().into_normal(), compared);
         let mut noted = userdata::UserData::new(set.userdata().unwrap_or_default());
         for (kind, value) in noted.by_ref() {
             let value = match kind {
@@ -138,7 +142,7 @@ impl Compare {
     }
 
     pub(super) fn element(self, element: &ElementRef<'_>) -> Vec<u8> {
-        self.key(element.attributes(), ELEMENT)
+        self.key(&element.to_builder().into_normal(), ELEMENT)
     }
 
     pub(super) fn object(self, object: &StatefulObjectRef<'_>) -> Vec<u8> {
@@ -150,21 +154,20 @@ impl Compare {
         if data.is_some() {
             compared.not = compared.not.and(NFTA_OBJ_DATA);
         }
-        let mut key = self.key(object.attributes(), compared);
+        let mut key = self.key(&object.to_builder().into_normal(), compared);
         key.extend(data.unwrap_or_default());
         key
     }
 
     pub(super) fn flowtable(self, flowtable: &FlowtableRef<'_>) -> Vec<u8> {
-        self.key(flowtable.attributes(), FLOWTABLE)
+        self.key(&flowtable.to_builder().into_normal(), FLOWTABLE)
     }
 
-    fn key(self, attributes: Attributes<'_>, compared: Compared) -> Vec<u8> {
-        let stripped = Padded::Group(compared.known).without_padding(attributes.rest());
-        let attributes = stripped.as_deref().map_or(attributes, Attributes::new);
-        let mut key = Vec::new();
+    /// Returns the compared attributes of a normal form.
+    fn key(self, normal: &[u8], compared: Compared) -> Vec<u8> {
+        let mut key = Vec::with_capacity(normal.len());
         let mut writer = MessageWriter::bare(&mut key);
-        for attribute in attributes.map_while(Result::ok) {
+        for attribute in Attributes::new(normal).map_while(Result::ok) {
             let kind = attribute.kind;
             let counts = compared.counts.contains(kind) && !self.counters;
             if compared.not.contains(kind) || counts {
@@ -188,8 +191,71 @@ impl Compare {
         key
     }
 
-    /// Returns an expression without its state, unless counters are compared.
-    pub(super) fn without_state<'d>(self, expression: Decoded<'d>) -> Decoded<'d> {
+    /// Whether two rules are the same. Sets and chains that belong to them are the same if their names are.
+    pub(super) fn is_same_rule(self, one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
+        if is_identical(one.attributes(), other.attributes(), RULE) {
+            return true;
+        }
+        let mut around = RULE;
+        around.not = around.not.and(NFTA_RULE_EXPRESSIONS).and(NFTA_RULE_CHAIN);
+        let mut ours = one.expressions().into_iter().flatten();
+        let mut theirs = other.expressions().into_iter().flatten();
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => break,
+                (Some(Ok(one)), Some(Ok(other))) if one.raw == other.raw => {}
+                (Some(Ok(one)), Some(Ok(other))) => {
+                    let compared = |expression: ExpressionRef<'_>| {
+                        let decoded = expression.decode().ok()?;
+                        Some(self.expression(decoded).into_owned())
+                    };
+                    let one = compared(one);
+                    if one.is_none() || one != compared(other) {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        is_identical(one.attributes(), other.attributes(), around)
+            || self.rule_around(one) == self.rule_around(other)
+    }
+
+    /// Whether two chains differ at most in their policy.
+    pub(super) fn is_same_chain_but_policy(self, one: &ChainRef<'_>, other: &ChainRef<'_>) -> bool {
+        is_identical(one.attributes(), other.attributes(), CHAIN)
+            || self.chain_but_policy(one) == self.chain_but_policy(other)
+    }
+
+    /// Whether two sets are the same, apart from their elements.
+    pub(super) fn is_same_set(self, one: &SetRef<'_>, other: &SetRef<'_>) -> bool {
+        is_identical(one.attributes(), other.attributes(), SET) || self.set(one) == self.set(other)
+    }
+
+    /// Whether two stateful objects are the same.
+    pub(super) fn is_same_object(
+        self,
+        one: &StatefulObjectRef<'_>,
+        other: &StatefulObjectRef<'_>,
+    ) -> bool {
+        is_identical(one.attributes(), other.attributes(), OBJECT)
+            || self.object(one) == self.object(other)
+    }
+
+    /// Whether two flowtables are the same.
+    pub(super) fn is_same_flowtable(
+        self,
+        one: &FlowtableRef<'_>,
+        other: &FlowtableRef<'_>,
+    ) -> bool {
+        is_identical(one.attributes(), other.attributes(), FLOWTABLE)
+            || self.flowtable(one) == self.flowtable(other)
+    }
+
+    /// Returns the compared form of an expression: normal, and without its state unless counters are compared.
+    pub(super) fn expression<'d>(self, mut expression: Decoded<'d>) -> Decoded<'d> {
+        expression.normalize();
+        expression.forget_unlisted();
         match self.counters {
             true => expression,
             false => reset(expression),
@@ -197,16 +263,22 @@ impl Compare {
     }
 }
 
-/// Whether two rules are equal byte for byte except for what the kernel assigns. Fast; a negative result is
-/// inconclusive.
+/// Returns `true` if two rules are the same, except for what the kernel assigns and for their counters. Sets and chains
+/// are the same if their names are.
 #[doc(hidden)]
+#[must_use]
 pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
-    fn compared<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = &'r [u8]> {
-        let attributes = rule.attributes().map_while(Result::ok);
-        let compared = attributes.filter(|attribute| !RULE.not.contains(attribute.kind));
+    Compare::default().is_same_rule(one, other)
+}
+
+/// Whether two objects are equal byte for byte except for what is not compared.
+fn is_identical<'a>(one: Attributes<'a>, other: Attributes<'a>, compared: Compared) -> bool {
+    let parts = |attributes: Attributes<'a>| {
+        let attributes = attributes.map_while(Result::ok);
+        let compared = attributes.filter(move |attribute| !compared.not.contains(attribute.kind));
         compared.map(|attribute| attribute.raw)
-    }
-    compared(one).eq(compared(other))
+    };
+    parts(one).eq(parts(other))
 }
 
 #[cfg(feature = "diff")]
@@ -248,7 +320,8 @@ fn reset(expression: Decoded<'_>) -> Decoded<'_> {
 }
 
 /// Returns the encoded data of a stateful object with its counters at zero.
-fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
+fn reset_object(mut data: ObjectData<'_>) -> Option<Vec<u8>> {
+    data.normalize();
     let mut bytes = Vec::new();
     let mut writer = MessageWriter::bare(&mut bytes);
     match data {

@@ -1,4 +1,4 @@
-//! Reads what the text of an event requires: tables, and sets without their elements.
+//! Reads the objects that the text of an event requires: tables, and sets without their elements.
 
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET,

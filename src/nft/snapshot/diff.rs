@@ -22,7 +22,7 @@ use crate::nft::{
 };
 use crate::sequence;
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DiffOptions {
@@ -30,7 +30,7 @@ pub struct DiffOptions {
     pub counters: bool,
 }
 
-/// How an object changed.
+/// The kind of change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -47,7 +47,7 @@ pub enum ChangeType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Change {
-    /// How the object changed.
+    /// The kind of change.
     pub fate: ChangeType,
     /// The kind of the object: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`; `order` for the order
     /// in which a table's base chains of one priority run at a hook.
@@ -124,7 +124,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Whether both are the same.
+    /// Returns `true` if both are the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -172,7 +172,7 @@ impl Snapshot {
         self.diff_with(new, options, &Bytecode)
     }
 
-    /// As [`diff`](Self::diff), with texts for the differences. The comparison is the same.
+    /// Like [`diff`](Self::diff), with texts for the differences. The comparison is the same.
     ///
     /// # Errors
     /// As [`diff`](Self::diff).

@@ -37,7 +37,7 @@ impl ElementPositions {
         positions.are_distinct(arena)?.then_some(positions)
     }
 
-    /// Whether all keys are distinct.
+    /// Returns whether all keys are distinct.
     fn are_distinct(&self, arena: &Arena) -> Option<bool> {
         for same in self.positions.chunk_by(|one, other| one.0 == other.0) {
             if same.len() == 1 {

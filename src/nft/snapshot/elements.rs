@@ -100,7 +100,7 @@ impl<'s> Target<'s> {
     }
 }
 
-/// Whether a set with these flags is an interval tree, in which an interval consists of two elements.
+/// Returns `true` if a set with these flags is an interval tree, in which an interval consists of two elements.
 pub(super) const fn is_tree(flags: u32) -> bool {
     flags & NFT_SET_INTERVAL != 0 && flags & NFT_SET_CONCAT == 0
 }

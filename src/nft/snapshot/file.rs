@@ -43,6 +43,7 @@ use sha2::{Digest, Sha256};
 
 use super::outside::MAX_MESSAGE_LENGTH;
 use super::{MissingElements, Snapshot};
+use crate::error::ErrorKind;
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
@@ -54,8 +55,8 @@ const ORDER: u32 = 0x0102_0304;
 const FIXED: usize = 64;
 const CHECKSUM: usize = 32;
 
-/// Why a file could not be written or read.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a file could not be written or read.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The snapshot lacks elements.
@@ -63,14 +64,14 @@ pub enum FileError {
     MissingElements(#[from] MissingElements),
     /// Reading or writing failed. An existing file is unchanged, except if `action` is `write the directory of`: then
     /// the new file is in place, but may be lost after a power failure.
-    #[error("cannot {action} {}", path.display())]
+    #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// The failed action.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The path is not a regular file, so it is not replaced: it is a device, a directory, a pipe, a socket or a
     /// symbolic link.
@@ -85,7 +86,7 @@ pub enum FileError {
         what: NotRegular,
     },
     /// The file doesn't have this crate's signature.
-    #[error("{} is not a chainwright backup", path.display())]
+    #[error("{} is not a chainwright backup: it lacks the signature; use a file that `chainwright backup` or `Snapshot::save` wrote", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -104,7 +105,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is shorter than its header says.
+    /// The file is shorter than its header declares.
     #[error("{} is truncated: {length} bytes of at least {expected}", path.display())]
     Truncated {
         /// The file.
@@ -139,6 +140,13 @@ pub enum FileError {
         source: Malformed,
     },
 }
+
+crate::debug_as_message!(FileError);
+
+crate::classified!(FileError, |error| match error {
+    Self::Io { source, .. } => source.into(),
+    _ => ErrorKind::Invalid.into(),
+});
 
 /// The type of a path that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -605,12 +613,12 @@ impl Reading<'_> {
         let count = u64::from_ne_bytes(at(&head, 48));
         for number in 0..count {
             if self.left == 0 {
-                return Err(self.inconsistent("it has fewer messages than its header says"));
+                return Err(self.inconsistent("it has fewer messages than its header declares"));
             }
             self.message(&mut snapshot, number)?;
         }
         if self.left != 0 {
-            return Err(self.inconsistent("it has more messages than its header says"));
+            return Err(self.inconsistent("it has more messages than its header declares"));
         }
         if !snapshot.is_in_scope() {
             return Err(self.inconsistent("it contains a table outside its scope"));

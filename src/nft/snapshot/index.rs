@@ -84,7 +84,7 @@ pub(super) struct SetIndex {
     /// Whether it is a verdict map, whose elements may jump to chains.
     verdicts: bool,
     pub(super) elements: Vec<Position>,
-    /// Which message contains which element, once one has changed.
+    /// Maps elements to their messages, once an element has changed.
     pub(super) pieces: Option<Box<Pieces>>,
     /// Whether elements were added or removed since the kernel reported their number.
     pub(super) recounted: bool,
@@ -499,8 +499,8 @@ impl Index {
         Ok(Inserted::Added)
     }
 
-    /// Whether the numbers of a table's objects (`NFTA_TABLE_USE`) and of a set's elements (`NFTA_SET_COUNT`, Linux
-    /// 6.16) match the kernel's counts, as far as these are exact, without duplicates.
+    /// Returns whether the numbers of a table's objects (`NFTA_TABLE_USE`) and of a set's elements (`NFTA_SET_COUNT`,
+    /// Linux 6.16) match the kernel's counts, as far as these are exact, without duplicates.
     ///
     /// The kernel also counts uncommitted changes of other processes: a difference doesn't prove that something is
     /// missing. Elements that were left out are not counted.
@@ -588,7 +588,7 @@ impl Index {
         Ok(digest.finish())
     }
 
-    /// Whether an element appears twice in a set. Impossible in sets of intervals.
+    /// Returns whether an element appears twice in a set. Impossible in sets of intervals.
     pub(super) fn repeats(
         &self,
         arena: &Arena,
@@ -659,7 +659,7 @@ impl Index {
         Ok(timed_out)
     }
 
-    /// Whether verdict maps of a table lack their elements, so that some jumps are unknown.
+    /// Returns whether verdict maps of a table lack their elements, so that some jumps are unknown.
     pub(super) fn lacks_jumps(
         &self,
         arena: &Arena,
@@ -722,7 +722,7 @@ impl Index {
 struct AscendingHandles(u64);
 
 impl AscendingHandles {
-    /// Whether the next handle is higher than the previous one.
+    /// Returns `true` if the next handle is higher than the previous one.
     fn is_ascending(&mut self, handle: u64) -> bool {
         let rises = handle > self.0;
         self.0 = handle;

@@ -60,7 +60,7 @@ pub struct SnapshotOptions {
 }
 
 /// An operation needs elements that were left out when the snapshot was read ([`SnapshotOptions`]): it would lose them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the elements of set {set} were left out when the snapshot was read, so they cannot be {purpose}"
 )]
@@ -70,8 +70,10 @@ pub struct MissingElements {
     purpose: &'static str,
 }
 
-/// Why a snapshot could not be converted into a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+crate::debug_as_message!(MissingElements);
+
+/// The reason why a snapshot could not be converted into a transaction.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The snapshot lacks elements that are required.
@@ -85,6 +87,8 @@ pub enum WriteError {
     MessageError(#[from] MessageError),
 }
 
+crate::debug_as_message!(WriteError);
+
 impl Snapshot {
     /// Returns the sets whose elements it contains, as requested when it was read.
     #[must_use]
@@ -92,20 +96,23 @@ impl Snapshot {
         self.elements
     }
 
-    /// Whether elements of some set were left out when it was read. Such a snapshot can be inspected and planned from
-    /// if these elements aren't needed, but neither restored nor saved.
+    /// Returns `true` if elements of some set were left out when it was read. Such a snapshot can be inspected and
+    /// planned from if these elements aren't needed, but neither restored nor saved.
     #[must_use]
     pub fn lacks_elements(&self) -> bool {
         self.ensure_complete("told").is_err()
     }
 
     /// Returns an error if elements were left out.
-    pub(super) fn ensure_complete(&self, purpose: &'static str) -> Result<(), MissingElements> {
+    pub(in crate::nft) fn ensure_complete(
+        &self,
+        purpose: &'static str,
+    ) -> Result<(), MissingElements> {
         let mut tables = self.tables();
         tables.try_for_each(|table| table.ensure_complete(purpose))
     }
 
-    /// Whether the elements of a set were left out.
+    /// Returns `true` if the elements of a set were left out.
     pub(super) fn leaves_out(&self, set: &SetRef<'_>) -> bool {
         !self.elements.is_all() && !self.elements.contains(ElementFilter::of(set))
     }
@@ -124,7 +131,7 @@ impl SnapshotTable<'_> {
 }
 
 impl SnapshotSet<'_> {
-    /// Whether its elements were left out when the snapshot was read: then they are unknown, and
+    /// Returns `true` if its elements were left out when the snapshot was read: then they are unknown, and
     /// [`elements`](Self::elements) is empty.
     #[must_use]
     pub fn is_left_out(&self) -> bool {

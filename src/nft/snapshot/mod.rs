@@ -11,6 +11,7 @@
 //! | read from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); during changes by others: `repair.rs` |
 //! | restore | `restore.rs`; objects that the kernel lists in another form than it accepts: `request.rs`, `elements.rs` |
 //! | save and load files | `file.rs` |
+//! | take the objects of a [`Ruleset`](super::Ruleset) | `of_ruleset.rs` |
 //! | convert to and from JSON and other formats | `serial.rs`; validation of outside data: `outside.rs` |
 //! | read a part | `part.rs` |
 //! | reduce a snapshot | `narrow.rs`; what nft's language needs: `definitions.rs`, `needed.rs` |
@@ -32,6 +33,7 @@ use super::{
     TableRef,
 };
 use crate::arena::{Arena, Full, Position};
+use crate::error::ErrorKind;
 use crate::netlink::{Error, Malformed, Message};
 
 mod apply;
@@ -49,6 +51,7 @@ mod left_out;
 #[cfg(feature = "backup")]
 mod narrow;
 mod needed;
+mod of_ruleset;
 mod order;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
@@ -70,7 +73,8 @@ mod write;
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub(super) use apply::{Applied, TableKey};
-pub(super) use reconcile::scope_of;
+pub(super) use reconcile::{is_outdated, scope_of};
+pub(super) use within::ObjectReference;
 
 #[doc(hidden)]
 pub use compare::is_same_rule;
@@ -105,7 +109,7 @@ impl From<Full> for Malformed {
     }
 }
 
-/// Why parsing indexed messages cannot fail.
+/// The reason why parsing indexed messages cannot fail.
 const READ: &str = "invariant: it was read once when it was put into the index";
 
 /// A ruleset of one generation, or one family or table of it, as sent by the kernel.
@@ -116,7 +120,7 @@ pub struct Snapshot {
     dead: usize,
     index: Index,
     generation: Option<Generation>,
-    /// What it covers: everything, a family or a table.
+    /// The covered scope: everything, a family or a table.
     scope: Scope<'static>,
     /// The sets whose elements it contains.
     elements: ElementFilter,
@@ -128,8 +132,8 @@ pub struct Snapshot {
     provenance: Option<Provenance>,
 }
 
-/// Why a snapshot could not be read, or not consistently.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a snapshot could not be read, or not consistently.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The ruleset changed during every attempt. The snapshot of the last attempt mixes several generations.
@@ -159,6 +163,14 @@ pub enum SnapshotError {
     Netlink(#[from] Error),
 }
 
+crate::debug_as_message!(SnapshotError);
+
+crate::classified!(SnapshotError, |error| match error {
+    Self::Interrupted { .. } => ErrorKind::Retryable.into(),
+    Self::Incomplete { .. } => ErrorKind::Other.into(),
+    Self::Netlink(error) => error.class(),
+});
+
 impl From<Malformed> for SnapshotError {
     fn from(malformed: Malformed) -> Self {
         Self::Netlink(malformed.into())
@@ -186,7 +198,7 @@ impl Snapshot {
         self.generation
     }
 
-    /// Returns what it covers.
+    /// Returns the scope that the snapshot covers.
     #[must_use]
     pub const fn scope(&self) -> &Scope<'static> {
         &self.scope

@@ -7,7 +7,7 @@ use super::{READ, Snapshot};
 use crate::nft::Family;
 use crate::nft::scope::Scope;
 
-/// Why a part fits if the whole did.
+/// The reason why a part fits if the whole did.
 const SMALLER: &str = "invariant: a part takes no more room than the whole";
 
 impl Snapshot {

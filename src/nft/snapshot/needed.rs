@@ -1,5 +1,5 @@
-//! Reads only what a text refers to: some sets, the ranges of some of them, and the handles or rules of some chains,
-//! with their tables.
+//! Reads only the objects to which a text refers: some sets, the ranges of some of them, and the handles or rules of
+//! some chains, with their tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;

@@ -91,7 +91,7 @@ pub(super) struct Order {
     made: HashMap<HookPoint, String>,
 }
 
-/// Why a chain is recreated.
+/// The reason why a chain is recreated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reason {
     /// The chain that it has to precede.
@@ -99,7 +99,7 @@ pub(super) struct Reason {
     hook_point: String,
 }
 
-/// `must be called before chain ip t a (hook output, priority -100)`
+/// Formats as `must be called before chain ip t a (hook output, priority -100)`.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

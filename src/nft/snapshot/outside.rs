@@ -44,14 +44,14 @@ impl Snapshot {
         }
     }
 
-    /// Whether all its tables are in its scope: otherwise restoring it would not replace some tables.
+    /// Returns `true` if all its tables are in its scope: otherwise restoring it would not replace some tables.
     pub(super) fn is_in_scope(&self) -> bool {
         let mut tables = self.tables().map(|table| table.table());
         tables.all(|table| self.scope.admits(table.family(), table.name()))
     }
 }
 
-/// Whether expressions of an object are nested too deeply.
+/// Returns `true` if expressions of an object are nested too deeply.
 fn is_nested_too_deep(message: &Message<'_>) -> bool {
     let raw = BStr::new(message.raw);
     let holders =

@@ -46,7 +46,7 @@ use crate::nft::{Family, RuleRef, SetFlags, SetRef, StatefulObject};
 /// Above this number of sets, a dump of all sets of the table is cheaper than a request for each.
 const MANY_SETS: usize = 32;
 
-/// How often a part is read separately, during changes by others, before everything is read.
+/// Maximum number of times that a part is read separately, during changes by others, before everything is read.
 const ATTEMPTS: u32 = 32;
 
 /// The part of a ruleset that is read or listed.
@@ -85,7 +85,7 @@ pub enum Part<'p> {
 }
 
 impl Part<'_> {
-    /// Whether it is a single named object.
+    /// Returns `true` if the part is a single named object.
     const fn is_one(&self) -> bool {
         match self {
             Self::Chain(_)
@@ -105,7 +105,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether a table contains the part.
+    /// Returns `true` if a table contains the part.
     #[doc(hidden)]
     pub fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
         let set = |name: &[u8], map| {
@@ -178,13 +178,13 @@ impl Part<'_> {
     }
 }
 
-/// Whether a set is a map of values or objects.
+/// Returns `true` if a set is a map of values or objects.
 #[doc(hidden)]
 pub const fn is_map(flags: SetFlags) -> bool {
     flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
 }
 
-/// Whether `meter` created a set.
+/// Returns `true` if `meter` created a set.
 #[doc(hidden)]
 pub fn is_meter(set: &SetRef<'_>) -> bool {
     let flags = set.flags().unwrap_or_default();
@@ -599,8 +599,8 @@ impl Reader<'_> {
         Ok(index.insert(arena, at)? == Inserted::Added)
     }
 
-    /// Reads the rules of chains, and what belongs to them or what they name: the chains that are bound to them, the
-    /// sets, and the elements of anonymous sets.
+    /// Reads the rules of chains, and the objects that belong to them or that they name: the chains that are bound to
+    /// them, the sets, and the elements of anonymous sets.
     fn rules_with_parts(&mut self, table: usize, mut chains: Vec<usize>) -> Result<(), Error> {
         let mut sets = BTreeSet::new();
         for _ in 0..=DEPTH {

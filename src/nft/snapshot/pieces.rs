@@ -1,4 +1,4 @@
-//! The elements of a set that changes: which message contains which element.
+//! The elements of a set that changes: maps each element to its message.
 //!
 //! A listing has hundreds of elements in a message. When one of them is removed, its message is split once into pieces
 //! of a few elements; later changes rewrite only a piece. Added elements stay in the message of their event.

@@ -100,12 +100,12 @@ mod cost {
     }
 }
 
-/// How the rules of a table are requested.
+/// The way to request the rules of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plan {
-    /// With one dump.
+    /// One dump of all rules.
     Whole,
-    /// With a dump for each chain.
+    /// One dump for each chain.
     ByChain,
 }
 
@@ -200,8 +200,8 @@ impl Connection {
         self.snapshot_with(scope, SnapshotOptions::default())
     }
 
-    /// As [`snapshot`](Self::snapshot), without the elements of some sets: if rules keep adding elements, or there are
-    /// very many of them, and only the rest is needed.
+    /// Like [`snapshot`](Self::snapshot), but without the elements of some sets: if rules keep adding elements, or
+    /// there are very many of them, and only the rest is needed.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -238,7 +238,7 @@ impl Connection {
         )
     }
 
-    /// As [`snapshot`](Self::snapshot), with this retry policy.
+    /// Like [`snapshot`](Self::snapshot), with this retry policy.
     pub(super) fn snapshot_as(
         &mut self,
         scope: &Scope<'_>,
@@ -247,7 +247,7 @@ impl Connection {
         self.snapshot_in(Arena::default(), scope, ElementFilter::all(), retry)
     }
 
-    /// As [`snapshot`](Self::snapshot), into existing memory.
+    /// Like [`snapshot`](Self::snapshot), into existing memory.
     fn snapshot_in(
         &mut self,
         mut arena: Arena,
@@ -370,10 +370,10 @@ impl Connection {
 }
 
 impl Snapshot {
-    /// Reads it again into the same memory if the generation moved, or if this connection is in another namespace than
-    /// the last one. If the generation is the same the snapshot is unchanged, at the cost of one small request and
-    /// reply whatever its size: but state that doesn't move the generation may have changed, for example counters and
-    /// the elements that rules add ([`Refreshed::SameGeneration`]).
+    /// Reads the snapshot again into the same memory if the generation moved, or if this connection is in another
+    /// namespace than the last one. If the generation is the same the snapshot is unchanged, at the cost of one small
+    /// request and reply whatever its size: but state that doesn't move the generation may have changed, for example
+    /// counters and the elements that rules add ([`Refreshed::SameGeneration`]).
     ///
     /// # Errors
     /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation, or unchanged if the request for
@@ -386,7 +386,7 @@ impl Snapshot {
         Ok(Refreshed::Reread)
     }
 
-    /// Reads it again into the same memory, whether or not the generation moved.
+    /// Reads the snapshot again into the same memory, whether or not the generation moved.
     ///
     /// # Errors
     /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation.
@@ -706,7 +706,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns how to request the rules of each table, and an upper bound of their number.
+    /// Returns the way to request the rules of each table, and an upper bound of their number.
     fn plans(&mut self) -> Result<Vec<(Plan, u64)>, Error> {
         let mut plans = Vec::with_capacity(self.snapshot.index.tables.len());
         let Snapshot { index, arena, .. } = &self.snapshot;
@@ -982,14 +982,14 @@ pub(super) fn uses(chain: &ChainRef<'_>) -> u32 {
     chain.references().unwrap_or(0)
 }
 
-/// Whether the chain is bound to the rule that jumps to it: newer kernels count this jump twice.
+/// Returns `true` if the chain is bound to the rule that jumps to it: newer kernels count this jump twice.
 pub(super) fn is_bound(chain: &ChainRef<'_>) -> bool {
     chain
         .flags()
         .is_some_and(|flags| flags.contains(ChainFlags::BINDING))
 }
 
-/// Whether a message's table is in the scope.
+/// Returns `true` if a message's table is in the scope.
 fn scope_admits(scope: &Scope<'_>, message: &Message<'_>, kind: u16) -> bool {
     scope.table.is_none()
         || message.nfgenmsg().is_ok_and(|(header, attributes)| {

@@ -1,5 +1,6 @@
 //! Reconciles a ruleset with a desired one, during changes by others.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use bstr::BString;
@@ -11,22 +12,28 @@ use crate::retry::Attempts;
 use crate::{Error, Retry};
 
 impl Connection {
-    /// Computes the transaction that makes the kernel's tables match a snapshot: it reads the current ruleset and
-    /// [compares](Snapshot::plan) it. It changes nothing.
+    /// Computes the transaction that makes the kernel's tables match the desired ones, a [`Ruleset`](crate::nft::Ruleset)
+    /// or a snapshot: it reads the current ruleset and [compares](Snapshot::plan) it. It changes nothing.
     ///
     /// It skips tables that another process owns, because only the owner can change them: [`Plan::owned_by_others`]
     /// lists them.
     ///
     /// # Errors
     /// The errors of a [snapshot](Connection::snapshot).
-    pub fn plan(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
-        let now = self.snapshot(scope_of(desired, options))?;
+    pub fn plan<'d>(
+        &mut self,
+        desired: impl Into<Cow<'d, Snapshot>>,
+        options: PlanOptions,
+    ) -> Result<Plan, Error> {
+        let desired = desired.into();
+        let now = self.snapshot(scope_of(&desired, options))?;
         let foreign = self.tables_of_other_owners(&now);
-        self.plan_from(&now, desired, options, foreign)
+        self.plan_from(&now, &desired, options, foreign)
     }
 
-    /// Makes the kernel's tables match a snapshot with the fewest operations, in one transaction. It does not touch
-    /// unchanged objects, and sends nothing if there is no difference. Returns the committed plan.
+    /// Makes the kernel's tables match the desired ones, a [`Ruleset`](crate::nft::Ruleset) or a snapshot, with the
+    /// fewest operations, in one transaction. It does not touch unchanged objects, and sends nothing if there is no
+    /// difference. Returns the committed plan.
     ///
     /// The transaction is conditional on the generation that was read: if another process changes the ruleset
     /// meanwhile, or an element to be deleted times out, it reads and compares everything again
@@ -37,14 +44,14 @@ impl Connection {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), chainwright::Error> {
-    /// use chainwright::nft::{Chain, Connection, Family, PlanOptions, Scope, Table, Transaction};
+    /// use chainwright::nft::{Chain, Connection, Family, PlanOptions, Ruleset, Table, Transaction};
     ///
+    /// let mut desired = Transaction::new();
+    /// desired.add(&Table::new(Family::INET, "guard"))?;
+    /// desired.add(&Chain::new(Family::INET, "guard", "allowed"))?;
+    /// let desired = Ruleset::of(&desired)?;
     /// let mut nft = Connection::open()?;
-    /// let mut tx = Transaction::new();
-    /// tx.add(&Table::new(Family::INET, "guard"))?;
-    /// tx.add(&Chain::new(Family::INET, "guard", "allowed"))?;
-    /// nft.commit(&tx)?;
-    /// let desired = nft.snapshot(Scope::table(Family::INET, "guard"))?;
+    /// nft.reconcile(&desired, PlanOptions::default())?;
     ///
     /// // Somebody deletes the chain, and makes another.
     /// let mut tx = Transaction::new();
@@ -67,8 +74,20 @@ impl Connection {
     /// The errors of [`plan`](Self::plan) and [`commit`](Self::commit). A kernel before 6.4 without its corrections
     /// (the kernels of Debian 11 and 12 have them) may refuse (`EBUSY`) to delete a chain or an object together with
     /// the map that refers to it: in this case [`Snapshot::restore`] recreates the table.
+    pub fn reconcile<'d>(
+        &mut self,
+        desired: impl Into<Cow<'d, Snapshot>>,
+        options: PlanOptions,
+    ) -> Result<Plan, Error> {
+        self.reconcile_snapshot(&desired.into(), options)
+    }
+
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = desired.byte_length()))]
-    pub fn reconcile(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
+    fn reconcile_snapshot(
+        &mut self,
+        desired: &Snapshot,
+        options: PlanOptions,
+    ) -> Result<Plan, Error> {
         let scope = scope_of(desired, options);
         retry_commit(self, |connection, attempts| {
             let mut guard = connection.guard_for_attempt(attempts, std::slice::from_ref(&scope))?;
@@ -104,6 +123,13 @@ impl Connection {
     }
 }
 
+/// Borrows it, as the desired state of a plan.
+impl<'a> From<&'a Snapshot> for Cow<'a, Snapshot> {
+    fn from(snapshot: &'a Snapshot) -> Self {
+        Cow::Borrowed(snapshot)
+    }
+}
+
 impl Snapshot {
     /// Returns the tables that have another owner than this port.
     pub(super) fn owned_by_others(&self, port: u32) -> HashSet<(Family, BString)> {
@@ -115,7 +141,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a table has another owner than this port.
+/// Returns `true` if a table has another owner than this port.
 pub(super) fn has_other_owner(table: &TableRef<'_>, port: u32) -> bool {
     table.owner().is_some_and(|owner| owner != port)
 }
@@ -149,9 +175,9 @@ pub(super) fn retry_commit<R>(
     }
 }
 
-/// Whether the ruleset that was read is outdated: another process changed it, an element timed out, or a rule added
-/// one. An interval tree also returns these errors for a tick after a change by another process.
-pub(super) fn is_outdated(error: &CommitError) -> bool {
+/// Returns `true` if the ruleset that was read is outdated: another process changed it, an element timed out, or a rule
+/// added one. An interval tree also returns these errors for a tick after a change by another process.
+pub(in crate::nft) fn is_outdated(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {
             let operation = failure.operation.as_ref();

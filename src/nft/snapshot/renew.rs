@@ -17,8 +17,8 @@ use crate::nft::{Generation, Scope};
 /// Fewer unused bytes than this are not reclaimed.
 const MIN_RECLAIMED_BYTES: usize = 1 << 20;
 
-/// How often a chain is read separately: if it keeps changing, its table is read, as often as [`Retry`](crate::Retry)
-/// allows.
+/// Maximum number of times that a chain is read separately: if it keeps changing, its table is read, as often as
+/// [`Retry`](crate::Retry) allows.
 const ATTEMPTS: usize = 64;
 
 impl Snapshot {
@@ -103,7 +103,7 @@ impl Snapshot {
         generation
     }
 
-    /// Whether a chain of a table is bound to a rule: it is deleted with the rule, without an event.
+    /// Returns `true` if a chain of a table is bound to a rule: it is deleted with the rule, without an event.
     pub(in crate::nft) fn has_bound_chains(&self, (family, name): &TableKey) -> bool {
         let table = self.table(*family, name);
         table.is_some_and(|table| table.chains().any(|chain| is_bound(&chain)))

@@ -22,11 +22,11 @@ use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
 use crate::nft::watch::{MemberKey, TouchedObjects, Watch};
 
-/// How often touched objects are read again. If writers change these tables without a pause, it takes some hundred
-/// rounds until they leave a gap. All rounds are one attempt of [`Retry`](crate::Retry): after them everything is read
-/// again.
+/// Maximum number of times that touched objects are read again. If writers change these tables without a pause, it
+/// takes some hundred rounds until they leave a gap. All rounds are one attempt of [`Retry`](crate::Retry): after them
+/// everything is read again.
 const MAX_ROUNDS: usize = 512;
-/// How often an unchanged mismatch of counts is checked before it counts as an error.
+/// Number of times that an unchanged mismatch of counts is checked before it counts as an error.
 const MAX_MISMATCH_CHECKS: usize = 16;
 
 impl Reader<'_> {
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Ok(inconsistent_chains)
     }
 
-    /// Whether every table has as many objects as its use count, without duplicates.
+    /// Returns whether every table has as many objects as its use count, without duplicates.
     fn is_whole(&self) -> Result<bool, Malformed> {
         let snapshot = &self.snapshot;
         for table in &snapshot.index.tables {

@@ -83,7 +83,7 @@ impl Snapshot {
         self.prepare(connection, Connection::commit)
     }
 
-    /// Has the kernel validate the complete transaction of [`restore`](Self::restore) without committing it: whether
+    /// Makes the kernel validate the complete transaction of [`restore`](Self::restore) without committing it: whether
     /// this kernel accepts the snapshot, and which tables would stay unchanged.
     ///
     /// It takes the kernel as long as a restoration. The ruleset and its generation don't change.

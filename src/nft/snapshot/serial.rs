@@ -144,8 +144,8 @@ struct SetForm {
     elements: Vec<Element<'static>>,
 }
 
-/// Why the input is not a snapshot.
-#[derive(Debug, thiserror::Error)]
+/// The reason why the input is not a snapshot.
+#[derive(thiserror::Error)]
 enum Refused {
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -158,6 +158,8 @@ enum Refused {
     #[error("it contains a table outside its scope")]
     OutOfScope,
 }
+
+crate::debug_as_message!(Refused);
 
 impl From<Full> for Refused {
     fn from(full: Full) -> Self {

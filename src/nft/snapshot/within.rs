@@ -7,7 +7,7 @@ use bstr::BStr;
 
 use super::compare::Compare;
 use super::{SnapshotChain, SnapshotSet, SnapshotTable};
-use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdict};
+use crate::nft::expr::{Data, Decoded, ExpressionRef, Expressions, Immediate, ObjectType, Verdict};
 use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
 
 /// Maximum nesting of bound chains: the depth of the kernel's jump stack.
@@ -15,7 +15,7 @@ pub(super) const DEPTH: usize = 16;
 
 /// A reference of a rule or an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ObjectReference<'m> {
+pub(in crate::nft) enum ObjectReference<'m> {
     Chain(&'m BStr),
     Set(&'m BStr),
     Object(ObjectType, &'m BStr),
@@ -37,45 +37,61 @@ pub(super) struct RuleParts<'s> {
     pub(super) chains: Vec<SnapshotChain<'s>>,
 }
 
-/// Whether a set is deleted with the rule that names it.
+/// Returns `true` if a set is deleted with the rule that names it.
 pub(super) fn is_anonymous(set: &SetRef<'_>) -> bool {
     let flags = set.flags().unwrap_or_default();
     flags.contains(SetFlags::ANONYMOUS)
 }
 
-/// Whether the kernel generated the name of an anonymous set, for `nft` and similar tools. A meter is anonymous, too,
-/// but has a name from its user.
+/// Returns `true` if the kernel generated the name of an anonymous set, for `nft` and similar tools. A meter is
+/// anonymous, too, but has a name from its user.
 pub(super) fn is_numbered(name: &BStr) -> bool {
-    name.starts_with(b"__set") || name.starts_with(b"__map")
+    let patterns: [&[u8]; 3] = [b"__set", b"__map", b"__objmap"];
+    patterns.iter().any(|pattern| name.starts_with(pattern))
 }
 
-/// Whether a chain is deleted with the rule that jumps to it.
+/// Returns `true` if a chain is deleted with the rule that jumps to it.
 pub(super) fn is_bound(chain: &SnapshotChain<'_>) -> bool {
     let flags = chain.chain().flags().unwrap_or_default();
     flags.contains(ChainFlags::BINDING)
 }
 
-/// Returns the reference of an expression, if it has one.
-fn name_in<'d>(expression: &'d Decoded<'_>) -> Option<ObjectReference<'d>> {
-    Some(match expression {
-        Decoded::Immediate(Immediate {
-            data: Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))),
-            ..
-        }) => ObjectReference::Chain(BStr::new(&**chain)),
-        Decoded::Lookup(lookup) => ObjectReference::Set(BStr::new(&**lookup.set.as_ref()?)),
-        Decoded::Dynset(dynset) => ObjectReference::Set(BStr::new(&**dynset.set_name.as_ref()?)),
-        Decoded::Objref(objref) => match (&objref.set_name, &objref.imm_name) {
-            (Some(set), _) => ObjectReference::Set(BStr::new(&**set)),
-            (None, Some(name)) => {
-                ObjectReference::Object(objref.imm_type.unwrap_or_default(), BStr::new(&**name))
+impl<'d> ObjectReference<'d> {
+    /// Decodes an expression that can have a reference; `None` for others and malformed ones.
+    pub(in crate::nft) fn decode<'r>(expression: &ExpressionRef<'r>) -> Option<Decoded<'r>> {
+        let name: &[u8] = expression.name;
+        match name {
+            b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" => {
+                expression.decode().ok()
             }
-            (None, None) => return None,
-        },
-        Decoded::FlowOffload(flow) => {
-            ObjectReference::Flowtable(BStr::new(&**flow.table_name.as_ref()?))
+            _ => None,
         }
-        _ => return None,
-    })
+    }
+
+    /// Returns the reference of an expression, if it has one.
+    pub(in crate::nft) fn of(expression: &'d Decoded<'_>) -> Option<Self> {
+        Some(match expression {
+            Decoded::Immediate(Immediate {
+                data: Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))),
+                ..
+            }) => ObjectReference::Chain(BStr::new(&**chain)),
+            Decoded::Lookup(lookup) => ObjectReference::Set(BStr::new(&**lookup.set.as_ref()?)),
+            Decoded::Dynset(dynset) => {
+                ObjectReference::Set(BStr::new(&**dynset.set_name.as_ref()?))
+            }
+            Decoded::Objref(objref) => match (&objref.set_name, &objref.imm_name) {
+                (Some(set), _) => ObjectReference::Set(BStr::new(&**set)),
+                (None, Some(name)) => {
+                    ObjectReference::Object(objref.imm_type.unwrap_or_default(), BStr::new(&**name))
+                }
+                (None, None) => return None,
+            },
+            Decoded::FlowOffload(flow) => {
+                ObjectReference::Flowtable(BStr::new(&**flow.table_name.as_ref()?))
+            }
+            _ => return None,
+        })
+    }
 }
 
 /// Removes the name of the reference from an expression.
@@ -96,26 +112,17 @@ fn nameless(mut expression: Decoded<'_>) -> Decoded<'_> {
     expression
 }
 
-/// Decodes the expressions of a rule that can have a reference, state or padding; returns the others undecoded.
-fn looked_at<'r>(
-    rule: &RuleRef<'r>,
-) -> impl Iterator<Item = (crate::nft::expr::ExpressionRef<'r>, Option<Decoded<'r>>)> {
+/// Decodes the expressions of a rule that can have a reference.
+fn referring<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = Decoded<'r>> {
     let expressions = rule.expressions().into_iter().flatten();
-    expressions.map_while(Result::ok).map(|expression| {
-        let name: &[u8] = expression.name;
-        let decoded = match name {
-            b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" | b"counter"
-            | b"quota" | b"last" | b"limit" => expression.decode().ok(),
-            _ => None,
-        };
-        (expression, decoded)
-    })
+    let expressions = expressions.map_while(Result::ok);
+    expressions.filter_map(|expression| ObjectReference::decode(&expression))
 }
 
 /// Visits the references of a rule itself.
 pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(ObjectReference<'_>)) {
-    for (_, decoded) in looked_at(rule) {
-        if let Some(name) = decoded.as_ref().and_then(name_in) {
+    for decoded in referring(rule) {
+        if let Some(name) = ObjectReference::of(&decoded) {
             visit(name);
         }
     }
@@ -169,13 +176,14 @@ impl<'s> RuleObjects<'s> {
         append_part(key, &compare.rule_around(rule));
         let mut expressions = Expressions::new();
         let mut contents = Vec::new();
-        for (expression, decoded) in looked_at(rule) {
-            let Some(decoded) = decoded else {
+        let listed = rule.expressions().into_iter().flatten();
+        for expression in listed.map_while(Result::ok) {
+            let Ok(decoded) = expression.decode() else {
                 expressions.push_raw(&expression);
                 continue;
             };
-            let decoded = compare.without_state(decoded);
-            let inside = match name_in(&decoded) {
+            let decoded = compare.expression(decoded);
+            let inside = match ObjectReference::of(&decoded) {
                 Some(ObjectReference::Set(name)) => self.sets.get(name).map(|set| {
                     write_set_key(compare, set, &mut contents);
                 }),
@@ -210,8 +218,8 @@ impl<'s> RuleObjects<'s> {
         visit: &mut dyn FnMut(ObjectReference<'_>),
         depth: usize,
     ) {
-        for (_, decoded) in looked_at(rule) {
-            let Some(mention) = decoded.as_ref().and_then(name_in) else {
+        for decoded in referring(rule) {
+            let Some(mention) = ObjectReference::of(&decoded) else {
                 continue;
             };
             match mention {
@@ -241,8 +249,8 @@ impl<'s> RuleObjects<'s> {
     }
 
     fn collect(&self, rule: &RuleRef<'_>, parts: &mut RuleParts<'s>, depth: usize) {
-        for (_, decoded) in looked_at(rule) {
-            match decoded.as_ref().and_then(name_in) {
+        for decoded in referring(rule) {
+            match ObjectReference::of(&decoded) {
                 Some(ObjectReference::Set(name)) => parts.sets.extend(self.sets.get(name)),
                 Some(ObjectReference::Chain(name)) if depth < DEPTH => {
                     if let Some(chain) = self.chains.get(name) {

@@ -130,11 +130,15 @@ macro_rules! registry {
                     Self::Opaque(attributes) => ObjectData::Opaque(attributes.into_owned()),
                 }
             }
+
+            fn normalize(&mut self) {
+                self.normalize();
+            }
         }
 
         #[cfg(any(test, feature = "testing"))]
         impl<'a> ObjectData<'a> {
-            /// Strategies for the data of each type; the last one for data without a typed form.
+            /// Returns strategies for the data of each type; the last one for data without a typed form.
             pub(in crate::nft) fn strategies(
                 depth: u32,
             ) -> Vec<proptest::strategy::BoxedStrategy<ObjectData<'static>>> {

@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{
 use super::{BEGIN, END, FLAGS, Transaction};
 use crate::netlink::Message;
 
-/// Whether this message adds an object with a handle.
+/// Returns `true` if this message adds an object with a handle.
 pub(in crate::nft) const fn has_handle(message: u8) -> bool {
     matches!(
         message,
@@ -22,8 +22,8 @@ pub(in crate::nft) const fn has_handle(message: u8) -> bool {
     )
 }
 
-/// Whether the kernel always sends a notification for this message; it sends none for a table or stateful object
-/// that already exists.
+/// Returns `true` if the kernel always sends a notification for this message; it sends none for a table or stateful
+/// object that already exists.
 const fn is_always_notified(message: u8) -> bool {
     matches!(message, NFT_MSG_NEWCHAIN | NFT_MSG_NEWRULE)
 }
@@ -38,7 +38,7 @@ pub(in crate::nft) enum Echo {
 }
 
 impl Transaction {
-    /// Whether committing it certainly creates a new generation; some transactions change nothing.
+    /// Returns `true` if committing it certainly creates a new generation; some transactions change nothing.
     pub(in crate::nft) fn creates_generation(&self) -> bool {
         (self.messages()).any(|message| is_always_notified(message.kind as u8))
     }

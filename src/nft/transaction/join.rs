@@ -69,7 +69,7 @@ mod tests {
     use crate::nft::mentions::IdKind;
     use crate::nft::{Chain, DataType, Element, Family, Rule, Set, Table};
 
-    /// Ids of each kind, and references to them.
+    /// Returns a transaction with ids of each kind, and references to them.
     fn numbered() -> Transaction {
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::IP, "t")).unwrap();

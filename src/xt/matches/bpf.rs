@@ -65,7 +65,7 @@ fn read_program(program: &[sock_filter], count: u16) -> Option<Bpf> {
 fn program(value: &BStr) -> Parsed<Vec<BpfInstruction>> {
     let Some((count, instructions)) = value.split_once_str(",") else {
         return Err(format!(
-            "`{value}` is not of the form `COUNT,CODE JT JF K,…`, as nfbpf_compile gives it"
+            "`{value}` is not of the form `COUNT,CODE JT JF K,…`, as nfbpf_compile prints it"
         ));
     };
     let count: usize = number_within(
@@ -284,7 +284,7 @@ mod tests {
         for (text, reason) in [
             (
                 "1",
-                "`1` is not of the form `COUNT,CODE JT JF K,…`, as nfbpf_compile gives it",
+                "`1` is not of the form `COUNT,CODE JT JF K,…`, as nfbpf_compile prints it",
             ),
             (
                 "0,",

@@ -130,8 +130,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `! --cgroup 0x10001` and for `--path /` (from
-    /// `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `! --cgroup 0x10001` and for `--path /`
+    /// (from `strace -xx`).
     fn captured(start: &[u8]) -> Vec<u8> {
         let mut info = start.to_vec();
         info.resize(528, 0);

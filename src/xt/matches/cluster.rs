@@ -27,7 +27,7 @@ pub struct Cluster {
     pub invert: bool,
 }
 
-/// Whether a cluster of that size contains all these nodes.
+/// Returns `true` if a cluster of that size contains all these nodes.
 fn has_nodes(total: u32, nodes: u32) -> bool {
     u64::from(nodes) < 1 << total.min(XT_CLUSTER_NODES_MAX)
 }

@@ -24,7 +24,7 @@ impl Comment {
         (text.len() < LENGTH && text.find_byte(0).is_none()).then(|| Self(text.into()))
     }
 
-    /// The comment's bytes.
+    /// Returns the comment's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -103,7 +103,7 @@ impl Extension for Connbytes {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m connbytes --connbytes 0:0 --connbytes-mode bytes --connbytes-dir both",
         "-m connbytes --connbytes 0 --connbytes-mode bytes --connbytes-dir both",
-        "iptables reads its own output here as no upper bound.",
+        "iptables reads its own output as a range without an upper bound.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {

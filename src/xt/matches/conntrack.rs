@@ -126,7 +126,7 @@ impl Conntrack {
         }
     }
 
-    /// Whether to print it as `-m state`.
+    /// Returns `true` if to print it as `-m state`.
     fn is_alias(&self) -> bool {
         let translated = ConntrackState::SNAT | ConntrackState::DNAT;
         let untranslated = |state: Negatable<_>| !translated.intersects(state.value);

@@ -22,7 +22,7 @@ pub struct IcmpCodes {
 }
 
 impl From<u8> for IcmpCodes {
-    /// A single code.
+    /// Creates a single code.
     fn from(code: u8) -> Self {
         Self {
             first: code,
@@ -37,7 +37,7 @@ impl IcmpCodes {
         (first != 0 || last != u8::MAX).then_some(Self { first, last })
     }
 
-    /// The reverse of [`read`](Self::read).
+    /// Encodes the codes; the reverse of [`read`](Self::read).
     pub(super) fn write(codes: Option<Self>) -> [u8; 2] {
         codes.map_or([0, u8::MAX], |codes| [codes.first, codes.last])
     }
@@ -80,7 +80,7 @@ impl Extension for Icmp {
         Difference::kept(
             "-p icmp -m icmp --icmp-type 255/0",
             "-p icmp -m icmp --icmp-type any",
-            "The kernel treats both alike, but iptables does not find its rule by its own output.",
+            "The kernel treats both alike, but iptables does not find the rule by its own output.",
         ),
     ];
 

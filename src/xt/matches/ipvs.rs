@@ -204,7 +204,7 @@ impl Extension for Ipvs {
         if none && connection != IpvsConnection::default() {
             return Err(OptionError::of(
                 "ipvs",
-                "a packet without a connection has nothing else to compare",
+                "if negated, it cannot be combined with other options",
             ));
         }
         Ok(if none {
@@ -257,8 +257,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// The test kernel had no IPVS: these are the bytes that iptables-legacy 1.8.9 tried to write
-    /// (from `strace -xx`), without reading them back.
+    /// Returns the bytes that iptables-legacy 1.8.9 tried to write, on a kernel without IPVS (from
+    /// `strace -xx`), without reading them back.
     fn captured(address: &[u8], mask: &[u8], rest: [u8; 8]) -> [u8; 40] {
         let mut info = [0; 40];
         info[..address.len()].copy_from_slice(address);
@@ -330,7 +330,7 @@ mod tests {
             ),
             (
                 "-m ipvs ! --ipvs --vproto 6",
-                "column 11: -m ipvs: --ipvs: a packet without a connection has nothing else to compare",
+                "column 11: -m ipvs: --ipvs: if negated, it cannot be combined with other options",
             ),
             (
                 "-m ipvs --vmethod nat",

@@ -21,7 +21,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The rate: a number of packets, and their period in seconds.
+    /// Returns the rate: a number of packets, and their period in seconds.
     #[must_use]
     pub fn rate(self) -> (u64, u32) {
         rate::of(self.period.into(), XT_LIMIT_SCALE)
@@ -44,7 +44,7 @@ impl Limit {
 }
 
 impl Default for Limit {
-    /// Three packets per hour, with a burst of five.
+    /// Returns a limit of three packets per hour, with a burst of five.
     fn default() -> Self {
         Self {
             period: XT_LIMIT_SCALE * 60 * 60 / 3,

@@ -219,7 +219,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `-p tcp -m multiport ! --dports 80,1000:2000` by iptables-legacy 1.8.9.
+    /// Returns the data of `-p tcp -m multiport ! --dports 80,1000:2000` from iptables-legacy
+    /// 1.8.9.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 48];
         info[..8].copy_from_slice(&[1, 3, 80, 0, 0xe8, 0x03, 0xd0, 0x07]);

@@ -189,8 +189,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `-p tcp -m osf ! --genre Linux --ttl 1 --log 2` (from
-    /// `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `-p tcp -m osf ! --genre Linux --ttl 1 --log
+    /// 2` (from `strace -xx`).
     fn captured() -> [u8; 48] {
         let mut info = [0; 48];
         info[..5].copy_from_slice(b"Linux");

@@ -38,7 +38,7 @@ pub struct Physdev {
     pub is_bridged: Option<bool>,
 }
 
-/// Number of bytes of a name to compare.
+/// Returns the number of bytes of a name to compare.
 fn counting(name: &[u8]) -> usize {
     match name {
         [start @ .., b'+'] => start.len(),
@@ -64,7 +64,7 @@ fn write_name(
     Ok((bytes, mask))
 }
 
-/// Whether the kernel accepts the name; a `:` is not checked.
+/// Returns `true` if the kernel accepts the name; a `:` is not checked.
 fn is_name(name: &[u8]) -> bool {
     let odd = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
     !name.is_empty() && !name.iter().any(odd)
@@ -189,8 +189,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `! --physdev-in eth+ --physdev-is-in --physdev-out br0
-    /// ! --physdev-is-bridged` (from `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `! --physdev-in eth+ --physdev-is-in
+    /// --physdev-out br0 ! --physdev-is-bridged` (from `strace -xx`).
     fn captured() -> [u8; 72] {
         let mut info = [0; 72];
         info[..4].copy_from_slice(b"eth+");

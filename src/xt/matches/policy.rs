@@ -367,7 +367,7 @@ impl Extension for Policy {
         if none && (strict || elements.iter().any(|element| !element.is_empty())) {
             return Err(OptionError::of(
                 "pol",
-                "a packet without a policy has nothing else to compare",
+                "`none` cannot be combined with --strict or the options of an element",
             ));
         }
         if elements.len() > 1 && !strict {
@@ -424,8 +424,9 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `--dir in --pol ipsec --strict ! --reqid 7 --spi 0x1234
-    /// --proto esp --mode tunnel --tunnel-src 10.1.2.3/24 --next --proto ah` (from `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `--dir in --pol ipsec --strict ! --reqid 7
+    /// --spi 0x1234 --proto esp --mode tunnel --tunnel-src 10.1.2.3/24 --next --proto ah` (from
+    /// `strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 312];
         info[..4].copy_from_slice(&[10, 1, 2, 3]);
@@ -521,11 +522,11 @@ mod tests {
             ("--pol ipsec", "column 4: -m policy: --dir is required"),
             (
                 "--dir in --pol none --reqid 5",
-                "column 20: -m policy: --pol: a packet without a policy has nothing else to compare",
+                "column 20: -m policy: --pol: `none` cannot be combined with --strict or the options of an element",
             ),
             (
                 "--dir in --pol none --strict",
-                "column 20: -m policy: --pol: a packet without a policy has nothing else to compare",
+                "column 20: -m policy: --pol: `none` cannot be combined with --strict or the options of an element",
             ),
             (
                 "--dir in --reqid 1 --next --reqid 2",

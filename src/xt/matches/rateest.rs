@@ -194,7 +194,7 @@ impl Extension for Rateest {
             };
             if let (Some(first), None, None, false) = (first, other, &second, delta) {
                 return Err(
-                    first.error("without --rateest-delta, use the option of the second number")
+                    first.error("without --rateest-delta, use --rateest-bps2 or --rateest-pps2")
                 );
             }
             let both = [one(first)?, one(other)?];
@@ -311,8 +311,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `--rateest-delta --rateest1 in --rateest-bps1 1mbit ! --rateest-gt --rateest-bps2 2mbit
-    /// --rateest2 out` by iptables-legacy 1.8.9.
+    /// Returns the data of `--rateest-delta --rateest1 in --rateest-bps1 1mbit ! --rateest-gt
+    /// --rateest-bps2 2mbit --rateest2 out` from iptables-legacy 1.8.9.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 72];
         info[..2].copy_from_slice(b"in");
@@ -382,7 +382,7 @@ mod tests {
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps1 5",
-                "--rateest-bps1: without --rateest-delta, use the option of the second number",
+                "--rateest-bps1: without --rateest-delta, use --rateest-bps2 or --rateest-pps2",
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps 5mb",

@@ -307,8 +307,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `--update --seconds 10800 --reap --name KUBE-SEP-IT2ZTR26TO4XFPTO --mask 255.255.255.0` by
-    /// iptables-legacy 1.8.9.
+    /// Returns the data of `--update --seconds 10800 --reap --name KUBE-SEP-IT2ZTR26TO4XFPTO --mask
+    /// 255.255.255.0` from iptables-legacy 1.8.9.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 232];
         info[..10].copy_from_slice(&[0x30, 0x2a, 0, 0, 0, 0, 0, 0, 0x24, 0]);

@@ -209,8 +209,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `-m rt --rt-type 0 ! --rt-segsleft 1:4 --rt-0-addrs ::1 --rt-0-not-strict` by
-    /// ip6tables-legacy 1.8.9 (`strace -xx`).
+    /// Returns the data of `-m rt --rt-type 0 ! --rt-segsleft 1:4 --rt-0-addrs ::1
+    /// --rt-0-not-strict` from ip6tables-legacy 1.8.9 (`strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 280];
         info[..20].copy_from_slice(&[

@@ -43,7 +43,7 @@ pub struct SctpChunk {
 /// Conditions for chunks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SctpChunks {
-    /// How to compare them.
+    /// The comparison of the types.
     pub scope: SctpScope,
     /// The types, in ascending order; `None` for all types. At most four have a mask.
     pub types: Option<Vec<SctpChunk>>,
@@ -97,7 +97,7 @@ const SCOPES: [(&str, SctpScope); 3] = [
     ("only", SctpScope::Only),
 ];
 
-/// Letter and bit of each flag.
+/// Returns the letter and bit of each flag.
 fn letters(flags: &[u8; 8]) -> impl Iterator<Item = (u8, u8)> {
     let bits = (0..8).rev().map(|bit| 1 << bit);
     let all = flags.iter().copied().zip(bits);
@@ -376,8 +376,9 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `-p sctp -m sctp --dport 5:9 ! --chunk-types any DATA:Bu,ABORT:T,I_FORWARD_TSN` by
-    /// iptables-legacy 1.8.9; bytes that are not set here are 0.
+    /// Returns the data of `-p sctp -m sctp --dport 5:9 ! --chunk-types any
+    /// DATA:Bu,ABORT:T,I_FORWARD_TSN` from iptables-legacy 1.8.9; bytes that are not set here are
+    /// 0.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 296];
         info[..8].copy_from_slice(&[5, 0, 9, 0, 0, 0, 0, 0]);
@@ -439,7 +440,7 @@ mod tests {
         }
         let mut info = captured();
         info[8..264].fill(0xff);
-        assert_eq!(read(&info), None, "all types, with flags");
+        assert_eq!(read(&info), None, "flags for all types should be rejected");
         info[280] = 0;
         assert_eq!(read(&info).unwrap().chunks.unwrap().types, None);
     }

@@ -84,7 +84,7 @@ impl SetDirections {
         })
     }
 
-    /// The parts: `true` for the source.
+    /// Returns the parts: `true` for the source.
     pub fn parts(self) -> impl Iterator<Item = bool> {
         (1..=self.count).map(move |bit| self.sources & 1 << bit != 0)
     }
@@ -153,7 +153,8 @@ pub(in crate::xt) fn upgrade(old: xt_set_info_v0) -> Option<xt_set_info> {
     Some(info)
 }
 
-/// The reverse of [`read_info`]. A set without an index gets the invalid index.
+/// Encodes a set and the parts to look up; the reverse of [`read_info`]. A set without an index
+/// gets the invalid index.
 pub(in crate::xt) const fn write_info(
     set: &SetId,
     directions: SetDirections,
@@ -377,8 +378,8 @@ mod tests {
     use crate::xt::sets::tests::Names;
     use crate::xt::{Match, UnresolvedSet};
 
-    /// `! --match-set two src,dst --return-nomatch ! --update-counters --packets-gt 5
-    /// ! --bytes-eq 7` by iptables-legacy 1.8.9, the set `two` having index 3.
+    /// Returns the data of `! --match-set two src,dst --return-nomatch ! --update-counters
+    /// --packets-gt 5 ! --bytes-eq 7` from iptables-legacy 1.8.9, the set `two` having index 3.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 48];
         (info[0], info[2], info[3]) = (3, 2, 0x03);

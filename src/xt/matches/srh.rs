@@ -329,7 +329,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// `-m srh ! --srh-psid a::1/64 --srh-tag 0x1234` by ip6tables-legacy 1.8.9 (`strace -xx`).
+    /// Returns the data of `-m srh ! --srh-psid a::1/64 --srh-tag 0x1234` from ip6tables-legacy 1.8.9 (`strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 112];
         info[4..6].copy_from_slice(&[0x34, 0x12]);

@@ -17,13 +17,13 @@ use crate::xt::{
 /// `-m statistic`: matches a share of packets, randomly or every nth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Statistic {
-    /// How packets are selected.
+    /// The selection of packets.
     pub mode: StatisticMode,
     /// Whether the packets that are not selected match.
     pub invert: bool,
 }
 
-/// How packets are selected.
+/// The selection of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatisticMode {
     /// Randomly.

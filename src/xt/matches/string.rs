@@ -242,8 +242,8 @@ impl Extension for String {
 }
 
 impl String {
-    /// Whether it can be printed in quotes without a block. A trailing `\` is printed in a block, although
-    /// quotes would be enough.
+    /// Returns `true` if the pattern can be printed in quotes without a block. A trailing `\` is printed in a block,
+    /// although quotes would be enough.
     fn is_printable(&self) -> bool {
         let printable = |byte: &u8| (b' '..=b'~').contains(byte);
         self.pattern.iter().all(printable) && !self.pattern.ends_with(b"\\")
@@ -269,8 +269,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `! --hex-string "ab|0d0a|" --algo bm --icase --from 10
-    /// --to 100` (from `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `! --hex-string "ab|0d0a|" --algo bm --icase --from 10 --to 100`
+    /// (from `strace -xx`).
     fn captured() -> [u8; 160] {
         let mut info = [0; 160];
         info[..6].copy_from_slice(b"\x0a\0\x64\0bm");

@@ -75,7 +75,7 @@ impl Extension for Time {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m time ! --weekdays 1,2,3,4,5,6,7",
         "-m time --weekdays  --datestop 2038-01-19T03:14:07",
-        "iptables-save prints no days, so the next option is read as a day.",
+        "iptables-save prints no days, so iptables reads the next option as a day.",
     )
     .printed("-m time --weekdays \"\" --datestop 2038-01-19T03:14:07")];
 
@@ -244,7 +244,7 @@ fn clock(text: &[u8], least: usize) -> Option<u32> {
     (parts.next().is_none() && count >= least).then_some(seconds)
 }
 
-/// Number of days of a month, in a leap year or another year.
+/// Returns the number of days of a month, in a leap year or another year.
 const fn month_length(leap: bool, month: u32) -> u32 {
     match month {
         2 if leap => 29,

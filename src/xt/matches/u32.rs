@@ -130,7 +130,7 @@ impl Reader<'_> {
                 self.at += length;
                 Ok(number)
             }
-            Err(_) => self.wrong("a number from 0 to 4294967295 is expected"),
+            Err(_) => self.wrong("expected a number from 0 to 4294967295"),
         }
     }
 
@@ -148,7 +148,7 @@ impl Reader<'_> {
             if self.at == self.text.len() {
                 return Ok(tests);
             }
-            return self.wrong("`,`, `&&` or the end is expected");
+            return self.wrong("expected `,`, `&&` or the end");
         }
     }
 
@@ -168,7 +168,7 @@ impl Reader<'_> {
             } else if self.take("@") {
                 U32Step::At
             } else {
-                return self.wrong("`=` or one of `&`, `<<`, `>>`, `@` is expected");
+                return self.wrong("expected `=` or one of `&`, `<<`, `>>`, `@`");
             };
             if test.steps.len() + 1 == XT_U32_MAXSIZE {
                 return self.wrong("more than 9 steps in a test");
@@ -286,7 +286,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// Data from iptables-legacy 1.8.9 for `! --u32 "6&0xFF=1,2:5"` (from `strace -xx`).
+    /// Returns the data from iptables-legacy 1.8.9 for `! --u32 "6&0xFF=1,2:5"` (from `strace
+    /// -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 1984];
         (info[0], info[8]) = (6, 0xff);
@@ -357,7 +358,7 @@ mod tests {
                 },
             ])
         );
-        let number = "a number from 0 to 4294967295 is expected";
+        let number = "expected a number from 0 to 4294967295";
         for (text, reason) in [
             ("", format!("{number}, at byte 1")),
             ("=5", format!("{number}, at byte 1")),
@@ -370,11 +371,11 @@ mod tests {
             ("5=0xfffffffff", format!("{number}, at byte 3")),
             (
                 "5 6=1",
-                "`=` or one of `&`, `<<`, `>>`, `@` is expected, at byte 3".to_owned(),
+                "expected `=` or one of `&`, `<<`, `>>`, `@`, at byte 3".to_owned(),
             ),
             (
                 "5=1 2",
-                "`,`, `&&` or the end is expected, at byte 5".to_owned(),
+                "expected `,`, `&&` or the end, at byte 5".to_owned(),
             ),
         ] {
             assert_eq!(read(text), Err(reason), "{text}");
@@ -389,7 +390,7 @@ mod tests {
         let error = Rule::parse(Family::Ipv4, "-m u32 --u32 5").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "column 14: -m u32: --u32: `=` or one of `&`, `<<`, `>>`, `@` is expected, at byte 2"
+            "column 14: -m u32: --u32: expected `=` or one of `&`, `<<`, `>>`, `@`, at byte 2"
         );
     }
 }

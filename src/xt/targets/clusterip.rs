@@ -173,8 +173,8 @@ mod tests {
     const TEXT: &str = "-j CLUSTERIP --new --hashmode sourceip-sourceport --clustermac \
                         01:02:03:0A:0B:06 --total-nodes 4 --local-node 2 --hash-init 7";
 
-    /// [`TEXT`] by iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The test kernel has no CLUSTERIP,
-    /// so there is no file of rules; the tool was made to assume support.
+    /// Returns the data of [`TEXT`] from iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The test kernel has no
+    /// CLUSTERIP, so there is no file of rules; the tool was made to assume support.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 64];
         info[0] = 1;

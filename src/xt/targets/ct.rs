@@ -140,7 +140,7 @@ impl Ct {
     }
 }
 
-/// Whether it is a single word without quotes, as iptables-save prints names unquoted.
+/// Returns `true` if the name is a single word without quotes, as iptables-save prints names unquoted.
 pub(super) fn is_word(name: &BStr) -> bool {
     let parts = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | 0x0b);
     !name.iter().any(parts)

@@ -158,7 +158,7 @@ fn ports(source: Option<u16>, destination: Option<u16>, spi: Option<u32>) -> hma
 
 fn set<T>(place: &mut Option<T>, value: T, one: &GivenOption<'_>) -> Result<(), OptionError> {
     if place.replace(value).is_some() {
-        return Err(one.error("it is given twice, here or in --hmark-tuple"));
+        return Err(one.error("it is given twice (--hmark-tuple counts too)"));
     }
     Ok(())
 }
@@ -334,8 +334,8 @@ mod tests {
 
     const TUPLE: &str = "--hmark-tuple src,dst --hmark-mod 10 --hmark-rnd 1";
 
-    /// `-j HMARK --hmark-tuple src,dst --hmark-mod 10 --hmark-rnd 1` by iptables-legacy 1.8.9
-    /// (`strace -xx`).
+    /// Returns the data of `-j HMARK --hmark-tuple src,dst --hmark-mod 10 --hmark-rnd 1` from
+    /// iptables-legacy 1.8.9 (`strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 64];
         info[..32].fill(0xff);

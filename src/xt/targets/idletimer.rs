@@ -126,8 +126,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Target;
 
-    /// `-j IDLETIMER --timeout 5 --label abc --alarm` by iptables-legacy 1.8.9 on x86-64
-    /// (`strace -xx`).
+    /// Returns the data of `-j IDLETIMER --timeout 5 --label abc --alarm` from iptables-legacy
+    /// 1.8.9 on x86-64 (`strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 48];
         info[..7].copy_from_slice(&[5, 0, 0, 0, b'a', b'b', b'c']);

@@ -112,9 +112,9 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Target;
 
-    /// Data from iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The test kernel has no LED, so
-    /// there is no file of rules; the tool was made to assume support, and the expected text
-    /// comes from a direct call of `libxt_LED.so`.
+    /// Returns the data from iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The test kernel has no
+    /// LED, so there is no file of rules; the tool was made to assume support, and the expected
+    /// text comes from a direct call of `libxt_LED.so`.
     fn captured(start: &[u8], always_blink: u8, delay: u32) -> Vec<u8> {
         let mut info = vec![0; 40];
         info[..start.len()].copy_from_slice(start);

@@ -46,7 +46,7 @@ pub struct Log {
 const DEFAULT_LEVEL: u8 = 4;
 
 impl Default for Log {
-    /// No prefix, and the level `warning`.
+    /// Returns a target without a prefix, with the level `warning`.
     fn default() -> Self {
         Self {
             prefix: BString::default(),

@@ -28,7 +28,7 @@ pub struct AddressRange {
 }
 
 impl From<IpAddr> for AddressRange {
-    /// A single address.
+    /// Creates a single address.
     fn from(address: IpAddr) -> Self {
         Self {
             first: address,
@@ -47,7 +47,7 @@ pub struct NatPorts {
 }
 
 impl From<u16> for NatPorts {
-    /// A single port.
+    /// Creates a single port.
     fn from(port: u16) -> Self {
         Self {
             first: port,
@@ -217,7 +217,7 @@ impl Range {
         })
     }
 
-    /// Whether it has that flag.
+    /// Returns `true` if the range has that flag.
     pub(super) const fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -294,7 +294,7 @@ impl Range {
     }
 }
 
-/// What is wrong with a base port.
+/// The error for an invalid base port.
 pub(super) const NO_BASE_PORT: &str =
     "only DNAT shifts ports: a base port after `/` is not allowed here";
 

@@ -74,8 +74,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Target;
 
-    /// `--selctx system_u:object_r:httpd_packet_t:s0` by iptables-legacy 1.8.9 (`strace -xx`). A
-    /// kernel without SELinux refuses it, so there is no file of rules.
+    /// Returns the data of `--selctx system_u:object_r:httpd_packet_t:s0` from iptables-legacy
+    /// 1.8.9 (`strace -xx`). A kernel without SELinux refuses it, so there is no file of rules.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 264];
         info[0] = 1;

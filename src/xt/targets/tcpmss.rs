@@ -22,7 +22,7 @@ pub enum Tcpmss {
     ClampToPmtu,
 }
 
-/// The longest packet minus the IP header.
+/// Returns the longest packet minus the IP header.
 const fn most(family: Family) -> u16 {
     match family {
         Family::Ipv4 => 65535 - 20,

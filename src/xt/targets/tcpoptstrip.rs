@@ -34,7 +34,7 @@ pub struct Tcpoptstrip {
 }
 
 impl Tcpoptstrip {
-    /// The options' numbers, in ascending order.
+    /// Returns the options' numbers, in ascending order.
     pub fn kinds(&self) -> impl Iterator<Item = u8> + '_ {
         (0..=u8::MAX).filter(|kind| self.word(*kind) & bit(*kind) != 0)
     }

@@ -80,7 +80,7 @@ abi! {
             NFT_META_SDIFNAME = 34;
             /// Route the frame instead of bridging it (u8; only to be set).
             NFT_META_BRI_BROUTE = 35, since (6, 4);
-            /// Hardware address of the bridge it came in by (6 bytes).
+            /// Hardware address of the incoming bridge (6 bytes).
             NFT_META_BRI_IIFHWADDR = 37, since (6, 18);
         }
 
@@ -231,7 +231,7 @@ abi! {
             NFTA_FIB_F_IIF = 0x8;
             /// Only routes of the outgoing interface.
             NFTA_FIB_F_OIF = 0x10;
-            /// Only whether there is one.
+            /// Only whether there is a route.
             NFTA_FIB_F_PRESENT = 0x20;
         }
 

@@ -58,7 +58,7 @@ abi! {
             NFT_MSG_DELSETELEM = 14;
             /// The ruleset has a new generation: an event, and the answer to [`NFT_MSG_GETGEN`].
             NFT_MSG_NEWGEN = 15;
-            /// Asks for the generation of the ruleset.
+            /// Requests the generation of the ruleset.
             NFT_MSG_GETGEN = 16;
             /// A traced packet met a rule: an event.
             NFT_MSG_TRACE = 17;

@@ -64,7 +64,7 @@ static CONSTANTS: [Constant; COUNT] = {
     all
 };
 
-/// How many constants there are in all parts.
+/// Number of constants in all parts.
 const COUNT: usize = {
     let (mut part, mut count) = (0, 0);
     while part < PARTS.len() {

@@ -90,7 +90,8 @@ fn an_update_that_always_loses_the_race_is_an_error() {
         .unwrap_err();
     assert!(matches!(error, Error::Contended { attempts: reported } if reported == attempts));
     assert!(error.nothing_applied());
-    let message = "the tables were changed by another process during each of 32 attempts; nothing was applied";
+    let message =
+        "another process changed the tables during each of 32 attempts; nothing was applied";
     assert_eq!(error.to_string(), message);
     let tables = other.read(Family::Ipv4, &["filter"]).unwrap();
     let table = tables.table("filter").unwrap();

@@ -160,7 +160,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "[1:x] -A INPUT",
-        ", column 1: counters are written like this: [PACKETS:BYTES]",
+        ", column 1: expected counters in the form [PACKETS:BYTES]",
     ),
     (
         "[1:2]",
@@ -187,8 +187,8 @@ const LINES: &[(&str, &str)] = &[
         ":INPUT REJECT [0:0]",
         ", column 8: `REJECT` is not a policy (ACCEPT, DROP or -)",
     ),
-    (":INPUT", ", column 7: a policy, or -, is expected"),
-    (":", ", column 2: the name of a chain is expected"),
+    (":INPUT", ", column 7: expected a policy or `-`"),
+    (":", ", column 2: expected a chain name"),
     (
         ":INPUT ACCEPT 0:0",
         ", column 15: invalid policy counters for chain 'INPUT'",
@@ -199,7 +199,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "*mangle",
-        ", column 1: a COMMIT is expected before the next table",
+        ", column 1: expected COMMIT before the next table",
     ),
     (
         "-A full -j ful",

@@ -39,7 +39,7 @@ impl CounterFn for One {
     }
 
     fn absolute(&self, _: u64) {
-        unreachable!("nothing is counted so");
+        unreachable!("no counter is absolute");
     }
 }
 

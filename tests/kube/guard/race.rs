@@ -94,7 +94,7 @@ fn race(backend: Backend, word: &str) -> usize {
         let begin = random.below(last);
         named += usize::from(one(backend, &commands, begin, round));
     }
-    println!("{} rounds, somebody was named in {named}", rounds());
+    println!("{} rounds, a process was named in {named}", rounds());
     named
 }
 
@@ -143,7 +143,7 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
     while !missing(&sandbox, &declared, backend).is_empty() {
         assert!(
             start.elapsed() < Duration::from_secs(60),
-            "round {round}, from {begin}"
+            "round {round}, from {begin}: the guard does not complete the rules"
         );
         thread::sleep(Duration::from_millis(2));
     }
@@ -151,7 +151,7 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
     assert_eq!(
         missing(&sandbox, &declared, backend),
         [""; 0],
-        "round {round}, from {begin}"
+        "round {round}, from {begin}: rules are missing"
     );
     let save = tools.save(&format!(
         "iptables-{}-save",
@@ -193,7 +193,10 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
         }
     }
     if backend == Backend::Nft && is_early {
-        assert!(!flushers.is_empty(), "round {round}, from {begin}");
+        assert!(
+            !flushers.is_empty(),
+            "round {round}, from {begin}: no process was named"
+        );
     }
     !flushers.is_empty()
 }

@@ -168,7 +168,7 @@ fn damaged_rules_are_repaired_and_nothing_else() {
 
 /// Damage by iptables to rules that iptables created.
 #[test]
-fn rules_of_iptables_are_put_in_order_as_well() {
+fn damaged_rules_of_iptables_are_repaired() {
     let mut node = Node::new(true);
     let tools = node.tools();
     run_kubelet(&tools, true);

@@ -160,7 +160,7 @@ pub(crate) fn writes_nothing() {
             proxy.require_full_sync();
             let synced = sync(&node, &mut proxy, &mut services);
             assert_eq!((synced.whole, synced.transactions), (true, 0));
-            assert_eq!(count("a look"), 0);
+            assert_eq!(count("a sync without changes"), 0);
         }
         drop(proxy);
         let mut proxy = open(&node, own);
@@ -219,7 +219,7 @@ pub(crate) fn own_commits(layout: Layout) {
     tools.run(&format!("nft flush {spoilt}"));
     set(&mut services, 2);
     sync(&node, &mut proxy, &mut services);
-    assert!(!is_damaged(), "{layout:?}: what somebody did is mended");
+    assert!(!is_damaged(), "{layout:?}: the damage should be repaired");
     // From here on no other program commits: an unnecessary check would read the whole table.
     let mut monitor = node.run(Monitor::open).unwrap().unwrap();
     for endpoints in [3, 2, 4, 1, 5, 0, 2] {
@@ -247,7 +247,7 @@ pub(crate) fn own_commits(layout: Layout) {
             assert_eq!(
                 rules.count(),
                 0,
-                "{layout:?}, {endpoints}: rules that do not change"
+                "{layout:?}, {endpoints}: rules should not change"
             );
         }
         assert_eq!(generations, synced.transactions, "{layout:?}, {endpoints}");

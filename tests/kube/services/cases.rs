@@ -234,7 +234,12 @@ impl Table {
             Layout::Iptables(_) => Answer::Silence,
             _ => Answer::Refused,
         };
-        self.none("a port that it has not", CLIENT, wrong, refused.clone());
+        self.none(
+            "a port that the service does not have",
+            CLIENT,
+            wrong,
+            refused.clone(),
+        );
         self.none("the same from the node", From::Node, wrong, refused);
         let nobody = SocketAddr::new(address(self.family, Network::Services, 250), 80);
         self.none(
@@ -252,7 +257,7 @@ impl Table {
         let made = self.made(&[0, 1]);
         let ip = self.put(&made);
         self.case(
-            "a pod to itself or another",
+            "a pod to itself or to another pod",
             From::Pod(0),
             ip,
             &[0, 1],
@@ -298,7 +303,7 @@ impl Table {
         );
         let listener = self.net.listen_on_node(30001);
         self.case(
-            "while somebody listens there",
+            "while a program on the node listens there",
             CLIENT,
             port,
             &[0, 1, 2],
@@ -319,14 +324,14 @@ impl Table {
         let port = self.node(30002);
         self.case("node port, Local", CLIENT, port, &[0, 1], Seen::Sender);
         self.case(
-            "from a pod it goes anywhere",
+            "from a pod to any endpoint",
             From::Pod(0),
             port,
             &[0, 1, 2],
             Seen::Any,
         );
         self.case(
-            "from the node, too",
+            "also from the node",
             From::Node,
             port,
             &[0, 1, 2],
@@ -342,7 +347,7 @@ impl Table {
             Answer::Silence,
         );
         self.case(
-            "a pod gets there all the same",
+            "a pod reaches it nevertheless",
             From::Pod(0),
             port,
             &[2],
@@ -363,7 +368,7 @@ impl Table {
         self.put(&made);
         let ip = at(self, 2);
         self.case("external IP, Local", CLIENT, ip, &[0], Seen::Sender);
-        self.case("and from a pod", From::Pod(1), ip, &[0, 2], Seen::Any);
+        self.case("also from a pod", From::Pod(1), ip, &[0, 2], Seen::Any);
         // Two services have this one: the first by name gets it, then the other.
         let mut second = self.made(&[1]);
         second.service.external_ips = vec![self.external(1)];
@@ -390,7 +395,7 @@ impl Table {
         let first = first.cloned().collect::<Vec<_>>();
         self.services.remove_service(&first[0]);
         self.sync();
-        self.case("when one of them goes", CLIENT, ip, &[1], Seen::Node);
+        self.case("after one of them is removed", CLIENT, ip, &[1], Seen::Node);
     }
 
     fn load_balancers(&mut self) {
@@ -407,13 +412,23 @@ impl Table {
         for (words, ranges, host, open) in [
             ("load balancer", vec![], 11, true),
             (
-                "whose ranges hold the client",
+                "source ranges that contain the client",
                 vec![others, theirs],
                 12,
                 true,
             ),
-            ("whose range is the client", vec![exactly], 13, true),
-            ("whose ranges do not", vec![others], 14, false),
+            (
+                "a source range of the client's address",
+                vec![exactly],
+                13,
+                true,
+            ),
+            (
+                "source ranges that do not contain the client",
+                vec![others],
+                14,
+                false,
+            ),
         ] {
             let mut made = self.made(&[0, 1, 2]);
             made.service.load_balancer_ips = vec![self.external(host)];
@@ -425,7 +440,7 @@ impl Table {
                 false => {
                     self.none(words, CLIENT, ip, Answer::Silence);
                     self.case(
-                        "its cluster IP is open",
+                        "the cluster IP is unrestricted",
                         CLIENT,
                         cluster_ip,
                         &[0, 1, 2],
@@ -440,7 +455,13 @@ impl Table {
         made.service.external_traffic_policy = TrafficPolicy::Local;
         self.put(&made);
         let ip = SocketAddr::new(self.external(15), 80);
-        self.case("with ranges, Local", CLIENT, ip, &[1], Seen::Sender);
+        self.case(
+            "with source ranges, policy Local",
+            CLIENT,
+            ip,
+            &[1],
+            Seen::Sender,
+        );
     }
 
     fn nowhere_to_go(&mut self) {
@@ -455,10 +476,10 @@ impl Table {
         made.endpoints = vec![Endpoint::new(self.net.pod(2))];
         self.put(&made);
         self.case("the first endpoint", CLIENT, ip, &[2], Seen::Node);
-        self.case("at the node port, too", CLIENT, port, &[2], Seen::Node);
+        self.case("also at the node port", CLIENT, port, &[2], Seen::Node);
         made.endpoints.clear();
         self.put(&made);
-        self.none("the last one gone", CLIENT, ip, Answer::Refused);
+        self.none("the last endpoint removed", CLIENT, ip, Answer::Refused);
     }
 
     fn internal_policy(&mut self) {
@@ -583,7 +604,7 @@ impl Table {
         udp_made.endpoints[0].terminating = true;
         self.put(&udp_made);
         self.forget();
-        self.assert_answer("an endpoint that is about to end", &to_ip, Some(0));
+        self.assert_answer("a terminating endpoint", &to_ip, Some(0));
         self.assert_answer("the same at the node port", &to_port, Some(0));
 
         made.endpoints = endpoints(self, &[1]);
@@ -593,8 +614,12 @@ impl Table {
         self.assert_answer("a stale entry", &to_ip, Some(0));
         self.assert_answer("a stale entry of the node port", &to_port, Some(0));
         self.forget();
-        self.assert_answer("it is forgotten", &to_ip, Some(1));
-        self.assert_answer("it is forgotten at the node port", &to_port, Some(1));
+        self.assert_answer("the stale entry is deleted", &to_ip, Some(1));
+        self.assert_answer(
+            "the stale entry of the node port is deleted",
+            &to_port,
+            Some(1),
+        );
         assert_eq!(self.entries_to(TCP, tcp), of_tcp);
         assert_eq!(self.entries_to(Protocol::Udp, other), 1);
 
@@ -607,7 +632,7 @@ impl Table {
         self.put(&udp_made);
         self.forget();
         self.assert_answer("the first endpoint after none", &to_ip, Some(2));
-        self.assert_answer("at the node port, too", &to_port, Some(2));
+        self.assert_answer("also at the node port", &to_port, Some(2));
 
         // Before the service existed, packets followed the routes.
         let external = SocketAddr::new(self.external(41), 80);
@@ -617,12 +642,12 @@ impl Table {
         made.protocol = Protocol::Udp;
         made.service.external_ips = vec![external.ip()];
         self.put(&made);
-        self.assert_answer("its entry is as it was", &socket, None);
+        self.assert_answer("its entry is unchanged", &socket, None);
         // As after a start, when the previous state is unknown.
         self.proxy.require_full_sync();
         self.sync();
         self.forget();
-        self.assert_answer("when there is one", &socket, Some(1));
+        self.assert_answer("after the service exists", &socket, Some(1));
     }
 
     fn terminating(&mut self) {
@@ -633,13 +658,31 @@ impl Table {
         };
         ends(&mut made.endpoints[0]);
         let ip = self.put(&made);
-        self.case("one of two ends", CLIENT, ip, &[1], Seen::Node);
+        self.case(
+            "one of two endpoints is terminating",
+            CLIENT,
+            ip,
+            &[1],
+            Seen::Node,
+        );
         ends(&mut made.endpoints[1]);
         self.put(&made);
-        self.case("all of them do", CLIENT, ip, &[0, 1], Seen::Node);
+        self.case(
+            "all endpoints are terminating",
+            CLIENT,
+            ip,
+            &[0, 1],
+            Seen::Node,
+        );
         made.endpoints[0].serving = false;
         self.put(&made);
-        self.case("one of them serves no more", CLIENT, ip, &[1], Seen::Node);
+        self.case(
+            "one terminating endpoint no longer serves",
+            CLIENT,
+            ip,
+            &[1],
+            Seen::Node,
+        );
     }
 
     fn affinity(&mut self) {
@@ -747,7 +790,7 @@ impl Table {
         self.put(&other);
         assert_eq!(request_udp(&socket), before);
         self.case(
-            "and what comes then",
+            "also for later connections",
             CLIENT,
             self.node(30020),
             &[0],
@@ -775,8 +818,14 @@ impl Table {
             Seen::Node,
         );
         let elsewhere = self.node(30030);
-        self.none("and not at others", CLIENT, elsewhere, Answer::Refused);
-        self.case("all is masqueraded", From::Pod(1), ip, &[0, 1], Seen::Node);
+        self.none("not at other addresses", CLIENT, elsewhere, Answer::Refused);
+        self.case(
+            "everything is masqueraded",
+            From::Pod(1),
+            ip,
+            &[0, 1],
+            Seen::Node,
+        );
         self.net.node.run(|| self.proxy.remove()).unwrap().unwrap();
         self.none("all removed", CLIENT, at_second, Answer::Refused);
     }

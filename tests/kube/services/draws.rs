@@ -87,7 +87,7 @@ pub(crate) fn evenly(layout: Layout, step: usize) {
             .sum();
         assert!(
             drawn.is_empty(),
-            "{number}: to none of the endpoints: {drawn:?}"
+            "{number}: connections to unknown endpoints: {drawn:?}"
         );
         let most = match number {
             1 => 0.001,
@@ -145,7 +145,7 @@ pub(crate) fn affinity(layout: Layout, rounds: usize) {
                 };
                 assert!(
                     there.contains(&pod),
-                    "{layout:?}, round {round}: {pod} of {there:?}"
+                    "{layout:?}, round {round}: {pod} is not in {there:?}"
                 );
                 match *last {
                     Some(last) if there.contains(&last) => {
@@ -158,6 +158,6 @@ pub(crate) fn affinity(layout: Layout, rounds: usize) {
             }
         }
     }
-    println!("{layout:?}: {stayed} stayed, {moved} were drawn for");
+    println!("{layout:?}: {stayed} kept their endpoint, {moved} got a new one");
     assert!(moved >= rounds && stayed >= moved, "{stayed} {moved}");
 }

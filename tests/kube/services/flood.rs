@@ -109,7 +109,7 @@ impl Field {
         println!(
             "{what}: {sent} flows, {right} arrived, {wrong} wrong, {untranslated} untranslated"
         );
-        assert!(right > 100, "{what}: {right} of {sent}");
+        assert!(right > 100, "{what}: only {right} of {sent} arrived");
         assert_eq!(wrong, 0, "{what}");
         assert!(!is_there || untranslated == 0, "{what}: {untranslated}");
     }
@@ -150,7 +150,7 @@ fn send(socket: &UdpSocket, service: usize, protocol: u8, random: &mut Random) {
     let from = SENDERS[service];
     let to = cluster_ip(service as u8);
     let IpAddr::V4(to) = to else {
-        unreachable!("it is of IPv4")
+        unreachable!("the address is IPv4")
     };
     let sum = |words: &[&[u8]]| {
         let bytes: Vec<u8> = words.concat();
@@ -279,7 +279,7 @@ const CHANGES: [(&str, [&[Made]; 2]); 9] = {
     [
         ("one service replaces another", [&[A], &[B]]),
         (
-            "one replaces another that has its port as node port",
+            "a service replaces another whose node port is its port",
             [
                 &[Made {
                     node_port: Some(80),
@@ -300,7 +300,7 @@ const CHANGES: [(&str, [&[Made]; 2]); 9] = {
             [&[Made::new(0, 5), B], &[Made::new(0, 1), B]],
         ),
         (
-            "one of another name has the cluster IP",
+            "a service with another name gets the cluster IP",
             [
                 &[Made::new(0, 3), B],
                 &[
@@ -313,7 +313,7 @@ const CHANGES: [(&str, [&[Made]; 2]); 9] = {
             ],
         ),
         (
-            "traffic stays on the node, or not",
+            "the traffic policy changes between Local and Cluster",
             [
                 &[LOCAL, B],
                 &[
@@ -326,7 +326,7 @@ const CHANGES: [(&str, [&[Made]; 2]); 9] = {
             ],
         ),
         (
-            "a load balancer comes and goes that is closed to who sends there",
+            "a load balancer that is closed to the senders is added and removed",
             [
                 &[A],
                 &[Made {
@@ -355,7 +355,7 @@ const CHANGES: [(&str, [&[Made]; 2]); 9] = {
             ],
         ),
         (
-            "clients are forgotten after another time",
+            "the affinity timeout changes",
             [
                 &[
                     Made {
@@ -435,7 +435,7 @@ pub(crate) fn firewalls_first(layout: Layout) {
         is_closed: true,
         ..Made::new(0, 2)
     };
-    for lacks in ["all", "a service", "a service at a start", "rules"] {
+    for lacks in ["all", "a service", "a new service at a restart", "rules"] {
         match lacks {
             "all" => {}
             "rules" => drop(tools.run(&format!("nft flush table ip {table}"))),
@@ -492,7 +492,7 @@ pub(crate) fn recreated(times: usize) {
             assert_eq!(synced.transactions, 3, "{synced:?}");
         }
     });
-    field.judge("made anew", sent, before, true);
+    field.judge("recreated", sent, before, true);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 
     // A table left by an interrupted process is removed.
@@ -538,7 +538,7 @@ pub(crate) fn recreated_in_chains(times: usize) {
             assert_eq!(synced.transactions, 3, "{synced:?}");
         });
     }
-    field.judge("made anew", sent, before, true);
+    field.judge("recreated", sent, before, true);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 
     // A table left by an interrupted process is removed.
@@ -591,7 +591,7 @@ pub(crate) fn in_order() {
 
     Made::new(0, 2).put(&mut services);
     let [made, counted, gone] = &after(&mut services)[..] else {
-        panic!("2 endpoints are new")
+        panic!("expected three transactions")
     };
     assert!(made.contains(&"+chain pick-2".to_owned()), "{made:?}");
     assert_eq!(
@@ -612,7 +612,7 @@ pub(crate) fn in_order() {
     a.remove(&mut services);
     Made::new(1, 2).put(&mut services);
     let [replaced, gone] = &after(&mut services)[..] else {
-        panic!("it is two transactions")
+        panic!("expected two transactions")
     };
     assert!(
         replaced.contains(&"-service-ips".to_owned()),
@@ -660,7 +660,7 @@ pub(crate) fn in_order_in_chains() {
     for endpoints in [2, 3] {
         Made::new(0, endpoints).put(&mut services);
         let [made, gone] = &after(&mut services)[..] else {
-            panic!("it is two transactions")
+            panic!("expected two transactions")
         };
         let is_rule =
             |sign| move |word: &&String| word.starts_with(sign) && word.contains("rule of");
@@ -670,7 +670,7 @@ pub(crate) fn in_order_in_chains() {
     }
     Made::new(0, 0).put(&mut services);
     let [refused, gone] = &after(&mut services)[..] else {
-        panic!("it is two transactions")
+        panic!("expected two transactions")
     };
     assert_eq!(
         refused[..],
@@ -679,7 +679,7 @@ pub(crate) fn in_order_in_chains() {
     assert!(gone.iter().all(|word| word.starts_with('-')), "{gone:?}");
     Made::new(0, 2).put(&mut services);
     let [served, gone] = &after(&mut services)[..] else {
-        panic!("it is two transactions")
+        panic!("expected two transactions")
     };
     assert!(served.contains(&"+service-ips".to_owned()), "{served:?}");
     assert_eq!(gone[..], ["-no-endpoint-services".to_owned()]);

@@ -141,13 +141,16 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             if longest[way].is_zero() {
                 // The first one is left alone, to measure how long it takes.
                 let begun = victim.begun;
-                assert!(victim.end(), "it was not killed");
+                assert!(victim.end(), "the victim should complete its task");
                 longest[way] = begun.elapsed();
                 within[way] = longest[way];
             } else if victim.kill(random.within(within[way])) {
                 after += 1;
                 within[way] = within[way].mul_f64(0.9);
-                assert!(after < 100 + kills * 10, "too few kills fall inside");
+                assert!(
+                    after < 100 + kills * 10,
+                    "too few kills happen during the task"
+                );
             } else {
                 inside += 1;
                 within[way] = longest[way].min(within[way].mul_f64(1.05));
@@ -176,7 +179,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
                 let Some(now) = after.get(what) else { continue };
                 match layout {
                     LEGACY => assert!(now >= mark, "{task}: {what}"),
-                    _ => assert_eq!(now, mark, "{task}: {what} is another"),
+                    _ => assert_eq!(now, mark, "{task}: {what} was recreated"),
                 }
                 same += usize::from(*now > 0);
             }
@@ -188,7 +191,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
         }
     });
     println!(
-        "{layout:?}: {longest:?}; {inside} kills inside, {after} after it; {repaired} starts mended something; \
+        "{layout:?}: {longest:?}; {inside} kills during the task, {after} after its end; {repaired} starts repaired something; \
          {checked} checks beside them"
     );
     assert!(repaired > kills / 4, "{repaired}");

@@ -60,12 +60,12 @@ pub(crate) fn assert_same<L: Ord + std::fmt::Debug>(
     one: &BTreeSet<L>,
     other: &BTreeSet<L>,
 ) {
-    assert!(!other.is_empty(), "{words:?}: nothing to compare with");
+    assert!(!other.is_empty(), "{words:?}: nothing to compare");
     let missing: Vec<_> = other.difference(one).collect();
     let more: Vec<_> = one.difference(other).collect();
     assert!(
         missing.is_empty() && more.is_empty(),
-        "{words:?}: missing {missing:#?}, too many {more:#?}"
+        "{words:?}: missing {missing:#?}, unexpected {more:#?}"
     );
 }
 

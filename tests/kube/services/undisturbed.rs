@@ -191,7 +191,7 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
         }
     });
     println!(
-        "{layout:?}: {brought} of {syncs} syncs brought something, {checked} checks beside them"
+        "{layout:?}: {brought} of {syncs} syncs changed something, {checked} checks meanwhile"
     );
     assert!(brought > syncs / 2, "{brought}");
     assert!(checked > syncs / 4, "{checked}");

@@ -12,32 +12,32 @@ pub(super) type RemoveDifference = fn(nft: &mut Value, ours: &mut Value) -> bool
 /// the rules.
 pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
     (
-        "the devices of a chain, without which it cannot be made",
+        "omits the devices of a chain, without which it cannot be created",
         |nft, ours| only_ours(nft, ours, &["policy"], "dev"),
         87,
         0,
     ),
     (
-        "the comment of a table or a chain",
+        "omits the comment of a table or a chain",
         |nft, ours| nft.get("expr").is_none() && only_ours(nft, ours, &["handle"], "comment"),
         54,
         0,
     ),
     (
-        "what happens to be in memory for a flag of a table",
+        "writes arbitrary memory for a flag of a table",
         flags_of_table,
         24,
         0,
     ),
-    ("that a set is changed by rules", dynamic, 117, 2),
+    ("omits that rules change a set", dynamic, 117, 2),
     (
-        "that ranges of a set are joined",
+        "omits `auto-merge` of a set",
         |nft, ours| only_ours(nft, ours, &["type"], "auto-merge"),
         15,
         0,
     ),
     (
-        "all statements of an element but the first",
+        "omits all statements of an element except the first",
         |nft, ours| {
             let kinds = ["counter", "limit", "quota", "ct count"];
             nft.get("val").is_some()
@@ -49,13 +49,13 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
         0,
     ),
     (
-        "the level of a control group",
+        "omits the level of a control group",
         |nft, ours| nft["key"] == "cgroupv2" && only_ours(nft, ours, &["key"], "level"),
         15,
         0,
     ),
     (
-        "numbers of synproxy that are 0",
+        "omits numbers of synproxy that are 0",
         |nft, ours| {
             let mut zero = |key| ours[key] == 0 && only_ours(nft, ours, &[], key);
             zero("wscale") || zero("mss")
@@ -64,70 +64,69 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
         0,
     ),
     (
-        "an element for a map as text, which it does not read",
+        "writes an element for a map as text, which it cannot parse",
         for_map,
         15,
         1,
     ),
     (
-        "a chain without a name as text, which it does not read",
+        "writes a chain without a name as text, which it cannot parse",
         rules_of_jump,
         15,
         0,
     ),
     (
-        "large numbers as negative ones, which it reads as others",
+        "writes large numbers as negative ones, which it reads as different numbers",
         large,
         5,
         0,
     ),
-    ("numbers of 32 bits as negative ones", of_32_bits, 9, 0),
+    ("writes 32-bit numbers as negative ones", of_32_bits, 9, 0),
     (
-        "a shift that was only made for the field to be compared",
+        "writes a shift that exists only to compare the field",
         shift,
         15,
         0,
     ),
-    ("ports that have lost their type", invalid_type, 12, 0),
+    ("ports without their type", invalid_type, 12, 0),
     (
-        "the first bytes of an address as if they were its last",
+        "the first bytes of an address as its last ones",
         first_bytes,
         3,
         0,
     ),
     (
-        "bytes of an option that are no field's",
+        "bytes of an option that belong to no field",
         unknown_field,
         3,
         5,
     ),
     (
-        "bytes that are changed, by the two that are written",
+        "changed bytes as the two bytes that are written",
         two_bytes,
         3,
         24,
     ),
     (
-        "bytes as if they were fields that they only begin",
+        "bytes as fields that are longer than these bytes",
         begun,
         0,
         2,
     ),
-    ("a packet of a frame, as if it were any packet", frame, 0, 6),
+    ("the packet in a frame as any packet", frame, 0, 6),
     (SWAPPED, swapped, 0, 0),
 ];
 
 /// Where the library writes other keys than nft, not just additional ones.
 pub(super) const NEW_KEYS: &[&str] = &[
-    "a shift that was only made for the field to be compared",
-    "bytes of an option that are no field's",
-    "bytes that are changed, by the two that are written",
-    "bytes as if they were fields that they only begin",
+    "writes a shift that exists only to compare the field",
+    "bytes of an option that belong to no field",
+    "changed bytes as the two bytes that are written",
+    "bytes as fields that are longer than these bytes",
 ];
 
 /// With numbers instead of names (`-n`).
-pub(super) const SWAPPED: &str =
-    "types of frames and operations of ARP with their two bytes the wrong way round";
+pub(super) const SWAPPED: &str = "writes frame types and ARP operations with swapped bytes";
 
 fn swapped(nft: &mut Value, ours: &mut Value) -> bool {
     let short = |value: &Value| value.as_u64().and_then(|number| u16::try_from(number).ok());

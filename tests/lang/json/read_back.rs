@@ -35,14 +35,14 @@ fn bytecode(tools: &Tools<'_>) -> (Vec<Vec<String>>, Vec<String>) {
 const REFUSED: &[(&str, &str, usize, usize)] = &[
     (
         "Missing `device'",
-        "a chain on many devices: it reads one",
+        "a chain on several devices: it reads only one",
         3,
         0,
     ),
-    ("Invalid set flag", "it does not know `dynamic`", 12, 0),
+    ("Invalid set flag", "it does not support `dynamic`", 12, 0),
     (
         "unqualified type",
-        "types of expressions, which have no length",
+        "types of expressions have no length",
         8,
         0,
     ),
@@ -54,32 +54,32 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
     ),
     (
         "Invalid map type",
-        "it reads no concatenations as data of maps",
+        "it does not support concatenations as data of maps",
         4,
         0,
     ),
     (
         "Unknown object passed to add",
-        "it reads no synproxy objects",
+        "it does not support synproxy objects",
         2,
         0,
     ),
-    ("missing options", "it reads no expectations", 1, 0),
+    ("missing options", "it does not support expectations", 1, 0),
     (
         "Could not process rule: No such file",
-        "maps that lead to chains, which come after them",
+        "maps refer to chains that follow them",
         5,
         0,
     ),
     (
         "not allowed in context (STMT)",
-        "it takes no options and sockets as values",
+        "it does not support options and sockets as values",
         2,
         4,
     ),
     (
         "Invalid socket key value",
-        "it does not know control groups",
+        "it does not support control groups",
         1,
         4,
     ),
@@ -97,7 +97,7 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
     ),
     (
         "Unknown expression type 'opaque'",
-        "what it has no words for",
+        "a rule that it cannot express",
         1,
         0,
     ),
@@ -142,7 +142,7 @@ fn json_rulesets_round_trip_or_are_rejected() {
             Err(error) => *refused.entry(refusal(&error, &ruleset.name)).or_default() += 1,
         }
     }
-    println!("{same} the same, {refused:#?}");
+    println!("{same} rulesets are equal, {refused:#?}");
     if missing == 0 {
         assert!(same > 45, "{same}");
         all_refused(&refused, |each| each.2);
@@ -200,9 +200,13 @@ fn without_rules(load: &impl Fn() -> Sandbox) -> Sandbox {
 
 /// The same rules as text.
 fn texts(sandbox: &Sandbox) -> Vec<String> {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let options = sandbox.run(Options::here).expect("it can be entered");
-    let options = options.with_time_zone("UTC").expect("it is known");
+    let snapshot = connect(sandbox)
+        .snapshot(Scope::all())
+        .expect("cannot read the ruleset");
+    let options = sandbox
+        .run(Options::here)
+        .expect("cannot enter the sandbox");
+    let options = options.with_time_zone("UTC").expect("unknown time zone");
     let mut texts = Vec::new();
     for table in snapshot.tables() {
         for chain in table.chains() {
@@ -274,12 +278,12 @@ fn json_rules_round_trip_or_are_rejected() {
             missing += 1;
             continue;
         }
-        let load = || ruleset.load().expect("the kernel has all of it");
+        let load = || ruleset.load().expect("the kernel lacks a feature");
         let more = rules_read_back(&ruleset.name, load, &mut refused);
         read += more.0;
         others += more.1;
     }
-    println!("{read} read, {others} as other instructions, {refused:#?}");
+    println!("{read} rules read, {others} as other instructions, {refused:#?}");
     assert!(read > 6_000 && others < 50, "{read} {others}");
     if missing == 0 {
         all_refused(&refused, |each| each.3);

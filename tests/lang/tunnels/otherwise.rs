@@ -4,17 +4,17 @@
 pub(super) const SENT_DIFFERENTLY: &[(&str, &str)] = &[
     (
         "udp dport 4789 vxlan icmp id 7",
-        "the type that has such a field is asked for outside of the tunnel",
+        "it matches the type for this field outside of the tunnel",
     ),
     ("udp dport 4789 vxlan icmp mtu 7", "the same"),
     ("udp dport 4789 vxlan icmpv6 mtu 7", "the same"),
     (
         "udp dport 4789 vxlan ip saddr 10.0.0.1 udp dport 6081 geneve ip saddr 10.0.0.2",
-        "what is known of packets in one tunnel is taken to be known of those in another one",
+        "it applies the matches inside one tunnel to packets inside another one",
     ),
     (
         "udp dport 4789 udp sport 1024-65535 vxlan vni 7 accept",
-        "a range outside of tunnels is asked for by one instruction, too; ours are those of 1.0.6",
+        "it matches a range outside of tunnels with one instruction, too; the library's are those of 1.0.6",
     ),
 ];
 
@@ -23,13 +23,13 @@ pub(super) const LISTED_DIFFERENTLY: &[(&str, &str, &str)] = &[
     (
         "vxlan vni . th sport",
         "vxlan vni . udp sport",
-        "behind a field of a tunnel it has forgotten what is outside",
+        "after a field of a tunnel it ignores the matches outside",
     ),
     ("vxlan vni . @nh,96,32", "vxlan vni . ip saddr", "the same"),
     (
         "meta protocol ip meta mark set vxlan ip saddr",
         "meta mark set vxlan ip saddr",
-        "what it asks for inside by itself is said as if it were asked outside",
+        "it lists an implied match inside as a match outside",
     ),
     (
         "meta protocol ip meta l4proto tcp meta mark set jhash vxlan ip saddr . vxlan udp dport",
@@ -46,7 +46,7 @@ pub(super) const LISTED_DIFFERENTLY: &[(&str, &str, &str)] = &[
     (
         "meta nfproto ipv4 vxlan ip saddr . ip saddr",
         "vxlan ip saddr . ip saddr",
-        "what it asks for by itself is said",
+        "it lists an implied match",
     ),
     (
         "meta protocol ip vxlan ip saddr . ip saddr",
@@ -56,17 +56,17 @@ pub(super) const LISTED_DIFFERENTLY: &[(&str, &str, &str)] = &[
     (
         "udp dport 4789 vxlan ip saddr 10.0.0.1",
         "udp dport 4789 vxlan ether type ip vxlan ip saddr 10.0.0.1",
-        "frames with a tag are no longer left out: read back, it asks for the packet's protocol",
+        "frames with a tag are no longer excluded: parsed again, it matches the packet's protocol",
     ),
     (
         "vxlan vni 3 udp dport 4789",
         "meta l4proto udp vxlan vni 3 udp dport 4789",
-        "it does not read this itself",
+        "it cannot parse this itself",
     ),
     (
         "@th,0,8 { 0x0, 0x8 } vxlan icmp id 7",
         "vxlan icmp type { echo-reply, echo-request } vxlan icmp id 7",
-        "it is another rule",
+        "the text is a different rule",
     ),
     (
         "udp sport 768/8 vxlan icmp sequence 7",
@@ -81,7 +81,7 @@ pub(super) const LISTED_DIFFERENTLY: &[(&str, &str, &str)] = &[
     (
         "tunnel id . tunnel path { 0 . 5 }",
         "tunnel id . tunnel path { 5 . exists }",
-        "it has forgotten the order of a number's bytes",
+        "it loses the byte order of a number",
     ),
     (
         "tunnel id . udp dport { 0 . 1280 }",

@@ -181,15 +181,15 @@ fn matches_of(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
     let mut loaded: (String, Option<Payload>) = (String::new(), None);
     for expression in rule.expressions().into_iter().flatten() {
         let decoded = expression.and_then(|expression| expression.decode());
-        match decoded.expect("it is whole") {
+        match decoded.expect("incomplete attribute") {
             Decoded::Inner(inner) => {
                 let within = inner
                     .expr
                     .as_ref()
-                    .expect("one")
+                    .expect("no inner expression")
                     .decode()
-                    .expect("it is whole");
-                let kind = inner.inner_type.expect("one").0;
+                    .expect("incomplete attribute");
+                let kind = inner.inner_type.expect("no inner type").0;
                 loaded = match within {
                     Decoded::Payload(payload) => (format!("in {kind}"), Some(payload)),
                     other => (format!("in {kind} {other}"), None),
@@ -197,14 +197,14 @@ fn matches_of(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
             }
             Decoded::Payload(payload) => loaded = (String::new(), Some(payload)),
             Decoded::Cmp(cmp) => {
-                let last = matches_of.last_mut().expect("one");
+                let last = matches_of.last_mut().expect("no earlier match");
                 let Some(Data::Value(value)) = &cmp.data else {
                     panic!("{cmp}");
                 };
                 match (&loaded, cmp.op) {
                     ((within, Some(payload)), Some(CmpOp::EQ)) => {
-                        let base = payload.base.expect("one").0;
-                        let offset = payload.offset.expect("one");
+                        let base = payload.base.expect("no base").0;
+                        let offset = payload.offset.expect("no offset");
                         for (at, byte) in (offset..).zip(value.iter()) {
                             last.insert(format!("{within} {base} {at} is {byte}"));
                         }
@@ -239,17 +239,20 @@ fn listed_text_of_random_instructions_is_equivalent() {
         let kernel = sandbox();
         let mut nft = connect(&kernel);
         let mut tx = Transaction::new();
-        tx.add(&Table::new(family, "t")).expect("it fits");
-        tx.add(&Chain::new(family, "t", "c")).expect("it fits");
+        tx.add(&Table::new(family, "t"))
+            .expect("the object exceeds the maximum length");
+        tx.add(&Chain::new(family, "t", "c"))
+            .expect("the object exceeds the maximum length");
         for _ in 0..count / 4 {
-            tx.add(&random_rule(&mut random, family)).expect("it fits");
+            tx.add(&random_rule(&mut random, family))
+                .expect("the object exceeds the maximum length");
         }
         nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
-        let now = nft.snapshot(Scope::all()).expect("a ruleset");
-        let table = now.tables().next().expect("one");
-        let chain = table.chains().next().expect("one");
+        let now = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
+        let table = now.tables().next().expect("no table");
+        let chain = table.chains().next().expect("no chain");
         let options = Options::default();
-        let name = family.name().expect("a name");
+        let name = family.name().expect("no name");
         let (mut texts, mut first) = (String::new(), Vec::new());
         for each in chain.rules() {
             let Some(words) = rule(&table, &each, &options) else {
@@ -272,20 +275,22 @@ fn listed_text_of_random_instructions_is_equivalent() {
         }
         let all = format!("add chain {name} t d\n{texts}");
         apply(&mut nft, &all).unwrap_or_else(|error| panic!("{error}"));
-        let now = nft.snapshot(Scope::all()).expect("a ruleset");
-        let chain = now.chain(family, "t", "d").expect("it is there");
+        let now = nft.snapshot(Scope::all()).expect("cannot read the ruleset");
+        let chain = now.chain(family, "t", "d").expect("no chain d");
         let mut again = chain.rules();
         for (words, first) in first {
-            let again = matches_of(&again.next().expect("as many"));
+            let again = matches_of(&again.next().expect("a rule is missing"));
             if first != again {
                 wrong.push(format!("{words}\n  {first:?}\n  {again:?}"));
             }
         }
     }
-    println!("{formatted} of {count} have words, {formatted_inside} of them about what is inside");
-    nothing_else("made otherwise", &wrong);
+    println!(
+        "{formatted} of {count} rules can be expressed, {formatted_inside} of them match inside a tunnel"
+    );
+    nothing_else("recreated differently", &wrong);
     assert!(
         formatted_inside > count / 8,
-        "{formatted_inside} of {count}"
+        "only {formatted_inside} of {count} rules match inside a tunnel"
     );
 }

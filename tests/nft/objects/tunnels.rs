@@ -48,7 +48,9 @@ fn tunnels() {
     let (sent, found_options) = (tunnel.options.unwrap().0, found.options.unwrap().0);
     if found_options.len() < sent.len() {
         // The kernel silently keeps only the last one, so the caller cannot be warned in time.
-        println!("this kernel lacks more than one Geneve option for a tunnel: it keeps the last");
+        println!(
+            "this kernel lacks more than one Geneve option for a tunnel: it keeps only the last one"
+        );
         assert_eq!(found_options, sent[1..]);
     } else {
         assert_eq!(found_options, sent);

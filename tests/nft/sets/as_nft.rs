@@ -9,7 +9,7 @@ use super::*;
 fn load(tools: &Tools<'_>, nft: &mut Connection, text: &str) {
     let catch_all = kernel::has(nft, "catch-all elements");
     let without = text.replace(", * : drop", "");
-    assert_ne!(text, without, "there is one");
+    assert_ne!(text, without, "the text should contain a catch-all element");
     tools.run_with("nft -f -", if catch_all { text } else { &without });
 }
 

@@ -89,7 +89,7 @@ fn one_bad_element_among_many_is_named() {
 
 /// A listing that a change interrupts ends in an error, and repeats it.
 #[test]
-fn a_listing_that_a_change_runs_across_is_interrupted() {
+fn a_concurrent_change_interrupts_a_listing() {
     let sandbox = sandbox();
     let (mut nft, mut rival) = (connect(&sandbox), connect(&sandbox));
     with_sets(&mut nft, &[addresses("s")]);
@@ -107,7 +107,7 @@ fn a_listing_that_a_change_runs_across_is_interrupted() {
     let error = loop {
         match listing.next() {
             Ok(Some(_)) => {}
-            Ok(None) => panic!("the listing ended as if it were whole"),
+            Ok(None) => panic!("the interrupted listing ended without an error"),
             Err(error) => break error,
         }
     };

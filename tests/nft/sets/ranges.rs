@@ -23,8 +23,11 @@ fn answer(nft: &mut Connection, text: &str) -> Result<String, String> {
     let query = script.queries().next().unwrap();
     let answer = query.answer(nft).map_err(|error| error.to_string())?;
     let listed = answer.listing(&Options::default()).to_string();
-    let elements = listed.split_once("elements = ").expect("it has some").1;
-    let elements = elements.split_once('}').expect("they end").0;
+    let elements = listed
+        .split_once("elements = ")
+        .expect("the set has no elements")
+        .1;
+    let elements = elements.split_once('}').expect("no closing brace").0;
     Ok(elements.split_whitespace().collect::<Vec<_>>().join(" ") + " }")
 }
 

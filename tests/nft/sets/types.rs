@@ -439,7 +439,9 @@ const RULES: &[(&str, &str, bool)] = &[
 
 /// The chain for rules in a table of this family and type.
 fn chain_of(place: &str) -> (&str, String) {
-    let (family, kind) = place.split_once(' ').expect("a family and a kind");
+    let (family, kind) = place
+        .split_once(' ')
+        .expect("no chain type after the family");
     let hook = match kind {
         "nat" => "{ type nat hook prerouting priority -100; }",
         "snat" => "{ type nat hook postrouting priority 100; }",
@@ -479,7 +481,9 @@ fn rules_use_sets_of_their_types() {
                 }
             }
             let listed = script_listing(&mut nft);
-            let (_, chain) = listed.split_once("chain c {").expect("it is listed");
+            let (_, chain) = listed
+                .split_once("chain c {")
+                .expect("chain c is not listed");
             let mut words = rule.split([' ', ':']);
             let used = words.rfind(|word| word.starts_with('@'));
             assert!(

@@ -44,7 +44,7 @@ fn dropping_a_listing_leaves_the_connection_usable() {
 }
 
 #[test]
-fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
+fn an_interrupted_listing_is_an_error_and_never_a_short_list() {
     const CHAINS: usize = 5000;
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -88,7 +88,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
                 Err(Error::Interrupted) => interrupted += 1,
                 Err(error) => panic!("{}", report(&error)),
             }
-            assert!(whole < 10_000, "nothing interrupted a listing");
+            assert!(whole < 10_000, "no listing was interrupted");
         }
     });
     // Without changes it is complete.

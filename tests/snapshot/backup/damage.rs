@@ -69,7 +69,7 @@ fn a_truncated_file_is_refused() {
 }
 
 #[test]
-fn every_bit_counts() {
+fn every_flipped_bit_is_detected() {
     let place = Place::new();
     let bystander = Bystander::new();
     let check = |bytes: &mut Vec<u8>, bit: usize| {

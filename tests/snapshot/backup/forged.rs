@@ -40,7 +40,7 @@ fn refused_cheaply(place: &Place, bytes: &[u8]) -> FileError {
     });
     // The read buffer takes one of them, space for the longest message at most 4 MiB.
     assert!(heap.bytes_max < 8 << 20, "{heap:?}");
-    error.expect("it is refused")
+    error.expect("the file should be rejected")
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn anything_loaded_can_be_read() {
                     walk(&snapshot);
                     // It is saved and loaded again, with the same result.
                     let Ok(()) = snapshot.save(place.path()) else {
-                        panic!("it cannot be saved");
+                        panic!("cannot save the loaded snapshot");
                     };
                     let again = Snapshot::load(place.path()).unwrap();
                     assert_eq!(again.to_string(), snapshot.to_string());
@@ -432,6 +432,6 @@ fn anything_loaded_can_be_read() {
         })
         .unwrap();
     let [loaded, refused, restored] = [loaded, refused, restored].map(Cell::into_inner);
-    println!("{loaded} loaded, of which {restored} restored; {refused} refused");
+    println!("{loaded} loaded, {restored} of them restored; {refused} rejected");
     assert!(loaded > 300 && refused > 300 && restored > 30);
 }

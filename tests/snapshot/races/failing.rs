@@ -119,8 +119,8 @@ fn complete_while_failing(sandbox: &Sandbox, tx: Transaction) {
                                     .collect();
                                 let more: Vec<_> = seen.difference(&all).take(5).collect();
                                 panic!(
-                                    "after {whole} whole ones: {} objects instead of {}; it lacks \
-                                     {lacks:?}, has twice {twice:?}, and has {more:?} too",
+                                    "after {whole} complete snapshots: {} objects instead of {}; missing \
+                                     {lacks:?}, duplicate {twice:?}, unexpected {more:?}",
                                     found.len(),
                                     expected.len()
                                 );
@@ -139,10 +139,10 @@ fn complete_while_failing(sandbox: &Sandbox, tx: Transaction) {
             .unwrap();
     });
     println!(
-        "{whole} whole, {refused} refused, {} failures",
+        "{whole} complete snapshots, {refused} interrupted, {} failures",
         failures.into_inner()
     );
-    assert!(whole > 0, "{refused} refused");
+    assert!(whole > 0, "no complete snapshot, {refused} interrupted");
 }
 
 /// Number of snapshots of each kind.

@@ -53,7 +53,10 @@ pub(crate) fn resync(nft: Connection, to: &str, notify: impl Fn(&[u8])) {
     notify(b"b");
     let updates = mirror.update().unwrap();
     let is_anew = |update: &Update| matches!(update, Update::Reread(_));
-    assert!(updates.iter().any(is_anew), "it missed nothing");
+    assert!(
+        updates.iter().any(is_anew),
+        "the mirror should have missed something"
+    );
     let plan = mirror.snapshot().plan(&desired, exact()).unwrap();
     mirror.connection().commit(plan.transaction()).unwrap();
 }
@@ -63,7 +66,7 @@ pub(crate) fn resync(nft: Connection, to: &str, notify: impl Fn(&[u8])) {
 fn goes_on(scene: &mut Scene, task: &str, is_there: impl Fn(&mut Scene) -> bool) {
     let to = scene.path(NAMES[scene.other()]);
     let victim = Victim::start(&scene.sandbox, "kill::victim", &format!("{task} {to}"));
-    assert!(victim.end(), "it came to its end");
+    assert!(victim.end(), "the victim should complete its task");
     assert!(is_there(scene));
     let desired = Snapshot::load(&to).unwrap();
     let left = scene.nft.plan(&desired, exact()).unwrap();
@@ -174,7 +177,10 @@ fn a_killed_adoption_leaves_tables_that_can_be_adopted() {
                         assert!(heir.plan(&desired, exact()).unwrap().is_empty());
                         let mut tx = Transaction::new();
                         tx.add(&Chain::new(IP, "t", "rivals")).unwrap();
-                        assert!(scene.nft.commit(&tx).is_err(), "they are owned");
+                        assert!(
+                            scene.nft.commit(&tx).is_err(),
+                            "owned tables should reject changes by others"
+                        );
                         drop(heir);
                         orphaned(&mut scene.nft);
                         let now = scene.nft.snapshot(Scope::all()).unwrap();

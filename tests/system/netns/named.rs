@@ -21,9 +21,10 @@ fn from_pid_finds_a_processs_namespace() {
     assert_eq!(&Netns::from_name_or_path(&path).unwrap(), sandbox.netns());
 
     child.kill().unwrap();
-    eventually("a dead process that was not waited for is none", || {
-        matches!(Netns::from_pid(pid), Err(Error::NoSuchProcess { .. }))
-    });
+    eventually(
+        "an error for a dead process that was not waited for",
+        || matches!(Netns::from_pid(pid), Err(Error::NoSuchProcess { .. })),
+    );
     child.wait().unwrap();
     for nobody in [pid, 0, u32::MAX] {
         let error = Netns::from_pid(nobody).unwrap_err();

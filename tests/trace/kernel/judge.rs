@@ -9,7 +9,8 @@ use chainwright::iptables::Backend;
 use chainwright::nft::live::TraceKind;
 use chainwright::xt::Family;
 use chainwright_trace::{
-    Connection, Direction, End, FinalValue, Interface, Node, Outcome, Packet, State, Trace, Tuple,
+    Direction, End, FinalValue, Interface, Node, Outcome, Packet, State, Trace, TrackedConnection,
+    Tuple,
 };
 
 use crate::kernel::log::Logged;
@@ -53,24 +54,29 @@ pub(crate) fn node() -> Node {
 }
 
 /// The description of a connection that conntrack tracks.
-pub(crate) fn connection(original: Tracked, reply: Tracked, mark: u32, status: u32) -> Connection {
+pub(crate) fn connection(
+    original: Tracked,
+    reply: Tracked,
+    mark: u32,
+    status: u32,
+) -> TrackedConnection {
     let tuple = |tuple: Tracked| Tuple {
         source: Some(tuple.source),
         destination: Some(tuple.destination),
         source_port: tuple.source_port(),
         destination_port: tuple.destination_port(),
     };
-    Connection {
+    TrackedConnection {
         mark: Some(mark),
         status: Some(status),
         original: tuple(original),
         reply: tuple(reply),
-        ..Connection::default()
+        ..TrackedConnection::default()
     }
 }
 
 /// The packet as the input for a trace.
-pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
+pub(crate) fn packet(sent: &Sent, connection: Option<TrackedConnection>) -> Packet {
     let is_for_node = NODE4.map(IpAddr::from).contains(&sent.destination)
         || NODE6.map(IpAddr::from).contains(&sent.destination);
     let direction = match sent.way {
@@ -274,21 +280,22 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
         Outcome::Delivered => Some(vec![Place::Node]),
         Outcome::Forwarded | Outcome::Sent => Some(vec![Place::Client, Place::Server]),
         Outcome::Dropped | Outcome::Rejected(_) => None,
-        ref other => return Some(format!("it ends as {other}")),
+        ref other => return Some(format!("the trace ends as {other}")),
     };
     let Some(places) = place else {
         let arrived = observed.arrived.first();
-        return arrived.map(|arrived| format!("it ends, and the packet arrived: {arrived:?}"));
+        return arrived
+            .map(|arrived| format!("the trace ends, but the packet arrived: {arrived:?}"));
     };
     let [arrived] = &observed.arrived[..] else {
         return Some(format!(
-            "it arrives, and {} packets did",
+            "the traced packet arrives, but {} packets arrived",
             observed.arrived.len()
         ));
     };
     if !places.contains(&arrived.place) {
         return Some(format!(
-            "it arrives at {places:?}, and did at {:?}",
+            "the traced packet arrives at {places:?}, the real one at {:?}",
             arrived.place
         ));
     }
@@ -303,16 +310,18 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
             && fits(&packet.destination_port, &headers.ports.1);
     }
     if !same {
-        return Some(format!("it arrives as {packet:?}, and did as {headers:?}"));
+        return Some(format!(
+            "the traced packet arrives as {packet:?}, the real one as {headers:?}"
+        ));
     }
     let number = |words: &str| match words.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => words.parse().ok(),
     };
     match (packet.mark.known().and_then(number), observed.mark) {
-        (Some(walked), Some(seen)) if walked != seen => {
-            Some(format!("its mark is {walked:#x}, and was {seen:#x}"))
-        }
+        (Some(walked), Some(seen)) if walked != seen => Some(format!(
+            "the mark in the trace is {walked:#x}, the real one {seen:#x}"
+        )),
         _ => None,
     }
 }
@@ -333,13 +342,13 @@ pub(crate) fn end_of<'w>(
             Some(reason) => {
                 let _ = writeln!(
                     reasons,
-                    "  not the end with {:?}: {reason}",
+                    "  the end with {:?} differs: {reason}",
                     end.assumptions
                 );
             }
         }
     }
-    let mut text = format!("no end of the walk is what the kernel did\n{reasons}{sent:?}\n");
+    let mut text = format!("no end of the trace matches the kernel's path\n{reasons}{sent:?}\n");
     for met in observed.nft.iter().chain(&observed.legacy) {
         let _ = writeln!(text, "  kernel: {met:?}");
     }

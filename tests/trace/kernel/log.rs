@@ -61,7 +61,11 @@ impl Reader {
             socket.send(&request).unwrap();
             let length = socket.receive(&mut buffer).unwrap();
             let code = &buffer[16..20];
-            assert_eq!((length >= 20, code), (true, &[0; 4][..]), "nfnetlink_log");
+            assert_eq!(
+                (length >= 20, code),
+                (true, &[0; 4][..]),
+                "nfnetlink_log rejects the request"
+            );
         }
         Self { socket, buffer }
     }

@@ -120,7 +120,7 @@ impl Sent {
     pub(crate) fn answer(arrived: &Headers, hops: u8) -> Self {
         Self {
             way: Way::Back,
-            source: arrived.destination.expect("it was seen at a device"),
+            source: arrived.destination.expect("the destination is unknown"),
             destination: arrived.source,
             protocol: arrived.protocol,
             ports: match arrived.protocol {
@@ -219,7 +219,7 @@ impl Sent {
                 bytes.extend(source.octets());
                 bytes.extend(destination.octets());
             }
-            _ => panic!("addresses of two families"),
+            _ => panic!("the addresses have different families"),
         }
         bytes.extend(transport);
         bytes

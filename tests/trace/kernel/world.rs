@@ -300,7 +300,10 @@ impl World {
     }
 
     /// The connection that a packet began, if it exists.
-    pub(crate) fn connection(&mut self, sent: &Sent) -> Option<chainwright_trace::Connection> {
+    pub(crate) fn connection(
+        &mut self,
+        sent: &Sent,
+    ) -> Option<chainwright_trace::TrackedConnection> {
         let mut found = None;
         let listing = self.conntrack.entries(&conntrack::Filter::all()).unwrap();
         let each = listing.for_each(|entry| {

@@ -34,7 +34,7 @@ fn walks(title: &str, rules: &Rules<'_>) {
             let begun = Instant::now();
             let trace = rules.trace(&packet, &node, &Options::default());
             println!(
-                "{title}, service {number}, {turn} walk: {:.1?}",
+                "{title}, service {number}, {turn} trace: {:.1?}",
                 begun.elapsed()
             );
             let [end] = &trace.ends[..] else {
@@ -74,7 +74,7 @@ fn of_nf_tables() {
     let snapshot = nft.snapshot(Scope::all()).unwrap();
     let begun = Instant::now();
     let rules = Rules::new().with_nft(&snapshot);
-    println!("nf_tables, made ready: {:.1?}", begun.elapsed());
+    println!("nf_tables, preparation: {:.1?}", begun.elapsed());
     walks("nf_tables", &rules);
 }
 

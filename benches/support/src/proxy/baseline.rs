@@ -13,7 +13,7 @@ use chainwright::nft::{self, Connection, Scope, Transaction};
 use chainwright_kube::service::Layout;
 use chainwright_testing::Sandbox;
 
-/// What a layout commits in a cold start.
+/// The data that a layout commits in a cold start.
 #[derive(Debug)]
 pub(super) enum CommitBaseline {
     Datagrams(Baseline, Vec<Vec<u8>>),
@@ -56,7 +56,7 @@ impl CommitBaseline {
         })
     }
 
-    /// Number of bytes and of parts.
+    /// Returns the number of bytes and of parts.
     pub(super) fn size(&self) -> (usize, usize) {
         match self {
             Self::Datagrams(_, parts) => (parts.iter().map(Vec::len).sum(), parts.len()),
@@ -123,7 +123,7 @@ impl RulesetCleaner {
     }
 }
 
-/// What a start must read.
+/// The data that a start must read.
 #[derive(Debug)]
 pub(super) enum ListingBaseline {
     /// The elements of the flat layout.
@@ -153,7 +153,7 @@ impl ListingBaseline {
 
     pub(super) const fn name(&self) -> &'static str {
         match self {
-            Self::Elements(..) => "baseline: the elements, thrown away",
+            Self::Elements(..) => "baseline: the elements, discarded",
             Self::Ruleset(_) => "baseline: a snapshot of the ruleset",
             Self::Tables(..) => "baseline: GET_INFO and GET_ENTRIES",
         }

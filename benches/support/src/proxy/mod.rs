@@ -25,7 +25,7 @@ use chainwright_testing::Sandbox;
 const PREPARED: &str = "baseline: the prepared bytes";
 const PREPARED_FLAT: &str = "baseline: flat's prepared bytes";
 
-/// The layout's name.
+/// Returns the layout's name.
 #[must_use]
 pub const fn name_of(layout: Layout) -> &'static str {
     match layout {
@@ -169,12 +169,12 @@ impl ProxyInstances {
         })
     }
 
-    /// Their number, including the baseline.
+    /// Returns the number of instances, including the baseline.
     const fn len(&self) -> usize {
         1 + self.instances.len()
     }
 
-    /// The measurements with their names.
+    /// Returns the measurements with their names.
     fn measured(&self, samples: &[Samples]) -> Vec<Measured> {
         let layouts = self
             .instances
@@ -339,6 +339,6 @@ mod tests {
         let layout = Layout::Flat;
         let packets = first_packets(&[Path { layout, services }], 1).unwrap_err();
         let message = packets.to_string();
-        assert!(message.contains("a packet did not come"), "{message}");
+        assert!(message.contains("a packet did not pass"), "{message}");
     }
 }

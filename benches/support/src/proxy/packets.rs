@@ -115,13 +115,13 @@ impl Testbed {
         format!("{}, {services} services", name_of(layout))
     }
 
-    /// When all services have received a packet, later ones come from another port, so that they are first packets,
-    /// too.
+    /// Prepares a round: after all services have received a packet, later packets come from another port, so that they
+    /// are first packets, too.
     fn prepare(&mut self, round: usize) -> Result<(), BoxError> {
         if round > 0 && round.is_multiple_of(self.path.services) {
             let port = usize::from(FIRST_PORT) + round / self.path.services;
             let port = u16::try_from(port).map_err(|_| {
-                let words = "no port is left that no packet came from";
+                let words = "all source ports are used";
                 MeasureError::Packet(io::Error::other(words))
             })?;
             self.from = sender(&self.client, port)?;
@@ -142,7 +142,7 @@ impl Testbed {
     }
 }
 
-/// The client's socket.
+/// Returns the client's socket.
 fn sender(client: &Sandbox, port: u16) -> Result<UdpSocket, BoxError> {
     let socket = client.run(|| UdpSocket::bind((CLIENT, port)))?;
     Ok(socket.map_err(MeasureError::Packet)?)

@@ -1,5 +1,5 @@
-//! What lists of calls cannot compare: tables that a look makes, tables with rules of nft's own, help, translations, XML,
-//! pipes, and programs that are there by name alone.
+//! Tests what lists of calls cannot compare: tables that a listing creates, tables with native nft
+//! rules, help, translations, XML, pipes, and programs that only have a name.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ impl Side {
     }
 }
 
-/// The real side and ours.
+/// Returns the real side and ours.
 fn sides(backend: &'static str, links: &TempDir) -> [Side; 2] {
     let real = find("iptables-nft-save").parent().unwrap().to_owned();
     [Side::new(&real, backend), Side::new(links.path(), backend)]
@@ -30,7 +30,7 @@ fn without_comments(text: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Programs look into `/proc/net/ip_tables_names`, and take a table's built-in chains for granted.
+/// Programs read `/proc/net/ip_tables_names`, and expect a table to have its built-in chains.
 #[test]
 fn listing_creates_the_same_tables_as_the_real_programs() {
     let links = links();
@@ -78,7 +78,7 @@ fn listing_creates_the_same_tables_as_the_real_programs() {
         (code, side.shell("cat /proc/net/ip_tables_names"))
     });
     assert_eq!(their, our);
-    // Our own verbs make nothing.
+    // Our own verbs create no tables.
     let side = Side::new(links.path(), "legacy");
     for verb in [
         "save --backend legacy",
@@ -98,7 +98,8 @@ fn listing_creates_the_same_tables_as_the_real_programs() {
     );
 }
 
-/// A table that no text can have whole is left out of the text, and stays when that is restored.
+/// A table that cannot be expressed completely is left out of the saved text, and stays when the
+/// text is restored.
 #[test]
 fn a_table_with_rules_of_nft_is_not_saved_without_them() {
     let links = links();
@@ -136,10 +137,10 @@ fn a_table_with_rules_of_nft_is_not_saved_without_them() {
                 "{rule}"
             );
         }
-        // What it is not about is listed.
+        // A chain without such rules can be listed.
         assert_eq!(side.call("iptables -S INPUT", "").code, 0);
     }
-    // Chains that packets enter elsewhere are left out, as the real one leaves them out.
+    // Chains with other hooks are left out, as the real program leaves them out.
     let [their, our] = sides("nft", &links).map(|side| {
         side.shell("nft add table ip filter; nft 'add chain ip filter other { type filter hook input priority 5; }'");
         let saved = side.call("iptables-save", "");
@@ -149,7 +150,7 @@ fn a_table_with_rules_of_nft_is_not_saved_without_them() {
     assert_eq!(their, our);
 }
 
-/// What is saved of rules that nft wrote is loaded by the real program as the same rules.
+/// The real program restores saved nft rules as the same rules.
 #[test]
 fn saved_nft_rules_can_be_restored() {
     let links = links();
@@ -202,7 +203,7 @@ fn saved_nft_rules_can_be_restored() {
     }
 }
 
-/// A rule is found by the words that put it in, whatever it compares.
+/// The arguments that added a rule find it again, whatever the rule compares.
 #[test]
 fn added_rules_can_be_deleted_with_the_same_arguments() {
     let links = links();
@@ -236,7 +237,7 @@ fn added_rules_can_be_deleted_with_the_same_arguments() {
     }
 }
 
-/// Chains that have the names of extensions: older versions made them, and texts may.
+/// Chains with names of extensions: older versions created them, and saved texts can contain them.
 #[test]
 fn chains_with_names_of_targets_are_saved() {
     let links = links();
@@ -258,7 +259,7 @@ fn chains_with_names_of_targets_are_saved() {
             "{our:?}"
         );
     }
-    // A target of the name would be read as the chain: then there is no text.
+    // A target of this name would be parsed as the chain, so saving fails.
     let side = Side::new(links.path(), "nft");
     side.call("iptables -A INPUT -j LOG --log-prefix a", "");
     side.call("iptables-restore -n", "*filter\n:LOG - [0:0]\nCOMMIT\n");
@@ -269,7 +270,7 @@ fn chains_with_names_of_targets_are_saved() {
     );
 }
 
-/// firewalld reads the types of ICMP from the help.
+/// firewalld reads the ICMP types from the help.
 #[test]
 fn help_lists_the_same_names_as_the_real_program() {
     let links = links();
@@ -290,7 +291,7 @@ fn help_lists_the_same_names_as_the_real_program() {
             lines.map(str::to_owned).collect::<Vec<_>>()
         });
         assert!(their.len() > 20, "{their:?}");
-        // 1.8.13 has names beside those of 1.8.9.
+        // 1.8.13 has more names than 1.8.9.
         let missing: Vec<_> = their.iter().filter(|line| !our.contains(line)).collect();
         assert!(missing.is_empty(), "{call}: {missing:?}");
     }
@@ -343,7 +344,7 @@ fn translations_match_the_real_programs() {
         let all = words(line);
         let rest: Vec<_> = all[1..].iter().map(String::as_str).collect();
         let path = side.directory.join(&all[0]);
-        // That one is no program for root alone.
+        // This program is not for root alone.
         let path = if path.exists() {
             path
         } else {
@@ -391,7 +392,7 @@ fn translations_match_the_real_programs() {
             "{line}"
         );
     }
-    // In the place that is meant.
+    // The translation inserts the rule at the requested position.
     let placed = run(&our, "iptables-translate -I INPUT 3 -j DROP", "");
     assert_eq!(
         placed.out,
@@ -468,7 +469,7 @@ fn unconfirmed_rules_are_rolled_back() {
             .unwrap()
             .contains("-A OUTPUT -j ACCEPT")
     );
-    // Nothing else is run, and nothing is changed by what is refused.
+    // A rejected call runs no other program and changes nothing.
     for words in [&["-c", "true"][..], &["/none"], &["--nosuch"]] {
         let ran = apply(words, "y\n");
         assert_eq!(ran.code, 1, "{ran:?}");
@@ -477,14 +478,15 @@ fn unconfirmed_rules_are_rolled_back() {
     fs::write(file, "*filter\n-A NONE -j ACCEPT\nCOMMIT\n").unwrap();
     assert_eq!(apply(&[file], "y\n").code, 1);
     assert_eq!(tables(&side.call("iptables-save", "").out), tables(&after));
-    // What could not be put back is not taken away.
+    // A ruleset that could not be put back is not removed.
     side.shell("nft add rule ip filter INPUT ct state new accept");
     let ruleset = side.shell("nft list ruleset");
     assert_eq!(apply(&[file], "y\n").code, 1);
     assert_eq!(side.shell("nft list ruleset"), ruleset);
 }
 
-/// A reader that goes away ends a listing as SIGPIPE ends the real programs: without a word.
+/// When the reader closes the pipe a listing ends without a message, as SIGPIPE ends the real
+/// programs.
 #[test]
 fn exits_silently_on_a_closed_pipe() {
     let links = links();
@@ -514,7 +516,7 @@ fn exits_silently_on_a_closed_pipe() {
     }
 }
 
-/// Programs that are not here say so.
+/// Programs that are not implemented fail with a message.
 #[test]
 fn rejects_other_program_names() {
     let links = links();
@@ -534,8 +536,8 @@ fn rejects_other_program_names() {
     }
 }
 
-/// What 1.8.13 does, and 1.8.9 does not always: a chain cannot be given a target's name, and the counters of a policy are
-/// looked at.
+/// Behaviour of 1.8.13 that 1.8.9 does not always have: a chain cannot have the name of a target,
+/// and the counters of a policy are checked.
 #[test]
 fn rejects_names_of_targets_and_counters_of_policies() {
     let links = links();
@@ -594,8 +596,8 @@ fn rejects_names_of_targets_and_counters_of_policies() {
     }
 }
 
-/// What 1.8.13 prints and ends with, and 1.8.9 does not always: for which backends, after which call, the call, its input,
-/// exit code, output, and part of standard error.
+/// Output and exit code of 1.8.13 where 1.8.9 can differ: backends, a preceding call, the call, its
+/// input, exit code, output, and a part of standard error.
 type As1813 = (
     &'static str,
     &'static str,
@@ -607,7 +609,7 @@ type As1813 = (
 );
 
 const OF_1813: &[As1813] = &[
-    // A built-in chain that is not there has no rules, and has counted nothing.
+    // A missing built-in chain has no rules, and its counters are zero.
     (
         "nft",
         "",
@@ -717,7 +719,7 @@ const OF_1813: &[As1813] = &[
         "",
         "line 2 failed: Bad rule",
     ),
-    // With a number nothing is listed.
+    // With a rule number nothing is listed.
     (
         "nft legacy",
         "-A INPUT -j DROP",
@@ -772,7 +774,7 @@ const OF_1813: &[As1813] = &[
         "-P OUTPUT DROP -c 5 6\n",
         "",
     ),
-    // A line for each chain.
+    // One line for each chain.
     (
         "nft legacy",
         "",
@@ -800,7 +802,7 @@ const OF_1813: &[As1813] = &[
         "Deleting chain `foo'\n",
         "",
     ),
-    // A name that is there is refused first.
+    // An existing name is rejected first.
     (
         "nft legacy",
         "-N foo",
@@ -1209,7 +1211,7 @@ fn missing_chains_are_reported_like_1_8_13() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a chain's policy counted stays when the chain is emptied.
+/// Flushing a chain keeps the counters of its policy.
 #[test]
 fn flushing_a_chain_keeps_its_policy_counters() {
     let links = links();
@@ -1228,7 +1230,7 @@ fn flushing_a_chain_keeps_its_policy_counters() {
     }
 }
 
-/// A name that no chain may have is refused before the table is looked at.
+/// An invalid chain name is rejected before the table is read.
 #[test]
 fn a_rejected_name_creates_no_legacy_table() {
     let links = links();

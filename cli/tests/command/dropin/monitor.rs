@@ -1,4 +1,5 @@
-//! `xtables-monitor` by a link: what it prints of changes and of packets, beside the lines that 1.8.13's printed of the same.
+//! Compares the output of `xtables-monitor`, run by a link, with the lines that 1.8.13 printed for
+//! the same changes and packets.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use super::*;
 
-/// How long nothing is printed when all is.
+/// The output is complete when nothing was printed for this long.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// A monitor that runs.
+/// A running monitor.
 struct Monitored<'s> {
     side: &'s Side,
     child: Child,
@@ -20,7 +21,7 @@ struct Monitored<'s> {
 }
 
 impl<'s> Monitored<'s> {
-    /// Starts it, and makes `sign` happen until it prints something.
+    /// Starts the monitor, and repeats `sign` until it prints something.
     fn start(side: &'s Side, words: &[&str], sign: &dyn Fn()) -> Self {
         let link = side.directory.join("xtables-monitor");
         let start = || {
@@ -43,19 +44,20 @@ impl<'s> Monitored<'s> {
         });
         assert!(
             signs.take(100).any(|line| line.is_ok()),
-            "it prints nothing"
+            "the monitor prints nothing"
         );
         monitored.rest();
         monitored
     }
 
-    /// What it prints until it is quiet, without what differs between runs.
+    /// Returns what the monitor prints until it pauses, without the values that differ between
+    /// runs.
     fn rest(&mut self) -> String {
         let lines = std::iter::from_fn(|| self.lines.recv_timeout(QUIET).ok());
         lines.map(|line| same(&line) + "\n").collect()
     }
 
-    /// What it prints of a call.
+    /// Returns what the monitor prints for a call.
     fn of(&mut self, line: &str, input: &str) -> String {
         let ran = self.side.run(&self.side.directory, &words(line), input);
         assert_eq!(ran.code, 0, "{line}: {ran:?}");
@@ -70,7 +72,8 @@ impl Drop for Monitored<'_> {
     }
 }
 
-/// A line without numbers that each run has its own of: generations, threads, packets, ports and sequences.
+/// Replaces the numbers that differ between runs: generations, threads, packets, ports and sequence
+/// numbers.
 fn same(line: &str) -> String {
     let mut words: Vec<_> = line.split(' ').map(str::to_owned).collect();
     let is_trace = line.starts_with("PACKET: ") || line.starts_with(" TRACE: ");
@@ -85,7 +88,7 @@ fn same(line: &str) -> String {
     words.join(" ")
 }
 
-/// Calls and what is printed of each.
+/// Calls, and the output for each.
 const EVENTS: &[(&str, &str)] = &[
     (
         "iptables -N TCP",
@@ -139,7 +142,7 @@ const EVENTS: &[(&str, &str)] = &[
         "nft add chain inet own c",
         " EVENT: nft: NEW chain: inet own c use 0\n",
     ),
-    // Here 1.8.13 prints an error of its own.
+    // 1.8.13 prints an error of its own for this call.
     (
         "nft add rule inet own c tcp dport 22 accept",
         " EVENT: nft: NEW rule: inet own c tcp dport 22 accept\n",
@@ -158,7 +161,7 @@ const EVENTS: &[(&str, &str)] = &[
         " EVENT: nft: NEW table: table b bridge flags 0 use 0 handle H\n",
     ),
     ("nft add chain bridge b c", " EVENT: ebtables -t b -N c\n"),
-    // Here it ends.
+    // 1.8.13 exits on this call.
     (
         "nft add rule ip filter INPUT meta mark set ip saddr map { 192.0.2.1 : 5 }",
         " EVENT: nft: NEW rule: ip filter INPUT meta mark set ip saddr map { 192.0.2.1 : 0x00000005 }\n",
@@ -213,7 +216,7 @@ fn changes_are_printed_like_the_real_monitor() {
     }
 }
 
-/// What 1.8.13 prints of a packet that rules mark, follow, send back and drop.
+/// What 1.8.13 prints for a packet that rules mark, pass on, return and drop.
 const TRACE: &str = "\
 PACKET: 2 N OUT=lo SRC=127.0.0.1 DST=127.0.0.1 LEN=31 TOS=0x0 TTL=64 ID=N DF SPORT=N DPORT=9 
  TRACE: 2 N raw:OUTPUT:rule:0x2:CONTINUE  iptables -t raw -A OUTPUT -p udp -j TRACE
@@ -226,7 +229,7 @@ PACKET: 2 N OUT=lo SRC=127.0.0.1 DST=127.0.0.1 LEN=31 TOS=0x0 TTL=64 ID=N DF SPO
  TRACE: 2 N filter:OUTPUT:rule:0x8:DROP  iptables -t filter -A OUTPUT -p udp -m udp --dport 9 -j DROP
 ";
 
-/// The same of a packet that comes in again, and is left to a policy.
+/// The same for a packet that arrives again and reaches a policy.
 const TRACE_IN: &str = "\
 PACKET: 2 N IN=lo LOOPBACK SRC=127.0.0.1 DST=127.0.0.1 LEN=31 TOS=0x0 TTL=64 ID=N DF SPORT=N DPORT=10 
  TRACE: 2 N raw:PREROUTING:rule:0x4:CONTINUE  iptables -t raw -A PREROUTING -i lo -j TRACE
@@ -259,7 +262,7 @@ fn packets_are_printed_like_the_real_monitor() {
     }
     let send = |port: u16| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let _ = socket.send_to(b"abc", ("127.0.0.1", port)); // one that is dropped is refused
+        let _ = socket.send_to(b"abc", ("127.0.0.1", port)); // sending a dropped packet fails
     };
     let sign = || side.sandbox.run(|| send(11)).unwrap();
     let mut monitor = Monitored::start(&side, &["--trace"], &sign);

@@ -1,8 +1,9 @@
-//! Runs a program of which one system call fails.
+//! Runs a program and makes one of its system calls fail.
 //!
-//! A seccomp filter hands the system calls of certain kinds to this process (`SECCOMP_RET_USER_NOTIF`,
-//! seccomp_unotify(2), Linux 5.5), which has each of them carried out, or fail, or takes what it would
-//! have received, or kills the program. That needs no privilege.
+//! A seccomp filter forwards the system calls of certain kinds to this process
+//! (`SECCOMP_RET_USER_NOTIF`, seccomp_unotify(2), Linux 5.5). For each call it lets the kernel
+//! continue, returns an error, consumes the datagram that the call would have received, or kills
+//! the program. This needs no privilege.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -14,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use chainwright_testing::Sandbox;
 
-/// How long a run may take.
+/// The longest time that a run may take.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The number of the listener in the program: out of the way of its own files.
+/// The descriptor of the listener in the program, above those of the program's own files.
 const LISTENER: RawFd = 400;
 
-/// What a system call is for.
+/// The purpose of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Send,
@@ -54,39 +55,39 @@ const SYSTEM_CALLS: &[(libc::c_long, Kind)] = &[
     (libc::SYS_flock, Kind::Lock),
 ];
 
-/// What becomes of a system call.
+/// What to do with a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It fails with this error, and nothing is done.
+    /// The call fails with this error and has no effect.
     Fail(i32),
-    /// The datagram that it would have received is gone, and all that follow, without a word. (A kernel
-    /// does not do that.)
+    /// The datagram that the call would have received is lost, and so are all later ones, without
+    /// an error. (A kernel does not do this.)
     Swallow,
-    /// The datagram that it would have received is gone, and it fails with this error.
+    /// The datagram that the call would have received is lost, and the call fails with this error.
     Drop(i32),
-    /// The program is killed instead.
+    /// The program is killed instead of the call.
     Kill,
 }
 
-/// The system call of this number, counted from 0 over all kinds.
+/// The system call with this number, counted from 0 over all kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) call: usize,
     pub(crate) action: Action,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// The exit code; none if it was killed.
+    /// The exit code; `None` if a signal killed the program.
     pub(crate) code: Option<i32>,
-    /// Whether it did not come to an end by itself, and was killed for that.
+    /// Whether the program did not end in time and was killed.
     pub(crate) hung: bool,
     pub(crate) out: String,
     pub(crate) err: String,
-    /// The calls that were made.
+    /// The system calls that the program made.
     pub(crate) calls: Vec<Kind>,
-    /// Whether the fault took place.
+    /// Whether the fault was injected.
     pub(crate) injected: bool,
 }
 
@@ -106,7 +107,8 @@ pub(crate) fn run(
         .stdout(out.try_clone().unwrap())
         .stderr(err.try_clone().unwrap());
     let filter = filter();
-    // SAFETY: between fork and exec `install` makes system calls alone, on memory that is made already.
+    // SAFETY: between fork and exec `install` only makes system calls, on memory that is already
+    // allocated.
     unsafe {
         command.pre_exec(move || install(&filter));
     }
@@ -146,8 +148,8 @@ const fn jump(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     }
 }
 
-/// The filter: all calls of these kinds are for the supervisor, but for what is written to standard
-/// output and standard error.
+/// Returns the filter: it forwards all calls of these kinds to the supervisor, except for writes to
+/// standard output and standard error.
 fn filter() -> Vec<libc::sock_filter> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -173,7 +175,8 @@ fn filter() -> Vec<libc::sock_filter> {
     filter
 }
 
-/// In the child: installs the filter, and puts its listener where the parent looks for it.
+/// Runs in the child: installs the filter, and moves its listener to the descriptor that the parent
+/// expects.
 fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
@@ -199,9 +202,9 @@ fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy of another process' file.
+/// Duplicates a descriptor of another process.
 fn file_of(process: &OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers alone, and gives a new descriptor, which is nobody else's.
+    // SAFETY: the call takes only numbers, and returns a new descriptor that nothing else owns.
     unsafe {
         let file = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0);
         match file {
@@ -211,17 +214,18 @@ fn file_of(process: &OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Answers the program's calls until it has ended.
+/// Answers the program's calls until the program ends.
 fn supervise(child: &mut Child, fault: Option<Fault>, run: &mut Run) {
     let start = Instant::now();
-    // SAFETY: takes numbers alone, and gives a new descriptor, which is nobody else's.
+    // SAFETY: the call takes only numbers, and returns a new descriptor that nothing else owns.
     let process = unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, child.id(), 0);
         assert!(process >= 0, "{}", io::Error::last_os_error());
         OwnedFd::from_raw_fd(process as RawFd)
     };
-    let listener = file_of(&process, LISTENER).expect("the program's listener");
-    let memory = File::open(format!("/proc/{}/mem", child.id())).expect("the program's memory");
+    let listener = file_of(&process, LISTENER).expect("cannot duplicate the program's listener");
+    let memory =
+        File::open(format!("/proc/{}/mem", child.id())).expect("cannot open the program's memory");
     loop {
         let event = |fd: &OwnedFd| libc::pollfd {
             fd: fd.as_raw_fd(),
@@ -230,7 +234,7 @@ fn supervise(child: &mut Child, fault: Option<Fault>, run: &mut Run) {
         };
         let mut events = [event(&listener), event(&process)];
         let left = LIMIT.saturating_sub(start.elapsed());
-        // SAFETY: an array of two, for the call only.
+        // SAFETY: the pointer is to an array of two, and is used only during the call.
         unsafe { libc::poll(events.as_mut_ptr(), 2, left.as_millis() as i32) };
         if events[1].revents != 0 {
             return;
@@ -243,7 +247,8 @@ fn supervise(child: &mut Child, fault: Option<Fault>, run: &mut Run) {
         if events[0].revents & libc::POLLIN == 0 {
             continue;
         }
-        // SAFETY: the struct is of numbers alone, all zero as the kernel wants it.
+        // SAFETY: the struct consists of integers; zero is valid for all of them, and the kernel
+        // requires zeroes.
         let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes no more than the struct.
         let received = unsafe {
@@ -254,7 +259,7 @@ fn supervise(child: &mut Child, fault: Option<Fault>, run: &mut Run) {
             )
         };
         if received != 0 {
-            continue; // it was killed meanwhile
+            continue; // the program was killed meanwhile
         }
         // SAFETY: as above.
         let mut answer: libc::seccomp_notif_resp = unsafe { std::mem::zeroed() };
@@ -299,7 +304,8 @@ fn supervise(child: &mut Child, fault: Option<Fault>, run: &mut Run) {
     }
 }
 
-/// What a call is for; `None` if it is the loader's, or of no interest.
+/// Returns the purpose of a call; `None` for calls of the loader and for other calls that are not
+/// tested.
 fn kind_of(call: &libc::seccomp_data, memory: &File) -> Option<Kind> {
     let number = libc::c_long::from(call.nr);
     let (_, kind) = SYSTEM_CALLS.iter().find(|known| known.0 == number)?;
@@ -307,8 +313,8 @@ fn kind_of(call: &libc::seccomp_data, memory: &File) -> Option<Kind> {
         let mut path = [0; 256];
         let length = memory.read_at(&mut path, call.args[1]).unwrap_or(0);
         let path = path[..length].split(|&byte| byte == 0).next()?;
-        // Files of the program's own: libraries, the C library's settings and what std looks at are
-        // opened before it begins.
+        // Files that the runtime opens before main: libraries, the C library's settings, and what
+        // std reads.
         let path = String::from_utf8_lossy(path);
         let own = [crate::faults::DIRECTORY, "_tables_names", "/proc/locks"];
         if !own.iter().any(|own| path.contains(own)) {
@@ -318,14 +324,14 @@ fn kind_of(call: &libc::seccomp_data, memory: &File) -> Option<Kind> {
     Some(*kind)
 }
 
-/// Receives what the call would have received; whether there was anything.
+/// Consumes what the call would have received; returns whether there was anything.
 fn swallow(process: &OwnedFd, call: &libc::seccomp_data) -> bool {
     let Ok(socket) = file_of(process, call.args[0] as RawFd) else {
         return false;
     };
-    // As long as the call's own: the kernel makes a dump's parts that long.
+    // As long as the buffer of the call: the kernel makes the parts of a dump that long.
     let mut buffer = vec![0u8; (call.args[2] as usize).min(1 << 20)];
-    // SAFETY: the buffer is as long as it is said to be.
+    // SAFETY: the length passed is that of the buffer.
     let received = unsafe {
         libc::recv(
             socket.as_raw_fd(),

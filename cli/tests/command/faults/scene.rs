@@ -1,4 +1,4 @@
-//! Where the command runs: a sandbox and files, as they were and as they are to be.
+//! The sandbox and the files that a command works on, in the old and in the new state.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::common::iptables::our_save;
 
 use super::*;
 
-/// What a restore finds.
+/// The old state of a restore.
 pub(crate) const OLD: &str = "\
 *nat
 :PREROUTING ACCEPT [0:0]
@@ -30,7 +30,7 @@ COMMIT
 COMMIT
 ";
 
-/// What it is to make of it.
+/// The new state of a restore.
 pub(crate) const NEW: &str = "\
 *nat
 :PREROUTING ACCEPT [0:0]
@@ -50,7 +50,7 @@ COMMIT
 COMMIT
 ";
 
-/// What it is to add to it: one table after the other.
+/// A text that adds to the old state, one table after the other.
 pub(crate) const ADDED: &str = "\
 *nat
 :ADDED - [0:0]
@@ -63,7 +63,7 @@ COMMIT
 COMMIT
 ";
 
-/// Of one table, which legacy tables are replaced by at once.
+/// A text of one table, because legacy tables are replaced one at a time.
 pub(crate) const ADDED_NAT: &str = "\
 *nat
 :ADDED - [0:0]
@@ -72,17 +72,17 @@ pub(crate) const ADDED_NAT: &str = "\
 COMMIT
 ";
 
-/// What the command works on.
+/// The environment of the command.
 pub(crate) struct Scene {
     pub(crate) sandbox: Sandbox,
     pub(crate) directory: TempDir,
-    /// The ruleset of nf_tables at the start.
+    /// The nf_tables ruleset at the start.
     pub(crate) start: Snapshot,
     pub(crate) legacy: bool,
 }
 
-/// All that a run may change: nf_tables' ruleset without handles, the legacy tables' text, and files by
-/// their names.
+/// Everything that a run can change: the nf_tables ruleset without handles, the text of the legacy
+/// tables, and the files by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) nft: Vec<String>,
@@ -90,11 +90,11 @@ pub(crate) struct State {
     pub(crate) files: BTreeMap<PathBuf, Content>,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
-    /// What it shows, if it is a backup.
+    /// The objects in the file, if it is a backup.
     pub(crate) shows: Option<Vec<String>>,
 }
 
@@ -107,7 +107,7 @@ impl Content {
     }
 }
 
-/// Backups hold the time, and are the same if they show the same.
+/// Backups contain the time; they are equal if they contain the same objects.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         match (&self.shows, &other.shows) {
@@ -119,7 +119,7 @@ impl PartialEq for Content {
 
 impl Eq for Content {}
 
-/// What a snapshot shows, without the handles and the order among sets and chains.
+/// Returns the objects of a snapshot as text, without the handles and the order of sets and chains.
 pub(crate) fn formatted(snapshot: &Snapshot) -> Vec<String> {
     let mut parts = Vec::new();
     for table in snapshot.tables() {
@@ -135,7 +135,7 @@ pub(crate) fn formatted(snapshot: &Snapshot) -> Vec<String> {
             let view = chain.chain();
             let mut part = format!("{name} {view} {:?} {:?}", view.hook(), view.policy());
             for rule in chain.rules() {
-                // Behind the line with the handles.
+                // After the line with the handles.
                 let rule = rule.to_string();
                 part += rule.split_once('\n').unwrap_or_default().1;
             }
@@ -147,7 +147,7 @@ pub(crate) fn formatted(snapshot: &Snapshot) -> Vec<String> {
 }
 
 impl Scene {
-    /// With these tables in a backend.
+    /// Creates a scene with these tables in a backend.
     pub(crate) fn new(backend: Backend, tables: &str) -> Self {
         let sandbox = sandbox();
         let mut scene = Self {
@@ -182,7 +182,7 @@ impl Scene {
         connect(&self.sandbox).snapshot(Scope::all()).unwrap()
     }
 
-    /// Puts these tables into the legacy backend.
+    /// Restores these tables into the legacy backend.
     pub(crate) fn fill(&self, tables: &str) {
         let options = RestoreOptions {
             counters: true,
@@ -215,10 +215,10 @@ impl Scene {
         }
     }
 
-    /// Makes everything as it was.
+    /// Restores the old state.
     pub(crate) fn reset(&self, old: &State) {
         let mut nft = connect(&self.sandbox);
-        // Also the order: a second run is to find what the first one found.
+        // Also restores the order, so that each run finds the same ruleset.
         let mut tx = Transaction::new();
         tx.flush_ruleset(chainwright::nft::Family::UNSPEC).unwrap();
         nft.commit(&tx).unwrap();

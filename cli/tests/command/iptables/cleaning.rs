@@ -9,7 +9,7 @@ const LEFT: &str = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT
                     -A INPUT -m comment --comment \"old net\" -j ACCEPT\n-A FORWARD -j AZURE-NPM\n\
                     -A FORWARD -j KUBE-A\n-A AZURE-NPM -j AZURE-NPM-X\n-A AZURE-NPM-X -j DROP\nCOMMIT\n";
 
-/// The output of a real save, its rules alone.
+/// Returns the rules in the output of a real save.
 fn rules(sandbox: &Sandbox, backend: &str) -> Vec<String> {
     let saved = Tools::new(sandbox).save(&format!("iptables-{backend}-save"));
     let rules = saved.lines().filter(|line| line.starts_with("-A"));
@@ -17,7 +17,7 @@ fn rules(sandbox: &Sandbox, backend: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_was_left_behind_goes() {
+fn cleanup_removes_stale_chains() {
     let sandbox = sandbox();
     for backend in ["nft", "legacy"] {
         run_with(
@@ -27,7 +27,7 @@ fn what_was_left_behind_goes() {
         )
         .expect(0);
     }
-    // Only looked at, in both backends.
+    // With --dry-run, in both backends.
     let output = |backend: &str| {
         format!(
             "table ip filter ({backend})\n- rule AZURE-NPM: -j AZURE-NPM-X\n- rule AZURE-NPM-X: -j DROP\n\
@@ -49,7 +49,7 @@ fn what_was_left_behind_goes() {
     assert_eq!(document["tables"].as_array().unwrap().len(), 2);
     assert_eq!(document["tables"][1]["backend"], "legacy");
 
-    // Of one backend, of a family that has none, of a table that has none.
+    // One backend; a family without such chains; a table without such chains.
     let nothing = run(&sandbox, "cleanup -6 --lock none AZURE-NPM*").expect(0);
     assert_eq!(
         (nothing.out.as_str(), nothing.err.trim()),
@@ -68,11 +68,11 @@ fn what_was_left_behind_goes() {
     run(&sandbox, "cleanup --comment old* --lock none AZURE-NPM*").expect(0);
     assert_eq!(rules(&sandbox, "nft"), left[1..]);
     assert_eq!(rules(&sandbox, "legacy"), left[1..]);
-    // IPv6 was not made.
+    // The IPv6 tables were not created.
     assert!(legacy::status(legacy::Family::Ipv6).is_ok());
     assert_eq!(Tools::new(&sandbox).save("ip6tables-nft-save"), "");
 
-    // One that a rule of nft's leads to.
+    // A chain that an nft rule jumps to.
     run_with(&sandbox, "restore", LEFT).expect(0);
     Tools::new(&sandbox).run("nft add rule ip filter INPUT tcp dport { 1, 2 } jump AZURE-NPM-X");
     let ran = run(&sandbox, "cleanup --lock none AZURE-NPM*").expect(2);
@@ -81,13 +81,13 @@ fn what_was_left_behind_goes() {
         "{}",
         ran.err
     );
-    // Nothing to look for.
+    // No glob.
     run(&sandbox, "cleanup").expect(2);
     run(&sandbox, "cleanup [").expect(2);
 }
 
 #[test]
-fn chains_of_others_are_kept() {
+fn foreign_chains_are_kept() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let restore = format!("restore --lock none --backend {backend}");
@@ -99,7 +99,7 @@ fn chains_of_others_are_kept() {
         let ran = run_with(&sandbox, &keep, text).expect(0);
         assert_eq!(
             ran.err,
-            "chainwright: skipped 2 chains and rules of <stdin> for chains that are kept unchanged\n"
+            "chainwright: skipped 2 chains and rules of <stdin>, because --keep-foreign keeps their chains\n"
         );
         let expected = [
             "-A INPUT -i lo -j ACCEPT",
@@ -114,10 +114,11 @@ fn chains_of_others_are_kept() {
             "kept_rules": 3, "inserted_rules": 0, "deleted_rules": 0,
         });
         assert_eq!(document["kept"], kept);
-        // Counters of the text would be those of rules that stay; what is not flushed is kept anyway.
+        // Counters in the text would apply to rules that stay; chains that are not flushed are kept
+        // anyway.
         run_with(&sandbox, &format!("{keep} -c"), text).expect(2);
         run_with(&sandbox, &format!("{keep} --noflush"), text).expect(2);
-        // The place in the text.
+        // The error names the position in the text.
         let wrong = text.replace("-i lo", "--nix");
         let ran = run_with(&sandbox, &keep, &wrong).expect(2);
         assert!(ran.err.starts_with("<stdin>:4:10: "), "{}", ran.err);
@@ -125,7 +126,7 @@ fn chains_of_others_are_kept() {
 }
 
 #[test]
-fn tables_move_to_the_other_backend() {
+fn migrate_moves_tables_to_the_other_backend() {
     let sandbox = sandbox();
     let migrate = "migrate --from legacy --to nft --lock none";
     let ran = run(&sandbox, migrate).expect(0);
@@ -148,7 +149,7 @@ fn tables_move_to_the_other_backend() {
     );
     assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
 
-    // A kubelet would make its rules again.
+    // A kubelet would create its rules again.
     let canary = "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n";
     run_with(&sandbox, "restore --lock none --backend legacy", canary).expect(0);
     let ran = run(&sandbox, migrate).expect(2);
@@ -161,7 +162,7 @@ fn tables_move_to_the_other_backend() {
     );
     assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
 
-    // Something of its own on the other side.
+    // A rule that already exists in the other backend.
     run_with(&sandbox, "restore", "*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n").expect(0);
     let json = run(
         &sandbox,
@@ -184,7 +185,7 @@ fn tables_move_to_the_other_backend() {
     )
     .expect(0);
     assert_eq!(ran.out, would.out);
-    // The backends have their tables in other orders.
+    // The backends save their tables in different orders.
     let tables = |save: &str| -> BTreeSet<String> {
         save.split_inclusive("COMMIT\n")
             .map(str::to_owned)

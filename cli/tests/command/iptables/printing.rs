@@ -1,4 +1,4 @@
-//! What rules, tables and sets are called: by `rules`, `chains`, `sets` and `save`.
+//! How `rules`, `chains`, `sets` and `save` print rules, tables and sets.
 
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::{Chain, Rule, Transaction};
@@ -6,7 +6,7 @@ use chainwright::nft::{Chain, Rule, Transaction};
 use super::*;
 
 #[test]
-fn what_has_no_words_is_never_left_out_in_silence() {
+fn rules_without_iptables_syntax_are_never_omitted_silently() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     run_with(&sandbox, "restore", TEXT).expect(0);
@@ -18,7 +18,7 @@ fn what_has_no_words_is_never_left_out_in_silence() {
     );
     assert!(ran.out.contains("#   meta length 5 drop\n"), "{}", ran.out);
     assert!(ran.err.contains("cannot express 1 rule;"), "{}", ran.err);
-    // The other table is whole.
+    // The other table can be saved completely.
     run(&sandbox, "save -t nat").expect(0);
 
     tools.run("nft add chain ip nat early { type nat hook prerouting priority -150 ; }");
@@ -39,7 +39,8 @@ fn what_has_no_words_is_never_left_out_in_silence() {
     );
 }
 
-/// Under each chain of a legacy table its rules, in iptables' words where it has any, by their numbers.
+/// Rules of a legacy table are listed by number under their chains, in iptables' language where it
+/// has words for them.
 #[test]
 fn rules_of_legacy_tables_are_listed() {
     let sandbox = sandbox();
@@ -77,7 +78,7 @@ fn rules_of_legacy_tables_are_listed() {
         "{}",
         ran.out
     );
-    // The chains are those of `chains`.
+    // `chains` lists the same chains.
     let chains = run(&sandbox, "chains --backend legacy --rules").expect(0);
     let heads: Vec<_> = ran
         .out
@@ -85,7 +86,7 @@ fn rules_of_legacy_tables_are_listed() {
         .filter(|line| !line.starts_with(' '))
         .collect();
     assert_eq!(heads, chains.out.lines().collect::<Vec<_>>());
-    // Beside those of nf_tables, and narrowed.
+    // Together with those of nf_tables, and filtered.
     run_with(&sandbox, "restore", "*filter\n-A INPUT -j DROP\nCOMMIT\n").expect(0);
     let both = run(&sandbox, "rules --table filter").expect(0);
     assert!(both.out.contains("nft    ip     filter"), "{}", both.out);
@@ -113,13 +114,13 @@ fn rules_of_legacy_tables_are_listed() {
     }
     for verb in ["save", "restore"] {
         let ran = run(&sandbox, &format!("{verb} --backend all")).expect(2);
-        assert!(ran.err.contains("for one backend"), "{}", ran.err);
+        assert!(ran.err.contains("tables of one backend"), "{}", ran.err);
         let ran = run(&sandbox, &format!("{verb} --family inet")).expect(2);
         assert!(ran.err.contains("families ip and ip6"), "{}", ran.err);
         let ran = run_with(&sandbox, &format!("{verb} --family ip6 --backend nft"), "");
         assert!(ran.code < 2, "{}", ran.err);
     }
-    // A backup of nf_tables does not hold them, and says so.
+    // A backup of nf_tables contains no legacy tables and reports that.
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().display();
     let ran = run(&sandbox, &format!("backup {path}")).expect(0);
@@ -133,7 +134,7 @@ fn rules_of_legacy_tables_are_listed() {
     assert_eq!(ran.err, "");
 }
 
-/// What iptables has no words for in a legacy table: ARP's rules, which stand there by their bytes.
+/// A legacy table that iptables cannot express: ARP rules, which are printed as bytes.
 #[test]
 fn arp_rules_are_not_printed_as_iptables_rules() {
     let sandbox = sandbox();
@@ -149,7 +150,7 @@ fn arp_rules_are_not_printed_as_iptables_rules() {
     assert_eq!(rule.get("rule"), None);
 }
 
-/// A text with such names would be read as another, or not at all.
+/// A text with such names would be parsed as something else, or not at all.
 #[test]
 fn chains_with_odd_names_are_printed_unambiguously() {
     let sandbox = sandbox();
@@ -166,7 +167,7 @@ fn chains_with_odd_names_are_printed_unambiguously() {
     nft.commit(&tx).unwrap();
     let ran = run(&sandbox, "save").expect(2);
     assert!(ran.err.contains("4 rules and 4 chains;"), "{}", ran.err);
-    // Nothing but comments came to it.
+    // The text contained only comments, so restoring it changed nothing.
     assert_eq!(ran.text(), before);
     Tools::new(&sandbox).run_with("iptables-nft-restore", &ran.out);
     assert_eq!(run(&sandbox, "save").expect(0).text(), before);
@@ -209,10 +210,10 @@ fn tables_of_sets_alone_have_bytecode() {
     assert!(ran.out.contains("element 00000007"), "{}", ran.out);
 }
 
-/// Texts that are longer than there is room for are cut as the real tool cuts them, and found again; and
-/// standard error says so.
+/// Texts longer than the field are truncated as the real tool truncates them, and still find their
+/// rule; standard error has a warning.
 #[test]
-fn what_is_too_long_is_cut_with_a_warning() {
+fn overlong_texts_are_truncated_with_a_warning() {
     let long = |letter: &str, length| letter.repeat(length);
     let rules = [
         (
@@ -257,7 +258,7 @@ fn what_is_too_long_is_cut_with_a_warning() {
         let save = format!("iptables-{backend}-save");
         let saved = Tools::new(&ours).save(&save);
         match backend {
-            // 1.8.9 has room for 127 bytes; the form of 1.8.7 has not.
+            // 1.8.9 has room for 127 bytes; the form of 1.8.7 has less.
             "nft" => assert!(
                 tools
                     .save(&save)
@@ -265,7 +266,7 @@ fn what_is_too_long_is_cut_with_a_warning() {
             ),
             _ => assert_eq!(saved, tools.save(&save)),
         }
-        // The same text finds the rules, in the real tool as well.
+        // The same text finds the rules, also in the real tool.
         let with = |verb: &str| text.replace("-A INPUT", verb);
         run_with(&ours, &format!("{restore} -n"), &with("-C INPUT")).expect(0);
         if backend == "legacy" {
@@ -277,7 +278,7 @@ fn what_is_too_long_is_cut_with_a_warning() {
         assert_eq!(record["shortened"].as_array().unwrap().len(), 3);
         assert!(!Tools::new(&ours).save(&save).contains("-A"));
     }
-    // Where the form has room for it.
+    // In a form that has room for the text.
     let sandbox = sandbox();
     let ran = run_with(&sandbox, "restore --profile 1.8.8", &text).expect(0);
     assert!(!ran.err.contains("nflog-prefix"), "{}", ran.err);
@@ -287,10 +288,10 @@ fn what_is_too_long_is_cut_with_a_warning() {
     assert!(ran.err.contains("15 more texts"), "{}", ran.err);
 }
 
-/// Words that no other tool knows are not written without a word.
+/// Words that no other tool knows are marked in the output.
 #[test]
 fn private_words_are_marked_as_private() {
-    // A bridge port of which the second byte does not count.
+    // A bridge port whose second byte is not compared.
     let data = format!("65746800{:0>24}ff00ffff{:0>24}{:0>64}0001", "", "", "");
     let text = format!(
         "*filter\n-A FORWARD -m physdev --xt-revision 0 --xt-data {data}000000000000\nCOMMIT\n"
@@ -309,7 +310,7 @@ fn private_words_are_marked_as_private() {
                 ran.err
             );
             if json.is_empty() {
-                // It is a whole copy for us.
+                // Our own restore reads it as a complete copy.
                 run_with(&sandbox, &restore, &ran.out).expect(0);
                 let again = run(&sandbox, &format!("save --backend {backend}")).expect(2);
                 assert_eq!(again.out, ran.out);

@@ -1,4 +1,4 @@
-//! What is refused, as the real tool refuses it or before it can do harm.
+//! Input that is rejected because the real tool rejects it, or because it would do harm.
 
 use chainwright::Retry;
 use chainwright::legacy::{Lock, LockPolicy};
@@ -54,9 +54,10 @@ fn an_error_shows_its_position_and_changes_nothing() {
     }
 }
 
-/// What iptables refuses, because it would not load it again or does not mean it, is refused.
+/// Input that iptables rejects because it could not restore the result, or because it has no
+/// effect.
 #[test]
-fn what_the_real_tool_refuses_is_refused() {
+fn rejects_what_the_real_tool_rejects() {
     for (backend, line, message) in [
         (
             "nft",
@@ -96,14 +97,14 @@ fn what_the_real_tool_refuses_is_refused() {
         let sandbox = sandbox();
         let text = format!("{line}\nCOMMIT\n");
         let real = Tools::new(&sandbox).takes(&format!("iptables-{backend}-restore"), &text);
-        assert!(real.is_err(), "{backend}: {line}: the real tool takes it");
+        assert!(real.is_err(), "{backend}: {line}: the real tool accepts it");
         let restore = format!("restore --lock none --backend {backend}");
         let ran = run_with(&sandbox, &restore, &text).expect(2);
         assert!(ran.err.starts_with("<stdin>:2: "), "{}", ran.err);
         assert!(ran.err.contains(message), "{backend}: {line}: {}", ran.err);
     }
-    // What it takes: a policy in the line of the chain, a chain that an older version made, another
-    // family's target.
+    // Input that iptables accepts: a policy in the line of the chain, a chain that an older version
+    // created, a target of another family.
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let text = "*nat\n:OUTPUT DROP [0:0]\nCOMMIT\n*filter\n:LOG - [0:0]\n-A INPUT -j LOG\n\
@@ -118,9 +119,10 @@ fn what_the_real_tool_refuses_is_refused() {
     }
 }
 
-/// The hint is for others to read: it is not put where this node's components do not look.
+/// The hint is for other components: it is not created in a backend that this node's components do
+/// not read.
 #[test]
-fn kubelets_chains_are_not_made_beside_legacy_ones() {
+fn kubelet_chains_are_not_created_beside_legacy_ones() {
     for (option, family) in [("-4", "ip"), ("-6", "ip6")] {
         let sandbox = sandbox();
         let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
@@ -128,15 +130,16 @@ fn kubelets_chains_are_not_made_beside_legacy_ones() {
         run_with(&sandbox, &restore, legacy).expect(0);
         let generation = connect(&sandbox).generation().unwrap();
         let ran = run(&sandbox, "kubelet ensure").expect(2);
-        let message = format!("uses the legacy tables: {family} mangle KUBE-IPTABLES-HINT there");
+        let message =
+            format!("uses the legacy tables: they contain {family} mangle KUBE-IPTABLES-HINT");
         assert!(ran.err.contains(&message), "{}", ran.err);
         assert_eq!(connect(&sandbox).generation().unwrap(), generation);
         run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
-        // Now both have them.
+        // Both backends have the chains now.
         run(&sandbox, "kubelet ensure").expect(0);
     }
 
-    // Others' legacy tables do not count, and none is made by looking.
+    // Legacy tables of other programs do not count, and listing creates none.
     let other = crate::common::sandbox();
     run_with(
         &other,
@@ -149,7 +152,7 @@ fn kubelets_chains_are_not_made_beside_legacy_ones() {
 }
 
 #[test]
-fn the_lock_is_waited_for_and_named() {
+fn waits_for_the_lock_and_names_it() {
     let sandbox = sandbox();
     let file = tempfile::NamedTempFile::new().unwrap();
     let policy = LockPolicy::Path(file.path().into());

@@ -1,27 +1,28 @@
-//! Invocations.
+//! Invocations of nft that are compared.
 
 /// An invocation.
 pub(crate) struct Case {
-    /// What is there before.
+    /// The ruleset before the invocation.
     pub(crate) before: &'static str,
-    /// Words as a shell splits them.
+    /// The arguments, split as a shell does.
     pub(crate) arguments: &'static str,
     /// Standard input.
     pub(crate) input: &'static str,
     pub(crate) same: Same,
 }
 
-/// What must be the same of both.
+/// What must be equal for both programs.
 pub(crate) enum Same {
     /// Exit code, standard output, whether there are errors, and the ruleset.
     All,
-    /// All but the output, for a reason: what ours is.
+    /// Everything but standard output: the reason, and our output.
     ButOutput(&'static str, &'static str),
-    /// Nothing, for a reason: the exit code, and what ours says.
+    /// Only the exit code and a part of our output are checked: the reason, the exit code, and the
+    /// part.
     AllBut(&'static str, i32, &'static str),
 }
 
-/// Files in the directory of a run.
+/// Files in the working directory.
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("empty.nft", ""),
     ("comment.nft", "# nothing\n\n  # here\n"),
@@ -91,7 +92,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What most of them are about.
+/// The ruleset of most cases.
 const T: &str = r#"
 table ip t {
     counter k { packets 5 bytes 60; }
@@ -114,7 +115,7 @@ table ip t {
 table inet u { chain e { type filter hook input priority -5; }; }
 "#;
 
-/// Sets that join their ranges, and what stands beside them.
+/// Sets with `auto-merge`, and the objects beside them.
 const J: &str = r#"
 table inet j {
     set a { type ipv4_addr; flags interval; auto-merge; elements = { 10.0.0.0/24, 10.0.2.0/24, 192.0.2.1 }; }
@@ -169,10 +170,9 @@ const fn without_tables(case: Case) -> Case {
     Case { before: "", ..case }
 }
 
-const BEHIND: &str =
-    "nft lists before it commits, and shows of what is planned some things and not others";
-const NEWER: &str = "a newer nft takes it";
-const BETTER: &str = "nft passes it over, or does nothing useful";
+const BEHIND: &str = "nft lists before it commits, and shows only some of the pending changes";
+const NEWER: &str = "newer versions of nft accept it";
+const BETTER: &str = "nft ignores it, or does nothing useful";
 
 pub(crate) const CASES: &[Case] = &[
     // Listings.
@@ -221,7 +221,7 @@ pub(crate) const CASES: &[Case] = &[
     case("-j list secmarks"),
     but(
         "-j list synproxys",
-        "nft has none and is aborted",
+        "nft has no JSON for it, and aborts",
         0,
         "metainfo",
     ),
@@ -270,12 +270,12 @@ pub(crate) const CASES: &[Case] = &[
     case("\"list tables; list sets\""),
     but_output(
         "list tables \\; list chain ip t d",
-        "nft has read but one table, for the second",
+        "nft has read only one table, for the second command",
         "table ip t\ntable inet u\ntable ip t {\n\tchain d {\n\t\tmeta l4proto tcp counter name \"k\"\n\t}\n}\n",
     ),
     case("list sets \\; list maps"),
     case("-j list tables \\; list tables"),
-    // What is not there.
+    // Missing objects.
     case("list table ip nope"),
     case("list table inet t"),
     case("list chain ip t nope"),
@@ -347,7 +347,7 @@ pub(crate) const CASES: &[Case] = &[
     without_tables(case(
         "\"add table ip x; add chain ip x c; add rule ip x c accept\"",
     )),
-    // What depends on what is there.
+    // Changes whose result depends on the existing ruleset.
     of_joining("add element inet j a { 10.0.1.0/24 }"),
     of_joining("add element inet j a { 10.0.0.5, 10.0.2.0/23, 172.16.0.0/12 }"),
     of_joining("add element inet j a { 0.0.0.0/8 }"),
@@ -373,7 +373,7 @@ pub(crate) const CASES: &[Case] = &[
     of_joining("rename chain inet j nope dd"),
     of_joining("add rule inet j d ip saddr @nope accept"),
     of_joining("\"rename chain inet j d dd; add element inet j a { 10.0.1.0/24 }\""),
-    // What the kernel or the language refuses.
+    // Input that the kernel or the language rejects.
     case("create table ip t"),
     case("replace rule ip t c handle 9999 drop"),
     case("rename chain ip t c c"),
@@ -412,21 +412,21 @@ pub(crate) const CASES: &[Case] = &[
     case("--handle=1 list tables"),
     but(
         "list ruleset -a",
-        "nft writes to standard output where it is",
+        "nft writes the error to standard output",
         1,
-        "options must stand before commands",
+        "options must precede commands",
     ),
     but(
         "list -a ruleset",
-        "nft writes to standard output where it is",
+        "nft writes the error to standard output",
         1,
-        "options must stand before commands",
+        "options must precede commands",
     ),
     but(
         "add rule ip t c tcp dport -5",
-        "nft writes to standard output where it is",
+        "nft writes the error to standard output",
         1,
-        "options must stand before commands",
+        "options must precede commands",
     ),
     case("-D port=22 list tables"),
     case("-d nonsense list tables"),
@@ -449,12 +449,12 @@ pub(crate) const CASES: &[Case] = &[
     ),
     but_output(
         "-d netlink add element ip t s { 192.0.2.77, 192.0.2.78 }",
-        "nft prints the elements that it reads first, too",
+        "nft also prints the elements that it reads first",
         "s t 0\n\telement 4d0200c0  : 0 [end]\telement 4e0200c0  : 0 [end]\n",
     ),
     but_output(
         "-d netlink delete element ip t s { 192.0.2.1 }",
-        "nft prints the elements that it reads first, too",
+        "nft also prints the elements that it reads first",
         "s t 0\n\telement 010200c0  : 0 [end]\n",
     ),
     case(
@@ -466,7 +466,7 @@ pub(crate) const CASES: &[Case] = &[
     case("-d netlink add rule ip t nope drop"),
     but_output(
         "-d netlink add chain ip t x",
-        "nft prints a chain without what it is about, of which it says (null)",
+        "nft prints a chain with (null) in place of its properties",
         "",
     ),
     case("-d netlink list chain inet u e"),
@@ -516,7 +516,7 @@ pub(crate) const CASES: &[Case] = &[
     case("-f by-empty-glob.nft"),
     case("-f itself.nft"),
     case("include \"\\\"./included/one.nft\\\"\""),
-    // Checked only.
+    // Check only.
     case("-c -f table.nft"),
     case("-c -f refused.nft"),
     case("-c flush ruleset"),
@@ -525,7 +525,7 @@ pub(crate) const CASES: &[Case] = &[
     case("-c -e add table ip x"),
     case("-ca list chain ip t c"),
     case("\"-c\" \"add table ip x; add chain ip x c\""),
-    // Echoed.
+    // Echo.
     case("-e add table ip x"),
     case("-e -a add table ip x"),
     case("-ea add rule ip t c tcp dport 443 counter accept"),
@@ -609,13 +609,13 @@ pub(crate) const CASES: &[Case] = &[
     case("describe nope nope"),
     but(
         "describe nope",
-        "nft says that it is a word",
+        "nft reports that it is a symbol",
         1,
         "unknown statement",
     ),
     but(
         "describe ecn",
-        "nft takes it for no type",
+        "nft does not accept it as a type",
         0,
         "Explicit Congestion",
     ),
@@ -644,7 +644,7 @@ pub(crate) const CASES: &[Case] = &[
     case("describe meta day"),
     but_output(
         "describe ct state",
-        "nft has them in another order",
+        "nft prints them in another order",
         "ct expression, datatype ct_state (conntrack state) (basetype bitmask, integer), 32 bits\n\n\
          pre-defined symbolic constants (in hexadecimal):\n\
          \tinvalid                       \t0x00000001\n\
@@ -687,7 +687,7 @@ pub(crate) const CASES: &[Case] = &[
     with("--interactive", "list tables ip6\nquit\n"),
     with("-i list tables", "list chains\n"),
     with("-i -f table.nft", "list chains\n"),
-    // Otherwise, and why.
+    // Documented differences, with their reasons.
     but_output(
         "\"add rule ip t d accept; list chain ip t d\"",
         BEHIND,
@@ -700,12 +700,12 @@ pub(crate) const CASES: &[Case] = &[
     ),
     but_output(
         "\"add table ip x; list tables; delete table ip nope\"",
-        "nft lists what is never committed",
+        "nft lists changes that are never committed",
         "",
     ),
     but_output(
         "-c \"add table arp x; list tables arp\"",
-        "what is only checked is not listed",
+        "ours does not list changes that are only checked",
         "",
     ),
     but_output(
@@ -726,36 +726,36 @@ pub(crate) const CASES: &[Case] = &[
     but("-N list tables", BETTER, 1, "--reversedns is not supported"),
     but(
         "-d mnl list tables",
-        "it is not built",
+        "this debug output is not implemented",
         1,
         "--debug mnl is not supported",
     ),
     but(
         "-j list hooks",
-        "nft has none and is aborted",
+        "nft has no JSON for it, and aborts",
         1,
         "no JSON output",
     ),
     but(
         "list hooks table ip t",
-        "it takes that for nothing",
+        "nft ignores the argument",
         1,
         "table",
     ),
-    but("-f .", "nft ends with 2 there", 1, "Is a directory"),
+    but("-f .", "nft exits with 2", 1, "Is a directory"),
     but(
         "-v",
-        "it is not that program",
+        "the version names the program",
         0,
         "nftables v1.0.6 (chainwright",
     ),
     but(
         "--version",
-        "it is not that program",
+        "the version names the program",
         0,
         "nftables v1.0.6 (chainwright",
     ),
-    but("-V", "it is not that program", 0, "json:"),
-    but("-h", "its own words", 0, "--includepath"),
-    but("--help", "its own words", 0, "--includepath"),
+    but("-V", "the version names the program", 0, "json:"),
+    but("-h", "the help has different words", 0, "--includepath"),
+    but("--help", "the help has different words", 0, "--includepath"),
 ];

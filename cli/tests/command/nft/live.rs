@@ -1,4 +1,4 @@
-//! What takes a while: monitors, readers that go, callers who may not.
+//! Tests that take time: monitors, readers that close the pipe, callers without privileges.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use super::{Side, plain};
 use crate::common::needs::find;
 use crate::common::tools::Tools;
 
-/// What happens while it is told.
+/// Changes made while the monitor runs.
 const CHANGES: &[&str] = &[
     "add table ip t",
     "add chain ip t c { type filter hook input priority 0; policy drop; }",
@@ -38,13 +38,13 @@ const CHANGES: &[&str] = &[
     "delete chain ip t d",
     "add table inet u { chain a { jump b; }; chain b { counter; }; }",
     "delete table inet u",
-    // The last of all, by which it is known that all was told.
+    // The last change: once it is printed, all events were printed.
     "add table ip last; add chain ip last c; add set ip last s { type ipv4_addr; }; \
      add element ip last s { 192.0.2.7 }; add rule ip last c accept; add counter ip last k",
     "delete table ip last",
 ];
 
-/// A monitor, once it listens.
+/// Starts a monitor, and waits until it listens.
 fn listening(side: &Side, arguments: &[&str]) -> Child {
     let spawn = || {
         side.command(arguments)
@@ -55,7 +55,7 @@ fn listening(side: &Side, arguments: &[&str]) -> Child {
             .unwrap()
     };
     let child = side.sandbox.run(spawn).unwrap();
-    // It has a netlink socket that is in a group.
+    // The monitor listens once it has a netlink socket that is in a group.
     let listens = || {
         let sockets = std::fs::read_to_string(format!("/proc/{}/net/netlink", child.id()));
         let sockets = sockets.unwrap_or_default();
@@ -68,16 +68,16 @@ fn listening(side: &Side, arguments: &[&str]) -> Child {
     while !listens() {
         assert!(
             begun.elapsed() < Duration::from_secs(20),
-            "it does not listen"
+            "the monitor does not listen"
         );
         thread::sleep(Duration::from_millis(10));
     }
-    // What it has to know is read behind that.
+    // The monitor reads the ruleset after that.
     thread::sleep(Duration::from_millis(200));
     child
 }
 
-/// Whether a line has this; blanks of JSON do not count.
+/// Returns whether a line contains this text; blanks in JSON are ignored.
 fn has(line: &str, last: &str) -> bool {
     match line.starts_with('{') {
         true => line.replace(' ', "").contains(last),
@@ -85,7 +85,7 @@ fn has(line: &str, last: &str) -> bool {
     }
 }
 
-/// The lines of a monitor up to one that has this.
+/// Returns the lines of a monitor up to one that contains this text.
 fn events(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
     let child = listening(side, arguments);
     for change in CHANGES {
@@ -95,7 +95,7 @@ fn events(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
     lines_until(child, |line| has(line, last))
 }
 
-/// What a program says up to a line that is the last, and no longer.
+/// Returns what a program prints up to the last line, and ends the program.
 fn lines_until(mut child: Child, is_last: impl Fn(&str) -> bool) -> Vec<String> {
     let out = BufReader::new(child.stdout.take().unwrap());
     let (send, receive) = mpsc::channel();
@@ -112,33 +112,33 @@ fn lines_until(mut child: Child, is_last: impl Fn(&str) -> bool) -> Vec<String> 
                 child.kill().unwrap();
                 let output = child.wait_with_output().unwrap();
                 let message = String::from_utf8_lossy(&output.stderr);
-                panic!("{error}: the last line was not told: {message}: {lines:#?}");
+                panic!("{error}: the last line was not printed: {message}: {lines:#?}");
             }
         }
     }
     drop(receive);
     child.kill().unwrap();
     child.wait().unwrap();
-    let _ = reader.join().unwrap(); // nobody listened to the end
+    let _ = reader.join().unwrap(); // the receiver may be gone already
     lines
 }
 
-/// Without what only one of the two says, each with its reason.
+/// Removes what only one of the two programs prints; each removal has its reason.
 fn comparable(lines: &[String], arguments: &str) -> Vec<String> {
     // nft 1.0.6 leaves stateful objects out of these.
     let has_objects = !matches!(arguments, "monitor new" | "monitor destroy");
     let lines = lines.iter().filter(|line| {
-        // Sets without a name go with their rule, and nft tells of both.
+        // Anonymous sets are deleted with their rule; nft prints both.
         !line.starts_with("delete set ip t __set")
             && (has_objects || !(line.contains(" counter ip ") || line.contains(" quota ip ")))
     });
     lines
         .flat_map(|line| match line.starts_with("# new generation") {
-            // Which process it was differs.
+            // The process differs.
             true => vec![line.split(" by process").next().unwrap().to_owned()],
             false => plain(line),
         })
-        // nft calls a map that goes a set.
+        // nft calls a deleted map a set.
         .map(|line| line.replace("delete map", "delete set"))
         .collect()
 }
@@ -172,7 +172,8 @@ fn monitor_prints_events_like_nft() {
     }
 }
 
-/// Whether a line of JSON is about a counter or a quota, which nft 1.0.6 leaves out of `new` and `destroy`.
+/// Returns whether a line of JSON is about a counter or a quota, which nft 1.0.6 leaves out of
+/// `new` and `destroy`.
 fn is_of_object(line: &str) -> bool {
     let value: Value = serde_json::from_str(line).unwrap();
     let object = value
@@ -181,7 +182,7 @@ fn is_of_object(line: &str) -> bool {
     object.is_some_and(|object| object.contains_key("counter") || object.contains_key("quota"))
 }
 
-/// Byte for byte.
+/// The output is equal byte for byte.
 #[test]
 fn monitor_prints_events_as_json_like_nft() {
     let rule = r#""table":"last","chain":"c""#;
@@ -216,7 +217,8 @@ fn monitor_prints_events_as_json_like_nft() {
     }
 }
 
-/// What is deleted is named; nft adds what it does not know ("type": "invalid").
+/// Events name the deleted object; nft prints "type": "invalid" for an object that it does not
+/// know.
 #[test]
 fn json_events_name_deleted_objects() {
     let ours = Side::ours();
@@ -282,7 +284,7 @@ fn standard_input_may_be_closed() {
         };
         let output = side.sandbox.run(run).unwrap();
         assert_eq!(output.stdout, b"");
-        // nft takes it for an empty text.
+        // nft treats it as an empty text.
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 1)), "{code:?}");
     }
@@ -331,12 +333,12 @@ fn reports_missing_privileges_like_nft() {
             "{arguments}"
         );
     }
-    // What takes no kernel takes no rights.
+    // Commands that need no kernel need no privileges.
     let words = ["describe", "ipv4_addr"];
     assert_eq!(ours.run(&words, "").out, theirs.run(&words, "").out);
 }
 
-/// A terminal is asked for each line.
+/// A terminal gets a prompt for each line.
 #[test]
 fn a_terminal_is_prompted() {
     let side = Side::ours();
@@ -349,7 +351,8 @@ fn a_terminal_is_prompted() {
     assert!(ran.out.contains("nft> table ip x\r\n"), "{}", ran.out);
 }
 
-/// Devices, and what is there to be met: a veth pair, and another one of which an end is in a bridge.
+/// Devices and the values that a trace can show: a veth pair, and another one with one end in a
+/// bridge.
 const DEVICES: &[&str] = &[
     "link add v0 type veth peer name v1",
     "link add b0 type bridge",
@@ -396,8 +399,8 @@ table bridge t {
 }
 ";
 
-/// Sends frames of many kinds over the device, to the address. AH and IPComp are not among them: nft 1.0.6 ends with a
-/// failed assertion at the first of either (`payload_expr_pctx_update`).
+/// Sends frames of many kinds over the device to the address. AH and IPComp are not among them: nft
+/// 1.0.6 aborts with a failed assertion at the first of either (`payload_expr_pctx_update`).
 const SENDER: &str = r#"
 import os, socket, struct, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}) # so that they arrive one after the other
@@ -447,7 +450,7 @@ if sys.argv[1] == "v0": send(0x800, ip(17, udp(9999)))
 const CHANGES_GROUP: u32 = 1 << 6;
 const TRACES_GROUP: u32 = 1 << 8;
 
-/// How many sockets of the sandbox are in this group.
+/// Returns how many sockets of the sandbox are in this group.
 fn listeners(side: &Side, group: u32) -> usize {
     let sockets = side
         .sandbox
@@ -460,7 +463,8 @@ fn listeners(side: &Side, group: u32) -> usize {
     groups.filter(|groups| groups & group != 0).count()
 }
 
-/// Both programs in the same sandbox, once they listen in these groups: for each of these arguments theirs and ours.
+/// Runs both programs in the same sandbox, and waits until they listen in these groups: for each of
+/// these arguments first theirs, then ours.
 fn both_listening(side: &Side, ways: &[&str], groups: &[u32]) -> Vec<Child> {
     let nft = find("nft");
     let mut children = Vec::new();
@@ -482,14 +486,15 @@ fn both_listening(side: &Side, ways: &[&str], groups: &[u32]) -> Vec<Child> {
     while (groups.iter()).any(|group| listeners(side, *group) < children.len()) {
         assert!(
             begun.elapsed() < Duration::from_secs(20),
-            "they do not listen"
+            "the programs do not listen"
         );
         thread::sleep(Duration::from_millis(10));
     }
     children
 }
 
-/// What is told where nothing is named: changes, and the rules that packets meet, which in JSON are lines of text.
+/// Without arguments the monitor prints changes and the rules that packets match, which are text
+/// lines even with JSON.
 #[test]
 fn monitor_prints_changes_and_packets_together() {
     let side = Side::ours();
@@ -499,7 +504,7 @@ fn monitor_prints_changes_and_packets_together() {
     assert_eq!(side.run(&[rules], "").code, Some(0));
     let ways = ["monitor", "-n monitor", "-j monitor", "monitor json"];
     let children = both_listening(&side, &ways, &[CHANGES_GROUP, TRACES_GROUP]);
-    thread::sleep(Duration::from_millis(300)); // what it has to know is read behind that
+    thread::sleep(Duration::from_secs(1)); // They read the ruleset after they have joined the groups.
     let packet = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                   try: s.sendto(b'x', ('127.0.0.1', 53))\nexcept OSError: pass\n";
     for number in 0..3 {
@@ -522,7 +527,8 @@ fn monitor_prints_changes_and_packets_together() {
         .map(|child| lines_until(child, |line| has(line, "last")));
     for way in ways {
         let (their, our) = (events.next().unwrap(), events.next().unwrap());
-        // In the middle of both, so that each kind is before and behind the other.
+        // The trace is in the middle of the changes, so that each kind appears before and after the
+        // other.
         assert!(our[0].starts_with(if way.contains('j') {
             "{\"add\": "
         } else {
@@ -536,7 +542,7 @@ fn monitor_prints_changes_and_packets_together() {
     }
 }
 
-/// Packets of every kind, told line by line.
+/// Compares packet traces of every kind line by line.
 #[test]
 fn monitor_prints_packet_traces_like_nft() {
     let side = Side::ours();
@@ -568,7 +574,8 @@ fn monitor_prints_packet_traces_like_nft() {
         .into_iter()
         .map(|child| {
             let mut lines = lines_until(child, |line| line.contains("udp dport 9999 drop"));
-            // Those that were sent here: the machine has others on their way at the same time, told in any order.
+            // Compare only the packets sent by the test: the machine sends others at the same time,
+            // printed in any order.
             let is_sent = |line: &str| {
                 line.contains(" ether saddr 02:00:00:00:00:09 ") || line.contains(" oif \"lo\" ")
             };
@@ -602,7 +609,7 @@ fn monitor_prints_packet_traces_like_nft() {
             let is_reported = our.iter().any(|line| line.contains(part));
             assert!(
                 is_reported || *way == "-n monitor trace",
-                "{way}: no {part:?}"
+                "{way}: the output lacks {part:?}"
             );
         }
     }
@@ -624,7 +631,8 @@ table bridge t { chain pre { type filter hook prerouting priority -300; }; }
 table arp t { chain in { type filter hook input priority 0; }; }
 ";
 
-/// What is registered at hooks, where the kernel tells; where it does not, ours says so and nft prints nothing.
+/// Lists registered hooks if the kernel reports them; otherwise ours prints an error and nft prints
+/// nothing.
 #[test]
 fn hooks_are_listed_like_nft() {
     let side = Side::ours();
@@ -660,7 +668,7 @@ fn hooks_are_listed_like_nft() {
             continue;
         }
         assert_eq!((our.code, &*our.err), (Some(0), ""), "{arguments}");
-        // Where all is asked for nft leaves ARP out.
+        // nft leaves out ARP when it lists all hooks.
         let is_of_all = matches!(arguments, "list hooks" | "list hooks device lo");
         let our = match our.out.strip_prefix("family arp {\n").filter(|_| is_of_all) {
             Some(more) => more.split_once("\n}\n").unwrap().1,
@@ -672,7 +680,8 @@ fn hooks_are_listed_like_nft() {
     }
 }
 
-/// Of several inputs of `nft -i` each finds what the one before made: also a table that goes with its connection.
+/// Each input of `nft -i` sees the changes of the one before, also in a table that its connection
+/// owns.
 #[test]
 fn an_owned_table_lives_until_standard_input_ends() {
     let side = Side::ours();
@@ -687,7 +696,7 @@ fn an_owned_table_lives_until_standard_input_ends() {
     assert_eq!(side.run(&["list tables"], "").out, "");
 }
 
-/// Where a table's handle is listed: as by nft 1.1.7, where all of it is.
+/// The handle of a table is listed where nft 1.1.7 lists it: where the whole table is listed.
 #[test]
 fn table_handles_are_listed_with_the_whole_table() {
     let side = Side::ours();
@@ -722,7 +731,7 @@ fn table_handles_are_listed_with_the_whole_table() {
     }
 }
 
-/// What resets list, and what they reset: as by nft 1.1.7, but for the errors, which reset nothing.
+/// Resets list and reset the same as nft 1.1.7, except for errors, which reset nothing.
 #[test]
 fn reset_prints_old_values_and_resets_them() {
     const BASE: &str = "table ip t {
@@ -828,7 +837,7 @@ fn reset_prints_old_values_and_resets_them() {
     }
 }
 
-/// A range in a set of concatenations is found where all of it lies in one of the set.
+/// A range in a set of concatenations is found if a single range of the set contains all of it.
 #[test]
 fn concatenated_ranges_are_looked_up_as_a_whole() {
     let side = Side::ours();
@@ -867,7 +876,7 @@ fn concatenated_ranges_are_looked_up_as_a_whole() {
             ran.out
         );
     }
-    // What a map has for the key is not compared, as nft 1.1.7 does not.
+    // The data of a map's key is not compared, as in nft 1.1.7.
     for data in ["", " : 1", " : 2"] {
         let ran = side.run(&[&format!("get element ip t m {{ 1.1.1.1{data} }}")], "");
         assert!(

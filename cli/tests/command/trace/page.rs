@@ -1,8 +1,8 @@
-//! What `docs/trace.md` and the README show is what is printed: each command that stands in them is run.
+//! Checks that `docs/trace.md` and the README show the actual output: runs each command in them.
 //!
-//! A block of the page is indented; what stands behind `$` is carried out: `cat FILE` says what is in a file, and
-//! `chainwright …`, also with `| head -N` or `> FILE`, is run, in a directory with the files of `tests/data`. With
-//! `CHAINWRIGHT_WRITE_DOCS=1` the output is written to the page.
+//! Blocks of the page are indented; the text after `$` is executed: `cat FILE` prints a file, and
+//! `chainwright …`, also with `| head -N` or `> FILE`, runs in a directory with the files of
+//! `tests/data`. With `CHAINWRIGHT_WRITE_DOCS=1` the output is written to the page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,16 +11,16 @@ use std::process::Command;
 
 use super::{PROGRAM, sandbox};
 
-/// How long lines may be.
+/// The maximum length of lines.
 const WIDTH: usize = 80;
-/// Verbs whose output is checked here.
+/// The verbs whose output is checked here.
 const VERBS: [&str; 4] = ["trace", "why", "graph", "diff"];
 
 fn root() -> std::path::PathBuf {
     crate::common::in_workspace("")
 }
 
-/// A directory with the files that commands name.
+/// Creates a directory with the files that the commands name.
 fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for file in fs::read_dir(root().join("tests/data")).unwrap() {
@@ -34,14 +34,14 @@ fn directory() -> tempfile::TempDir {
 
 /// A command of a page.
 struct Shown {
-    /// Its lines, as they stand there.
+    /// The lines of the command, as on the page.
     lines: Vec<String>,
-    /// What stands below it.
+    /// The lines below the command.
     below: Vec<String>,
 }
 
 impl Shown {
-    /// In one line.
+    /// Returns the command in one line.
     fn command(&self) -> String {
         let joined = self.lines.join(" ").replace("\\ ", " ");
         joined.trim_start_matches("$ ").to_owned()
@@ -54,7 +54,7 @@ impl Shown {
         verb.filter(|verb| VERBS.contains(verb)).map(str::to_owned)
     }
 
-    /// What is to stand below it.
+    /// Runs the command and returns the expected lines below it.
     fn carry_out(&self, directory: &Path) -> Vec<String> {
         let command = self.command();
         if let Some(file) = command.strip_prefix("cat ") {
@@ -75,7 +75,7 @@ impl Shown {
             .current_dir(directory)
             .output()
             .unwrap();
-        // On a terminal errors follow what was written before.
+        // On a terminal errors follow the output written before them.
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8(text).unwrap();
         if let Some(file) = file {
@@ -86,7 +86,7 @@ impl Shown {
     }
 }
 
-/// The commands of a block.
+/// Returns the commands of a block.
 fn commands(block: &[&str]) -> Vec<Shown> {
     let mut printed: Vec<Shown> = Vec::new();
     let mut goes_on = false;
@@ -98,7 +98,9 @@ fn commands(block: &[&str]) -> Vec<Shown> {
                 below: Vec::new(),
             });
         }
-        let command = printed.last_mut().expect("a block begins with a command");
+        let command = printed
+            .last_mut()
+            .expect("the block does not begin with a command");
         if goes_on || line.starts_with("$ ") {
             command.lines.push(line.to_owned());
             goes_on = line.ends_with('\\');
@@ -114,7 +116,7 @@ fn commands(block: &[&str]) -> Vec<Shown> {
     printed
 }
 
-/// The page with what is printed, and the verbs that it shows.
+/// Returns the page with the actual output, and the verbs that it shows.
 fn carried_out(page: &str) -> (String, BTreeSet<String>) {
     let directory = directory();
     let lines: Vec<&str> = page.lines().collect();
@@ -153,7 +155,7 @@ fn carried_out(page: &str) -> (String, BTreeSet<String>) {
     (made.join("\n") + "\n", verbs)
 }
 
-/// Whether a file is what it is to be. If the environment has `CHAINWRIGHT_WRITE_DOCS`, it is written.
+/// Checks that a file has this content. With `CHAINWRIGHT_WRITE_DOCS` set, writes the file instead.
 #[track_caller]
 fn same(path: &PathBuf, made: &str) {
     if std::env::var_os("CHAINWRIGHT_WRITE_DOCS").is_some() {
@@ -164,7 +166,7 @@ fn same(path: &PathBuf, made: &str) {
         let lines = there.lines().zip(made.lines());
         let first = lines.clone().find(|(there, made)| there != made);
         panic!(
-            "{} is not what is printed: {first:?}; run CHAINWRIGHT_WRITE_DOCS=1 cargo test -p chainwright-cli --test command trace::",
+            "{} does not match the printed output: {first:?}; run CHAINWRIGHT_WRITE_DOCS=1 cargo test -p chainwright-cli --test command trace::",
             path.display()
         );
     }
@@ -186,7 +188,7 @@ fn pages_match_the_printed_output() {
     }
 }
 
-/// An output that is not that of the command is found, however the page is written.
+/// Outdated output is detected, however the page is formatted.
 #[test]
 fn detects_outdated_output_in_pages() {
     let page = |below: &str| {
@@ -197,7 +199,7 @@ fn detects_outdated_output_in_pages() {
     let (made, verbs) = sandbox()
         .run(|| carried_out(&page("    table ip t: 7 chains\n\n    more\n")))
         .unwrap();
-    // A table with nothing in it has no chains.
+    // An empty table has no chains.
     let nothing = "    chainwright: no matching chain found\n";
     assert_eq!(made, page(nothing));
     assert_eq!(verbs, BTreeSet::from(["graph".to_owned()]));

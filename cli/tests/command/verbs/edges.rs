@@ -1,4 +1,4 @@
-//! Arguments in, text out: help, completions, colors, and readers that leave.
+//! Help, completions, colors, and readers that close the pipe.
 
 use super::*;
 
@@ -31,7 +31,8 @@ fn help_wraps_at_the_terminal_width() {
     }
 }
 
-/// Here is no terminal: colors come only if the environment insists on them, and not if it does not want any.
+/// Standard output is no terminal: colors are used only if the environment forces them, and not if
+/// it disables them.
 #[test]
 fn colors_are_used_on_terminals_or_if_requested() {
     let sandbox = sandbox();

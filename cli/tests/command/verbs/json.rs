@@ -1,4 +1,4 @@
-//! `docs/json.md` says what `--json` writes.
+//! Checks that `--json` writes what `docs/json.md` documents.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::common::tools::Tools;
 
 const PAGE: &str = include_str!("../../../../docs/json.md");
 
-/// The keys of a verb by its section of the page, and their types.
+/// Returns the keys that a section of the page lists for a verb, with their types.
 fn documented(verb: &str) -> BTreeMap<String, String> {
     let section = PAGE.split(&format!("\n## {verb}\n")).nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
@@ -19,7 +19,7 @@ fn documented(verb: &str) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// The keys that stand in a document.
+/// Collects the keys of a document, and checks their types.
 fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTreeSet<String>) {
     if let Some(kind) = keys.get(at) {
         let fits = match kind.trim_end_matches('?') {
@@ -29,9 +29,9 @@ fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTr
             "number" => value.is_number(),
             "number or null" => value.is_number() || value.is_null(),
             "boolean" => value.is_boolean(),
-            other => panic!("{at}: the page has no type {other:?}"),
+            other => panic!("{at}: unknown type {other:?} on the page"),
         };
-        assert!(fits, "{at} is documented as {kind}, and is {value}");
+        assert!(fits, "{at} is documented as {kind}, but is {value}");
         seen.insert(at.to_owned());
         return;
     }
@@ -43,7 +43,7 @@ fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTr
                 walk(&format!("{at}{dot}{key}"), value, keys, seen);
             }
         }
-        // A list is there also where nothing is in it.
+        // An empty list also counts as printed.
         Value::Array(parts) if parts.is_empty() => {
             seen.insert(format!("{at}[]"));
         }
@@ -52,12 +52,12 @@ fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTr
                 walk(&format!("{at}[]"), part, keys, seen);
             }
         }
-        other => panic!("{at:?} is not documented, and is {other}"),
+        other => panic!("{at:?} is not documented; its value is {other}"),
     }
 }
 
-/// Whether what these runs of a verb printed is what the page says: no key more, and of each one that is not
-/// left out at times, none less.
+/// Checks that the output of these runs has every key that the page documents for the verb, unless
+/// it is optional, and no others.
 #[track_caller]
 pub(super) fn check(verb: &str, runs: &[&Ran]) {
     let keys = documented(verb);
@@ -73,11 +73,11 @@ pub(super) fn check(verb: &str, runs: &[&Ran]) {
     let missing: Vec<_> = keys.keys().filter(|key| !seen.contains(*key)).collect();
     assert!(
         missing.is_empty(),
-        "{verb}: documented, and not printed: {missing:?}"
+        "{verb}: documented, but not printed: {missing:?}"
     );
 }
 
-/// What comes of this for a packet cannot be said.
+/// A match whose result for a packet cannot be evaluated.
 const CLUSTER: &str = "*filter\n-A INPUT -d 192.0.2.2/32 -j CLUSTERIP --new --hashmode sourceip --clustermac \
                        01:00:5E:00:00:14 --total-nodes 2 --local-node 1 --hash-init 0\nCOMMIT\n";
 
@@ -96,7 +96,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     );
     assert!(
         crate::common::arp::drop_all(&sandbox),
-        "legacy tables are needed"
+        "this test needs legacy tables"
     );
     tools.run("iptables-legacy -N USER");
     tools.run("iptables-legacy -A USER -p tcp -j DROP");
@@ -130,7 +130,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         check("reconcile", &[&planned]);
     }
     drop(owner);
-    // What no kernel takes, and what one table lets through and another one does not.
+    // A ruleset that no kernel accepts, and one where one table accepts what another drops.
     let odd = directory
         .path()
         .join("odd.nft")
@@ -237,7 +237,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     tools.run("iptables-nft -A OUTPUT -p tcp --dport 22 -j ACCEPT");
     check("doctor", &[&json("doctor").expect(1)]);
 
-    // Kubelet's chains.
+    // The kubelet chains.
     let none = json("detect").expect(1);
     let missing = json("kubelet check").expect(1);
     let made = json("kubelet ensure --even-on-legacy").expect(0);
@@ -259,7 +259,7 @@ fn guard_events_are_documented() {
     let mut documents = vec![guard.line()];
     tools.run("nft delete table ip filter");
     documents.push(guard.line());
-    // By a process that is there when the guard looks who it was.
+    // By a process that still exists when the guard looks up its name.
     let mut tx = Transaction::new();
     tx.flush_table(Family::IP, "filter").unwrap();
     commit(&sandbox, &mut tx);

@@ -1,4 +1,4 @@
-//! The verbs of a Kubernetes node: `detect`, `guard`, `kubelet` on either backend.
+//! The verbs for a Kubernetes node: `detect`, `guard`, and `kubelet`, on both backends.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -15,7 +15,7 @@ use chainwright_kube::service::{Config, Layout, ServiceProxy, Services};
 use super::*;
 use crate::common::tools::Tools;
 
-/// A guard that runs, what it prints, and what it tells systemd.
+/// A running guard, its output, and its notifications to systemd.
 pub(super) struct Guard {
     child: Child,
     pub(super) lines: std::io::Lines<BufReader<ChildStdout>>,
@@ -25,13 +25,13 @@ pub(super) struct Guard {
 impl Guard {
     #[track_caller]
     pub(super) fn start(sandbox: &Sandbox, arguments: &str) -> Self {
-        // Not to be told that it lives: somebody would have to listen.
+        // No watchdog: nothing would read the notifications.
         Self::start_watched(sandbox, arguments, "")
     }
 
     #[track_caller]
     fn start_watched(sandbox: &Sandbox, arguments: &str, watchdog: &str) -> Self {
-        // Abstract names are of a network namespace: that of the sandbox.
+        // Abstract socket names belong to a network namespace: here that of the sandbox.
         let name = format!("chainwright-test-{}", std::process::id());
         let systemd = sandbox.run(|| {
             let address = SocketAddr::from_abstract_name(&name).unwrap();
@@ -41,7 +41,7 @@ impl Guard {
         systemd
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
-        // It is read all the time, as systemd does: a full queue would hold up who tells.
+        // Reads all the time, as systemd does: a full queue would block the sender.
         let (sender, notified) = mpsc::channel();
         thread::spawn(move || {
             let mut buffer = [0; 64];
@@ -70,7 +70,7 @@ impl Guard {
         }
     }
 
-    /// What systemd is told next.
+    /// Returns the next notification to systemd.
     #[track_caller]
     fn notified(&self) -> String {
         self.systemd.recv().unwrap()
@@ -81,14 +81,14 @@ impl Guard {
         self.lines.next().unwrap().unwrap()
     }
 
-    /// Ends it as systemd does; what systemd is told from then on.
+    /// Ends the guard as systemd does; returns the notifications from then on.
     #[track_caller]
     pub(super) fn stop(self, signal: Signal) -> Receiver<String> {
         let id = Pid::from_raw(self.child.id() as i32);
         kill(id, signal).unwrap();
         let ran: Ran = self.child.wait_with_output().unwrap().into();
         let err = ran.expect(0).err;
-        // The only note that there may be, of legacy tables.
+        // The only permitted note; it is about legacy tables.
         let unknown = "chainwright: processes that replace legacy tables will not be reported: ";
         assert!(err.is_empty() || err.starts_with(unknown), "{err}");
         assert_eq!(err.lines().count(), usize::from(!err.is_empty()), "{err}");
@@ -96,7 +96,7 @@ impl Guard {
     }
 }
 
-/// The line without its time.
+/// Returns the line without its time.
 fn message(line: &str) -> &str {
     let (time, rest) = line.split_once(' ').unwrap();
     assert!(time.ends_with('Z') && time.len() == 24, "{line}");
@@ -128,7 +128,7 @@ fn a_guard_works_as_a_systemd_unit() {
     );
     assert_eq!(guard.line(), "  + ip filter: -A INPUT -j KUBE-FIREWALL");
     let notified = guard.stop(Signal::SIGTERM);
-    // Behind what tells that it lived.
+    // After the last watchdog notification.
     let last = notified.iter().find(|state| state != "WATCHDOG=1");
     assert_eq!(last.unwrap(), "STOPPING=1");
     run(&sandbox, "kubelet check").expect(0);
@@ -156,7 +156,7 @@ fn a_guard_keeps_a_file_in_either_backend() {
         while !guard.line().contains(" 1 disappeared") {}
         guard.stop(Signal::SIGINT);
     }
-    // What is no such text is refused with its place.
+    // An invalid text is rejected with its position.
     fs::write(&file, "*filter\n-F\nCOMMIT\n").unwrap();
     let sandbox = sandbox();
     let ran = run(&sandbox, &format!("guard --file {}", file.display())).expect(2);
@@ -202,12 +202,13 @@ fn detect_exit_code_tells_the_backend() {
     assert!(ran.out.starts_with("mixed: "), "{}", ran.out);
 }
 
-/// The command in a network namespace with these chains made first, by somebody whom the kernel does not let look at some of it.
+/// The command in a network namespace where these chains were created first, by a user whom the
+/// kernel denies reading part of the tables.
 #[derive(Debug, Clone, Copy)]
 enum Blind {
-    /// At nothing: `CAP_NET_ADMIN` is missing.
+    /// All tables: `CAP_NET_ADMIN` is missing.
     All,
-    /// At the legacy tables: the file with their names is closed.
+    /// The legacy tables: the file with their names is not readable.
     Legacy,
 }
 
@@ -215,7 +216,7 @@ impl Blind {
     fn run(self, setup: &[&str], arguments: &str) -> Ran {
         let sandbox = sandbox();
         let setpriv = crate::common::needs::find("setpriv");
-        // Where all may be looked at; the namespace of an ordinary user without the names is another one.
+        // A namespace where everything is readable; an ordinary user creates the unreadable one.
         let setup = setup.join(" && ");
         let script = |program: &std::path::Path| {
             let setup = if setup.is_empty() { "true" } else { &*setup };
@@ -245,7 +246,8 @@ impl Blind {
                     .current_dir("/");
                 copy = Some(directory);
             }
-            // Its root is root of the user namespace only since the network namespace was made.
+            // Its root became root of the user namespace only after the network namespace was
+            // created.
             Self::Legacy => {
                 command = Command::new(crate::common::needs::find("unshare"));
                 command.args(["--user", "--map-root-user", "--net", "sh", "-c"]);
@@ -272,7 +274,7 @@ const NFT: &[&str] = &[
     "nft add table inet firewall",
 ];
 
-/// Who may not look is not told that there is nothing.
+/// A user who may not read the tables does not get the answer that there are none.
 #[test]
 fn names_backends_that_were_not_examined() {
     let none = "no chains of Kubernetes, CNI plugins, azure-npm or Calico";
@@ -284,8 +286,8 @@ fn names_backends_that_were_not_examined() {
         for line in [
             "KUBE-IPTABLES-HINT    ip, ip6: unknown  ip, ip6: unknown",
             "KUBE-KUBELET-CANARY   ip, ip6: unknown  ip, ip6: unknown",
-            "nf_tables: not examined, or only in part",
-            "the legacy tables: not examined, or only in part",
+            "nf_tables: not examined completely",
+            "the legacy tables: not examined completely",
         ] {
             assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
         }
@@ -295,14 +297,14 @@ fn names_backends_that_were_not_examined() {
             ran.err
         );
         let value = Blind::All.run(setup, "detect --json").expect(2).value();
-        let not_looked_at = value["not_looked_at"].as_array().unwrap();
-        let backends: BTreeSet<_> = not_looked_at
+        let not_read = value["not_read"].as_array().unwrap();
+        let backends: BTreeSet<_> = not_read
             .iter()
             .map(|one| one["backend"].as_str().unwrap())
             .collect();
         assert_eq!(backends, ["legacy", "nft"].into());
         assert!(
-            not_looked_at
+            not_read
                 .iter()
                 .all(|one| !one["reason"].as_str().unwrap().is_empty())
         );
@@ -342,7 +344,7 @@ fn names_backends_that_were_not_examined() {
         assert!(!ran.lines().contains(&none), "{}", ran.out);
         assert!(
             ran.lines()
-                .contains(&"the legacy tables: not examined, or only in part"),
+                .contains(&"the legacy tables: not examined completely"),
             "{}",
             ran.out
         );
@@ -354,7 +356,7 @@ fn names_backends_that_were_not_examined() {
         );
         let value = Blind::Legacy.run(setup, "detect --json").expect(2).value();
         assert!(
-            value["not_looked_at"]
+            value["not_read"]
                 .as_array()
                 .unwrap()
                 .iter()
@@ -372,12 +374,12 @@ fn names_backends_that_were_not_examined() {
             ran.err
         );
         let message = match setup {
-            [] => "no iptables table found in what was examined",
+            [] => "no iptables tables found in the examined part",
             _ => "no problems found in the examined tables",
         };
         assert!(ran.err.contains(message), "{}", ran.err);
         let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
-        assert_eq!(value["not_looked_at"].as_array().unwrap().len(), 2);
+        assert_eq!(value["not_read"].as_array().unwrap().len(), 2);
         let found = i32::from(setup.is_empty());
         for (verb, code) in [
             ("chains", found * 2),
@@ -388,7 +390,7 @@ fn names_backends_that_were_not_examined() {
         ] {
             let ran = Blind::Legacy.run(setup, &format!("{verb} --json"));
             let value = ran.expect(code).value();
-            let places: Vec<_> = value["not_looked_at"]
+            let places: Vec<_> = value["not_read"]
                 .as_array()
                 .unwrap_or_else(|| panic!("{verb}: {value}"))
                 .iter()
@@ -408,7 +410,7 @@ fn names_backends_that_were_not_examined() {
     }
 }
 
-/// Tables of services: kube-proxy's, and this library's in both layouts of nf_tables.
+/// Tables of services: those of kube-proxy, and those of this library in both nf_tables layouts.
 #[test]
 fn distinguishes_service_tables() {
     let sandbox = sandbox();
@@ -416,7 +418,7 @@ fn distinguishes_service_tables() {
         let served = sandbox.run(|| {
             let mut config = Config::new("node1");
             config.families = vec![chainwright::iptables::Family::Ipv6];
-            // As kernels without owned tables have it.
+            // As on kernels without owned tables.
             config.own = false;
             ServiceProxy::open(layout, config)?.sync(&mut Services::new())
         });
@@ -454,10 +456,10 @@ fn distinguishes_service_tables() {
     ] {
         assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
     }
-    // What a real tool makes of the table keeps whose it is.
+    // The table keeps its owner's mark after a real tool copies it.
     let text = tools.run("nft list table ip6 kube-proxy");
     assert!(text.contains("comment \"rules for kube-proxy\""), "{text}");
-    // And the flag of one that a proxy once owned says so, too.
+    // The flag of a table that a proxy once owned marks it, too.
     let mut tx = Transaction::new();
     tx.add(&Table {
         flags: Some(chainwright::nft::TableFlags::OWNER | chainwright::nft::TableFlags::PERSIST),
@@ -472,7 +474,7 @@ fn distinguishes_service_tables() {
     }
 }
 
-/// `doctor` says of which tables it says nothing.
+/// `doctor` lists the tables that it does not examine.
 #[test]
 fn doctor_names_tables_it_does_not_examine() {
     let sandbox = sandbox();
@@ -510,7 +512,7 @@ fn doctor_names_tables_it_does_not_examine() {
 }
 
 #[test]
-fn kubelets_chains_are_made_where_the_node_works() {
+fn kubelet_chains_are_created_in_the_backend_of_the_node() {
     let sandbox = sandbox();
     let ran = run(&sandbox, "kubelet ensure --auto").expect(2);
     assert!(ran.err.contains("undetermined"), "{}", ran.err);

@@ -1,4 +1,4 @@
-//! The verbs that tell what happens: `watch`, `trace-packets`.
+//! The verbs that print events: `watch`, `trace-packets`.
 
 use std::net::UdpSocket;
 use std::process::Child;
@@ -8,7 +8,7 @@ use chainwright::nft::expr::Match;
 use super::*;
 use crate::common::tools::Tools;
 
-/// A verb that runs, and says on standard error that it listens.
+/// Starts a verb, and waits until it reports on standard error that it listens.
 #[track_caller]
 pub(super) fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
     let mut child = sandbox
@@ -20,7 +20,7 @@ pub(super) fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
         })
         .unwrap();
     let errors = child.stderr.as_mut().unwrap();
-    // Byte by byte: what comes behind the line is left for who waits for the end.
+    // Byte by byte: what follows the line is left for `end`.
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {
         let mut byte = [0];
@@ -43,7 +43,7 @@ pub(super) fn end(child: Child) -> Ran {
     ran.expect(0)
 }
 
-/// The lines without the times that they begin with.
+/// Returns the lines without the times at their starts.
 pub(super) fn without_times(ran: &Ran) -> Vec<String> {
     let lines = ran
         .lines()
@@ -59,7 +59,7 @@ pub(super) fn without_times(ran: &Ran) -> Vec<String> {
 fn watch_prints_changes_as_they_happen() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    // Somebody else's table, which is not asked for.
+    // A table of another family, which the filter excludes.
     let narrowed = listen(&sandbox, "watch --count 2 --family ip --table filter");
     let all = listen(&sandbox, "watch --count 3 --show 2");
     let json = listen(&sandbox, "watch --count 3 --json");
@@ -111,14 +111,14 @@ fn watch_prints_changes_as_they_happen() {
     );
 }
 
-/// What the kernel dropped is said; it is dropped because nobody reads.
+/// Packets that the kernel dropped are reported; it drops them because nothing reads.
 #[test]
 fn exits_when_the_reader_closes_the_pipe() {
     let sandbox = sandbox();
     let mut child = listen(&sandbox, "watch");
     drop(child.stdout.take());
     let mut nft = connect(&sandbox);
-    // It learns of it when it writes.
+    // The command notices the closed pipe when it writes.
     while child.try_wait().unwrap().is_none() {
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::IP, "t")).unwrap();
@@ -138,7 +138,7 @@ fn legacy_tables_have_no_events() {
     }
 }
 
-/// Each line as what a run of its own left.
+/// Returns each line as the result of a run of its own.
 fn documents(ran: &Ran) -> Vec<Ran> {
     let lines = ran.lines().into_iter().map(|line| Ran {
         code: 0,
@@ -155,7 +155,7 @@ fn event_output_matches_the_documentation() {
     let tracing = listen(&sandbox, "trace-packets --json --count 12");
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     let mut watched = Vec::new();
-    // A line is waited for, so that nothing is thrown away with what is lost.
+    // Waits for each line, so that no event is lost unread.
     let mut next = |key: &str| {
         let out = lines.next().unwrap().unwrap();
         let document: Value = serde_json::from_str(&out).unwrap();
@@ -190,7 +190,7 @@ fn event_output_matches_the_documentation() {
         tx.add(&rule).unwrap();
     });
     next("lost");
-    // Used up.
+    // The quota is used up.
     send(&sandbox);
     next("notice");
     watching.kill().unwrap();
@@ -202,7 +202,8 @@ fn event_output_matches_the_documentation() {
     json::check("trace-packets", &traced.iter().collect::<Vec<_>>());
 }
 
-/// What is told when packets are faster than who reads: nobody does, until the buffers are full.
+/// Returns the output when packets come faster than they are read: the test does not read until the
+/// buffers are full.
 fn lost_step(sandbox: &Sandbox) -> Ran {
     let mut child = listen(sandbox, "trace-packets --json --buffer 1");
     for _ in 0..2000 {
@@ -217,12 +218,12 @@ fn lost_step(sandbox: &Sandbox) -> Ran {
     child.wait().unwrap();
     Ran {
         code: 0,
-        out: lost.expect("it is said"),
+        out: lost.expect("the loss is reported"),
         err: String::new(),
     }
 }
 
-/// A quota, and a packet that is traced through two chains to a policy.
+/// Returns a sandbox with a quota, and rules that trace a packet through two chains to a policy.
 fn traced() -> Sandbox {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with(
@@ -292,7 +293,7 @@ fn prints_packets_with_the_rules_they_traverse() {
     assert_eq!(documents[0]["oif"], "lo");
     assert_eq!(documents[1]["verdict"], "jump -> web");
     assert_eq!(documents[6]["policy"], "accept");
-    // Nothing of this was in that table.
+    // No rule of that table matched.
     let mut other = other;
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();

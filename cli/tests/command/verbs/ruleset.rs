@@ -1,4 +1,4 @@
-//! The verbs that read, keep and compare whole rulesets: `rules`, `sets`, `backup`, `rollback`,
+//! The verbs that list, save and compare whole rulesets: `rules`, `sets`, `backup`, `rollback`,
 //! `diff`.
 
 #[path = "ruleset/kept.rs"]
@@ -14,7 +14,7 @@ use super::*;
 use crate::common::kernel;
 use crate::common::tools::Tools;
 
-/// Sets, maps and rules of all sorts; what nft 1.0.6 says of it stands in the tests.
+/// Sets, maps and rules of many kinds; the tests contain what nft 1.0.6 prints for them.
 const RULESET: &str = "\
 table ip t {
     set ranges { type ipv4_addr; flags interval
@@ -41,7 +41,7 @@ table ip filter {
 }
 ";
 
-/// A sandbox with [`RULESET`] and two rules of iptables'.
+/// Returns a sandbox with [`RULESET`] and two iptables rules.
 fn loaded() -> Sandbox {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
@@ -51,19 +51,21 @@ fn loaded() -> Sandbox {
     sandbox
 }
 
-/// The words of a line, however far apart they stand.
+/// Returns the words of a line, separated by one blank.
 fn words(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What `nft` prints before its own listing.
+/// Returns the bytecode that `nft` prints before its listing.
 fn bytecode(sandbox: &Sandbox, what: &str) -> String {
     let both = Tools::new(sandbox).run(&format!("nft --debug=netlink list {what}"));
-    let end = both.find("\ntable ").expect("a listing follows");
+    let end = both
+        .find("\ntable ")
+        .expect("the bytecode precedes a listing");
     both[..=end].to_owned()
 }
 
-/// A directory, and the path of a file in it.
+/// Returns a directory, and the path of a file in it.
 pub(super) fn file() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("kept");
@@ -77,7 +79,7 @@ fn apply_is_atomic() {
     let tools = Tools::new(&sandbox);
     let (_directory, path) = file();
     std::fs::write(&path, RULESET).unwrap();
-    // Only looked at.
+    // Check only.
     assert_eq!(
         run(&sandbox, &format!("apply --check {path}"))
             .expect(0)
@@ -90,7 +92,7 @@ fn apply_is_atomic() {
     Tools::new(&other).run_with("nft -f -", RULESET);
     let made = tools.run("nft -s list ruleset");
     assert_eq!(made, Tools::new(&other).run("nft -s list ruleset"));
-    // By the sets that are there.
+    // With sets that exist.
     std::fs::write(
         &path,
         "add element ip t marks { 0x1000 }\nadd rule ip t d tcp dport . ip saddr @both\n",
@@ -118,7 +120,7 @@ fn apply_is_atomic() {
         listed.contains("0x00001000") && listed.contains("tcp dport @both"),
         "{listed}"
     );
-    // What the kernel refuses is shown where it was asked for.
+    // An error of the kernel shows the position in the input.
     std::fs::write(&path, "add chain ip t e\nadd rule ip t nowhere accept\n").unwrap();
     let ran = run(&sandbox, &format!("apply {path}")).expect(2);
     assert!(ran.err.contains(":2:"), "{}", ran.err);
@@ -128,7 +130,7 @@ fn apply_is_atomic() {
         ran.err
     );
     assert_eq!(tools.run("nft list ruleset"), listed);
-    // And what is wrong by itself.
+    // Errors in the text itself.
     std::fs::write(
         &path,
         "table ip t {\n\tchain d {\n\t\ttcp dprot 22 accept\n\t}\n}\n",
@@ -152,12 +154,12 @@ fn libnftables_json_is_applied_as_text_is() {
         chain d { counter accept comment \"in\"; }
     }";
     Tools::new(&other).run_with("nft -f -", text);
-    // What `list` writes.
+    // The output of `list`.
     std::fs::write(&path, run(&other, "list -j ruleset").expect(0).out).unwrap();
     assert_eq!(run(&sandbox, &format!("apply -j {path}")).expect(0).out, "");
     let made = tools.run("nft -s list ruleset");
     assert_eq!(made, Tools::new(&other).run("nft -s list ruleset"));
-    // What is wrong, and what the kernel refuses, is shown where it stands, and nothing is changed.
+    // Errors in the text and errors of the kernel show their position, and nothing is changed.
     for (json, place, why) in [
         (
             "{\"nftables\": [\n  {\"add\": {\"table\": {\"family\": \"ip\", \"nmae\": \"x\"}}}\n]}",
@@ -177,12 +179,12 @@ fn libnftables_json_is_applied_as_text_is() {
         }
     }
     assert_eq!(tools.run("nft -s list ruleset"), made);
-    // Nothing is included by JSON.
+    // JSON has no includes.
     run(&sandbox, &format!("apply -j -I / {path}")).expect(2);
 }
 
 #[test]
-fn rules_stand_under_their_chains() {
+fn rules_are_listed_under_their_chains() {
     let sandbox = loaded();
     let ran = run(&sandbox, "rules").expect(0);
     let lines: Vec<_> = ran.lines().into_iter().map(words).collect();
@@ -227,9 +229,10 @@ fn rules_stand_under_their_chains() {
     assert!(handles.len() >= 4);
 }
 
-/// A rule that says what iptables would say, and more, is not said in iptables' language.
+/// A rule that matches like an iptables rule but has more conditions is not printed as the iptables
+/// rule.
 #[test]
-fn a_rule_is_never_printed_wider_than_it_is() {
+fn a_rule_is_never_printed_without_some_of_its_conditions() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with(
         "nft -f -",
@@ -260,7 +263,7 @@ fn a_rule_is_never_printed_wider_than_it_is() {
 }
 
 #[test]
-fn the_bytecode_is_nfts() {
+fn rules_print_the_bytecode_of_nft() {
     let sandbox = loaded();
     let ran = |arguments: &str| run(&sandbox, &format!("rules --bytecode {arguments}")).expect(0);
     assert_eq!(ran("").out, bytecode(&sandbox, "ruleset"));
@@ -277,7 +280,7 @@ fn the_bytecode_is_nfts() {
 }
 
 #[test]
-fn rules_as_json_are_the_librarys() {
+fn json_rules_match_the_library() {
     let sandbox = loaded();
     let document = run(&sandbox, "rules --json").expect(0).value();
     let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
@@ -299,13 +302,13 @@ fn rules_as_json_are_the_librarys() {
             assert_eq!(rules.len(), chain.rules().len());
             for (rule, written) in chain.rules().zip(rules) {
                 let read: Rule<'_> = serde_json::from_value(written.clone()).unwrap();
-                // The kernel marks nested attributes in another way, so the bytes differ.
+                // The kernel marks nested attributes differently, so the bytes differ.
                 assert_eq!(read.to_string(), rule.to_builder().to_string());
                 assert_eq!(*written, serde_json::to_value(rule.to_builder()).unwrap());
             }
         }
     }
-    // Narrowed.
+    // Filtered.
     let document = run(&sandbox, "rules --json --match [cd] --family ip").expect(0);
     let document = document.value();
     let tables = document["tables"].as_array().unwrap();
@@ -351,7 +354,7 @@ fn elements_are_written_as_nft_writes_them() {
     let of = |set: &str| {
         let ran = run(&sandbox, &format!("sets --elements --match {set}")).expect(0);
         let mut elements: Vec<_> = ran.lines()[1..].iter().map(|line| words(line)).collect();
-        elements.sort(); // those of a hash table come in any order
+        elements.sort(); // a hash table has no order
         elements
     };
     assert_eq!(
@@ -369,7 +372,7 @@ fn elements_are_written_as_nft_writes_them() {
     assert_eq!(of("values"), ["02:00:00:00:00:0a : fe80::1"]);
     assert_eq!(of("sized"), ["1460"]);
     let [passing] = &of("passing")[..] else {
-        panic!("one element");
+        panic!("expected one element");
     };
     let (before, rest) = passing.split_once(" expires ").unwrap();
     assert_eq!(before, "tcp . 0x00000010 timeout 5d");
@@ -378,15 +381,19 @@ fn elements_are_written_as_nft_writes_them() {
 }
 
 #[test]
-fn sets_as_json_are_the_librarys() {
+fn json_sets_match_the_library() {
     let sandbox = loaded();
     let document = run(&sandbox, "sets --json --elements").expect(0).value();
     let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     let tables = document["tables"].as_array().unwrap();
-    assert_eq!(tables.len(), 1, "only those with sets");
+    assert_eq!(tables.len(), 1, "only tables with sets are listed");
     let table = snapshot.table(Family::IP, "t").unwrap();
     let sets = tables[0]["sets"].as_array().unwrap();
-    assert_eq!(sets.len() + 1, table.sets().len(), "none without a name");
+    assert_eq!(
+        sets.len() + 1,
+        table.sets().len(),
+        "anonymous sets are not listed"
+    );
     for (set, written) in table.sets().zip(sets) {
         let read: chainwright::nft::Set<'_> =
             serde_json::from_value(written["set"].clone()).unwrap();
@@ -423,9 +430,9 @@ fn an_empty_ruleset_lists_nothing() {
     let ran = run(&sandbox, &format!("backup {path} --table x")).expect(1);
     assert!(ran.err.contains("no matching table found"), "{}", ran.err);
     assert!(!PathBuf::from(&path).exists());
-    // Nothing is a ruleset, too.
+    // An empty ruleset can be saved.
     let ran = run(&sandbox, &format!("backup {path}")).expect(0);
-    assert_eq!(ran.out, "kept     0 tables (0 bytes)\n");
+    assert_eq!(ran.out, "saved    0 tables (0 bytes)\n");
     small_ruleset(&sandbox);
     run(&sandbox, &format!("rollback {path}")).expect(0);
     run(&sandbox, "rules").expect(1);
@@ -456,7 +463,7 @@ fn names_and_comments_cannot_forge_a_line() {
 }
 
 #[test]
-fn without_privileges_errors_name_what_is_missing() {
+fn unprivileged_ruleset_errors_name_the_missing_privilege() {
     for arguments in [
         &["rules"][..],
         &["sets", "--json"],
@@ -469,7 +476,7 @@ fn without_privileges_errors_name_what_is_missing() {
     }
 }
 
-/// A file from elsewhere may need what this kernel is built without.
+/// A file of another machine can need features that this kernel lacks.
 #[test]
 fn reconcile_reports_missing_kernel_features_first() {
     let mut elsewhere = FakeKernel::new().connect().unwrap();
@@ -530,7 +537,7 @@ fn reconcile_changes_only_differences() {
     let done = run(&sandbox, &format!("reconcile {path}")).expect(0);
     assert_eq!(done.lines()[..2], planned.lines()[..2]);
     assert_eq!(done.lines()[2], "done in one transaction");
-    // The handles of what was there, and what others made.
+    // The handles of existing objects and the foreign objects are unchanged.
     let after = tools.run("nft -a list ruleset");
     let (_, untouched) = before.split_once("drop # handle 5\n").unwrap();
     assert!(
@@ -567,7 +574,7 @@ fn reconcile_with_an_owner_keeps_foreign_objects() {
         listed.contains("chain theirs") && listed.contains("drop"),
         "{listed}"
     );
-    // Somebody else's chain of that name.
+    // A foreign chain of that name.
     tools.run("nft delete chain ip t agents");
     tools.run("nft add chain ip t agents");
     let refused = run(&sandbox, &format!("reconcile {path} --owner agent")).expect(2);
@@ -581,7 +588,7 @@ fn reconcile_with_an_owner_keeps_foreign_objects() {
     );
 }
 
-/// What each is called is nft's; what is listed of it, too.
+/// The names of parts and their listings are those of nft.
 #[test]
 fn parts_are_listed_like_nft() {
     let sandbox = loaded();
@@ -603,7 +610,7 @@ fn parts_are_listed_like_nft() {
         "-t table ip t",
         "counters",
     ] {
-        // nft wants its options first.
+        // nft requires its options first.
         let (options, named) = what.rsplit_once("table").map_or(("", what), |(before, _)| {
             (before.trim(), what.strip_prefix(before).unwrap_or(what))
         });

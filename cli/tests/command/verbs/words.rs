@@ -1,4 +1,4 @@
-//! nft's words for what is native, in the verbs that are about any rule.
+//! nft's syntax for native rules, in the verbs that print any rule.
 
 use super::live::{end, listen, without_times};
 use super::ruleset::file;
@@ -20,7 +20,8 @@ const NATIVE: &str = r#"table inet t {
 }
 "#;
 
-/// Of each event a line; what a rule has in braces is said with it, also when it goes.
+/// Each event is one line; the elements of a rule's anonymous set are printed with the rule, also
+/// when it is deleted.
 #[test]
 fn watch_prints_nft_syntax() {
     let sandbox = sandbox();
@@ -112,7 +113,7 @@ fn diff_and_rollback_print_nft_syntax() {
     };
     let differs = run(&sandbox, &format!("diff {path}")).expect(1);
     assert_eq!(sorted(&differs.out), sorted(expected), "{}", differs.out);
-    // What programs are given is as it was.
+    // Output for programs is unchanged.
     let bytecode = run(&sandbox, &format!("diff {path} --bytecode")).expect(1);
     let native = |out: &str| {
         let mut lines = out.lines().filter(|line| line.starts_with("+ rule inet t"));
@@ -203,7 +204,7 @@ table inet b {
 }
 "#;
 
-/// Under each of nft's options, text and JSON.
+/// With each of nft's options, in text and JSON.
 #[test]
 fn names_and_numbers_are_written_as_nft_writes_them() {
     let sandbox = sandbox();
@@ -233,7 +234,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         let mut document: Value = serde_json::from_str(text).unwrap();
         let objects = document["nftables"].as_array_mut().unwrap();
         objects.remove(0);
-        // Of a set that rules add to, nft 1.0.6 says so in text only.
+        // nft 1.0.6 prints that rules add to a set only in text.
         for object in objects {
             if let Some(flags) = object["set"]["flags"].as_array_mut() {
                 flags.retain(|flag| flag != "dynamic");
@@ -276,7 +277,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
             "ct ",
         ];
         if kinds.iter().any(|kind| what.starts_with(kind)) {
-            // nft 1.0.6 lists tables with objects of other types, too; 1.1 does not.
+            // nft 1.0.6 also lists tables of objects of other types; 1.1 does not.
             while let Some(empty) = theirs
                 .windows(2)
                 .position(|two| two[0].ends_with('{') && two[1] == "}")
@@ -286,7 +287,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         }
         assert_eq!(listed, theirs, "{what}");
     }
-    // nft 1.0.6 ends at this by a signal.
+    // nft 1.0.6 is killed by a signal here.
     for what in [
         "ct timeout table ip a",
         "ct timeouts table ip a",
@@ -337,13 +338,13 @@ fn iptables_rules_are_translated() {
     assert_eq!(six.out, "ip6 saddr ::1 counter accept\n");
     run_here(&["translate", "--rule=-A INPUT --nix"]).expect(2);
     run_here(&["translate", "--rule=-I INPUT 3 -j DROP"]).expect(2);
-    // What nft's language cannot hold.
+    // A value that nft's language cannot express.
     run_here(&["translate", "--rule=-A a:b -j DROP"]).expect(2);
     run_here(&["translate", "--rule=-t 'x; y' -A INPUT -j DROP"]).expect(2);
     run_here(&["translate", "/nowhere/at/all"]).expect(2);
 }
 
-/// What iptables-nft reads of a ruleset of nft's is said as it is saved, the rest is named.
+/// What iptables-nft reads of an nft ruleset is printed as it saves it; the rest is named.
 #[test]
 fn nft_rulesets_are_saved_in_iptables_syntax() {
     let (_directory, path) = file();
@@ -354,7 +355,7 @@ fn nft_rulesets_are_saved_in_iptables_syntax() {
     fs::write(&path, tables).unwrap();
     let ran = run_here(&["translate", "--to", "iptables", &path]).expect(0);
     assert_eq!(ran.err, "");
-    // As the real tool sees it.
+    // As the real tool prints it.
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.load_nft(tables);
@@ -397,11 +398,11 @@ fn nft_rulesets_are_saved_in_iptables_syntax() {
         json["omitted"],
         serde_json::json!({"rules": 1, "chains": 0, "private": 0, "tables": ["inet firewall"]})
     );
-    // Of IPv6 there is nothing.
+    // Nothing belongs to IPv6.
     let six = run_here(&["translate", "-6", "--to", "iptables", &path]).expect(1);
     assert_eq!(six.out.lines().count(), 2, "{}", six.out);
 
-    // What cannot be made where nothing is, and what is none.
+    // A ruleset that cannot be created in an empty namespace, and a text that is no ruleset.
     fs::write(&path, "add rule ip filter INPUT accept\n").unwrap();
     let ran = run_here(&["translate", "--to", "iptables", &path]).expect(2);
     assert!(ran.err.contains(":1:"), "{}", ran.err);
@@ -409,21 +410,21 @@ fn nft_rulesets_are_saved_in_iptables_syntax() {
     run_here(&["translate", "--to", "iptables", &path]).expect(2);
 }
 
-/// As `nft --echo --handle` says it, but for these: where sets and objects have their handles, semicolons, chains'
-/// comments, and chains without names, which nft says twice.
+/// The output of `nft --echo --handle`, except for the places of handles of sets and objects,
+/// semicolons, comments of chains, and chains without names, which nft prints twice.
 #[test]
 fn apply_prints_the_same_echo_as_nft() {
     let (sandbox, other) = (sandbox(), sandbox());
     let others = Tools::new(&other);
     let (_directory, path) = file();
-    // Loaded by nft beside it: the handles are the same.
+    // nft loads the same text in another sandbox: the handles are equal.
     let both = |text: &str| {
         fs::write(&path, text).unwrap();
         let theirs = others.run(&format!("nft -e -a -f {path}"));
         let ours = run(&sandbox, &format!("apply -e -a {path}")).expect(0).out;
         (ours, theirs)
     };
-    // The words without what is named above.
+    // The words without the exceptions above.
     let bare = |text: &str| {
         let mut lines = Vec::<String>::new();
         for line in text.lines() {
@@ -468,7 +469,7 @@ fn apply_prints_the_same_echo_as_nft() {
     assert_eq!(lines.len(), 14, "{}", ran.out);
     let json = run(&third, &format!("apply --echo --json {path}")).expect(0);
     json::check("apply", &[&json]);
-    // As libnftables' document with -j.
+    // With -j, as the document of libnftables.
     fs::write(
         &path,
         r#"{"nftables": [{"add": {"chain": {"family": "inet", "table": "t", "name": "new"}}}]}"#,
@@ -477,7 +478,7 @@ fn apply_prints_the_same_echo_as_nft() {
     let document = run(&third, &format!("apply -j -e {path}")).expect(0).out;
     let begin = r#"{"nftables": [{"add": {"chain": {"family": "inet", "table": "t", "name": "new", "handle": "#;
     assert!(document.starts_with(begin), "{document}");
-    // What asks is no change.
+    // A query is not a change.
     fs::write(&path, "add table inet v\nlist tables\n").unwrap();
     let refused = run(&third, &format!("apply {path}")).expect(2);
     assert!(
@@ -486,7 +487,7 @@ fn apply_prints_the_same_echo_as_nft() {
         refused.err
     );
     assert!(!run(&third, "list tables").expect(0).out.contains("inet v"));
-    // What changes nothing adds nothing.
+    // A command that changes nothing prints nothing.
     fs::write(&path, "add table inet t\n").unwrap();
     assert_eq!(run(&third, &format!("apply -e {path}")).expect(0).out, "");
 }

@@ -45,7 +45,7 @@ impl Completion {
     }
 }
 
-/// Lists what a chain lacks: the chain itself, and the rules to add.
+/// Lists the missing parts of a chain: the chain itself, and the rules to add.
 pub(super) fn missing<'w>(
     wanted: &'w RequiredChain,
     made: bool,

@@ -18,7 +18,7 @@ use super::detect;
 use chainwright::iptables::nft::Unwritable;
 use chainwright::iptables::{self, Backend, Family, Iptables, Rule, SetError, builtin};
 use chainwright::nft::{CommitError, Connection, Scope};
-use chainwright::{netlink, nft};
+use chainwright::{ErrorKind, netlink, nft};
 
 pub(super) use found::Found;
 pub(super) use on_legacy::change as change_legacy;
@@ -26,25 +26,25 @@ pub(super) use on_nft::{Attempt, change as change_nft};
 pub use text::TextError;
 
 /// An error of this module.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The ruleset could not be read.
-    #[error("cannot read the declared chains")]
-    Read(#[from] netlink::Error),
-    /// The transaction failed; it says what is known of the ruleset.
-    #[error("cannot change the declared chains")]
-    Commit(#[source] Box<CommitError>),
+    #[error("cannot read the declared chains: {0}")]
+    Read(netlink::Error),
+    /// The transaction failed; the error describes the known state of the ruleset.
+    #[error("cannot change the declared chains: {0}")]
+    Commit(Box<CommitError>),
     /// An attribute was too long to be put into a message.
-    #[error("cannot write the declared rules")]
-    MessageError(#[from] netlink::MessageError),
+    #[error("cannot write the declared rules: {0}")]
+    MessageError(netlink::MessageError),
     /// A rule could not be put into nf_tables' terms.
-    #[error("cannot encode the declared rules")]
-    Encode(#[from] Unwritable),
+    #[error("cannot encode the declared rules: {0}")]
+    Encode(Unwritable),
     /// A set that a rule refers to could not be looked up.
     #[error(transparent)]
     Set(#[from] SetError),
-    /// The legacy tables could not be read or changed; the error says what was applied.
+    /// The legacy tables could not be read or changed; the error describes what was applied.
     #[error(transparent)]
     Tables(Box<iptables::Error>),
     /// A table or chain exists, but packets do not pass through it as iptables expects: rules in it would have no
@@ -57,7 +57,7 @@ pub enum Error {
         table: String,
         /// Chain; `None` if the table is at fault.
         chain: Option<String>,
-        /// What is wrong with it.
+        /// The fault of the table or chain.
         reason: &'static str,
     },
     /// The tables kept changing between reading and committing. Nothing was applied.
@@ -84,6 +84,22 @@ pub enum Error {
     },
 }
 
+chainwright::debug_as_message!(Error);
+chainwright::classified!(Error, |error| match error {
+    Self::Read(error) => error.class(),
+    Self::Commit(error) => error.class(),
+    Self::Set(error) => error.class(),
+    Self::Tables(error) => error.class(),
+    Self::MessageError(_) | Self::Encode(_) | Self::Ineffective { .. } => ErrorKind::Invalid.into(),
+    Self::Contended { .. } => ErrorKind::Retryable.into(),
+    Self::HintElsewhere { .. } => ErrorKind::AlreadyExists.into(),
+});
+chainwright::cause_from!(Error {
+    netlink::Error => Read,
+    netlink::MessageError => MessageError,
+    Unwritable => Encode,
+});
+
 impl From<iptables::Error> for Error {
     fn from(error: iptables::Error) -> Self {
         match error {
@@ -94,7 +110,7 @@ impl From<iptables::Error> for Error {
     }
 }
 
-/// Where a missing rule is inserted.
+/// The position at which a missing rule is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum InsertPosition {
     /// At the head of a chain that other programs use as well: `iptables -I`.
@@ -123,7 +139,7 @@ impl RequiredChain {
         }
     }
 
-    /// The family and table that the chain is in.
+    /// Returns the family and table that the chain is in.
     fn table_key(&self) -> (Family, &str) {
         (self.family, &self.table)
     }
@@ -157,7 +173,7 @@ pub struct Item {
 }
 
 impl fmt::Display for Item {
-    /// `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
+    /// Formats as `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = nft::Family::from(self.family);
         match &self.rule {
@@ -197,7 +213,7 @@ impl<'t> From<&'t mut Iptables> for BackendMut<'t> {
 }
 
 impl BackendMut<'_> {
-    /// The backend.
+    /// Returns the backend.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self {
@@ -233,7 +249,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Lists what is missing.
+    /// Lists the missing chains and rules.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::Tables`], [`Error::Ineffective`] when a built-in chain is there but not hooked in,
@@ -245,8 +261,8 @@ impl Declared {
         }
     }
 
-    /// Creates what is missing, and returns it. If nothing is missing, nothing is changed. Rules of other programs are
-    /// left alone.
+    /// Creates the missing chains and rules, and returns them. If nothing is missing, nothing is changed. Rules of
+    /// other programs are left alone.
     ///
     /// On nf_tables this is one transaction. Each legacy table is replaced in one step, under the iptables lock;
     /// `mangle`, which has the hint, is replaced last. If another program changes the tables meanwhile, the call starts
@@ -306,7 +322,7 @@ impl Declared {
         Ok(())
     }
 
-    /// The tables that contain the declared chains, each once.
+    /// Returns the tables that contain the declared chains, each once.
     pub(super) fn tables(&self) -> Vec<(Family, &str)> {
         let mut tables = Vec::new();
         for wanted in &self.chains {
@@ -317,7 +333,7 @@ impl Declared {
         tables
     }
 
-    /// The same tables as scopes of an nf_tables guard.
+    /// Returns the same tables as scopes of an nf_tables guard.
     fn scopes(&self) -> Vec<Scope<'_>> {
         let tables = self.tables().into_iter();
         tables
@@ -325,7 +341,7 @@ impl Declared {
             .collect()
     }
 
-    /// Whether nothing is declared.
+    /// Returns `true` if nothing is declared.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.chains.is_empty()

@@ -22,7 +22,7 @@ pub(crate) fn change<R>(
 }
 
 impl Declared {
-    /// Lists what is missing, without creating a table.
+    /// Lists the missing chains and rules, without creating a table.
     pub(super) fn check_legacy(&self, iptables: &mut Iptables) -> Result<Vec<Item>, Error> {
         let mut all = Vec::new();
         for family in Family::ALL {

@@ -11,7 +11,7 @@ use chainwright::nft::{
 };
 use chainwright::{netlink, nft};
 
-/// Why an attempt ended early.
+/// The reason for which an attempt ended early.
 pub(crate) enum Attempt {
     /// The ruleset changed: start again.
     Again,
@@ -62,7 +62,7 @@ impl From<Error> for Attempt {
     }
 }
 
-/// How an attempt succeeded.
+/// The outcome of a successful attempt.
 enum WorkResult<T> {
     /// A commit through the guard.
     Committed(T),
@@ -119,7 +119,7 @@ fn attempt<T>(
     }
 }
 
-/// Commits. If the outcome is unknown, the caller reads the tables again, once.
+/// Commits the transaction. If the outcome is unknown, the caller reads the tables again, once.
 fn commit<T>(
     nft: &mut Connection,
     guard: &mut Guard,
@@ -137,7 +137,7 @@ fn commit<T>(
     }
 }
 
-/// The result of the commit whose outcome was unknown, now that nothing remains to be done.
+/// Returns the result of the commit whose outcome was unknown, now that nothing remains to be done.
 fn intended_result<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
     unknown.as_ref().map(|(done, _)| done.clone())
 }
@@ -236,7 +236,8 @@ impl Found {
         if let Some(builtin) = builtin(table_name, chain_name)
             && !builtin.is(&chain)
         {
-            let reason = "the chain is not hooked in as the built-in chain of its name";
+            let reason =
+                "the chain is not attached to the hook of the built-in chain with its name";
             return Err(ineffective(Some(chain_name), reason));
         }
         let mut found = Self {

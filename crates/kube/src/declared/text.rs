@@ -12,15 +12,17 @@ use chainwright::iptables::{Family, Rule, builtin, builtins};
 /// Largest number of rules in a declaration: each is looked up at every change.
 const MAX_RULES: usize = 10_000;
 
-/// Why a text cannot be read as a declaration.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a text cannot be read as a declaration.
+#[derive(thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TextError {
     /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error in the text.
     pub reason: String,
 }
+
+chainwright::debug_as_message!(TextError);
 
 impl Declared {
     /// Reads a text in the format of `iptables-save`, for one family: its chains, and the rules that `-A` and `-I` add
@@ -138,7 +140,7 @@ impl Reader {
             return Ok(());
         }
         if let Some(cut) = command.spec.shortened.first() {
-            return Err(format!("iptables would cut a text: {cut:?}"));
+            return Err(format!("iptables would truncate a text: {cut:?}"));
         }
         let chain = command.chain.ok_or("missing chain name")?;
         let chain = utf8_name(chain.as_bstr())?;

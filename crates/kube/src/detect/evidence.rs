@@ -33,7 +33,7 @@ pub struct Owned {
     pub first: BString,
 }
 
-/// Which program made a table of services in nf_tables.
+/// The program that made a table of services in nf_tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServiceTableKind {
@@ -48,7 +48,7 @@ pub enum ServiceTableKind {
 }
 
 impl ServiceTableKind {
-    /// The kind's name: `kube-proxy`, `nftables`, `flat`.
+    /// Returns the kind's name: `kube-proxy`, `nftables`, `flat`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ pub struct ServiceTable {
     pub family: Family,
     /// Table name.
     pub table: BString,
-    /// Which program made it.
+    /// The program that made the table.
     pub kind: ServiceTableKind,
 }
 
@@ -85,20 +85,20 @@ pub struct Evidence {
     pub owned: Vec<Owned>,
     /// The tables of services in nf_tables.
     pub services: Vec<ServiceTable>,
-    /// Which backends, or families of them, could not be read, and why: they may contain any chains of a node's
-    /// components, and nf_tables may contain any tables of services.
+    /// The backends, or families of them, that could not be read, with the errors: they may contain any chains of a
+    /// node's components, and nf_tables may contain any tables of services.
     pub uncounted: Vec<(Backend, Error)>,
 }
 
 impl Evidence {
-    /// The chains with this prefix in this backend.
+    /// Returns the chains with this prefix in this backend.
     pub fn of(&self, backend: Backend, prefix: &str) -> impl Iterator<Item = &Owned> {
         let of = move |owned: &&Owned| owned.backend == backend && owned.prefix == prefix;
         self.owned.iter().filter(of)
     }
 
-    /// Whether Kubernetes' chains are in the legacy tables and not in nf_tables, so that a program that reads nf_tables
-    /// does not see them. `false` if nf_tables could not be read.
+    /// Returns `true` if Kubernetes' chains are in the legacy tables and not in nf_tables, so that a program that reads
+    /// nf_tables does not see them. `false` if nf_tables could not be read.
     #[must_use]
     pub fn is_legacy_only(&self) -> bool {
         let any = |backend| self.of(backend, PREFIXES[0]).next().is_some();
@@ -185,7 +185,7 @@ impl Detector {
         Ok(all)
     }
 
-    /// The nf_tables connection; `None` if nf_tables is not loaded.
+    /// Returns the nf_tables connection; `None` if nf_tables is not loaded.
     fn connection(&mut self) -> Result<Option<&mut Connection>, Error> {
         if self.nft.is_none() {
             self.nft = match Connection::open_if_loaded() {
@@ -280,7 +280,7 @@ impl Detector {
     }
 }
 
-/// Whether the table is one of iptables' tables.
+/// Returns `true` if the table is one of iptables' tables.
 fn is_of_iptables(table: &BStr) -> bool {
     table.to_str().is_ok_and(|name| builtins(name).is_some())
 }

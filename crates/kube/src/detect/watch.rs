@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Detection, Detector, MANGLE, Verdict};
+use super::{DetectedBackend, Detection, Detector, MANGLE};
 use chainwright::netlink;
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 
@@ -12,13 +12,13 @@ const MAX_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// Options of a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How often to read the legacy tables, whose changes the kernel does not report, and to check whether nf_tables
-    /// was loaded: at least once a day.
+    /// The interval at which to read the legacy tables, whose changes the kernel does not report, and to check whether
+    /// nf_tables was loaded: at least once a day.
     pub interval: Duration,
 }
 
 impl Default for WatchOptions {
-    /// Four times a second.
+    /// Returns an interval of a quarter of a second.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(250),
@@ -36,7 +36,7 @@ pub struct Watch {
     options: WatchOptions,
     /// `None` while nf_tables is not loaded.
     monitor: Option<Monitor>,
-    last_reported: Option<Verdict>,
+    last_reported: Option<DetectedBackend>,
 }
 
 impl Detector {
@@ -51,8 +51,8 @@ impl Detector {
         }
     }
 
-    /// Waits until the backend is determined: until the verdict is neither [`Verdict::Undetermined`] nor
-    /// [`Verdict::Unavailable`], or the time is up. Returns the last detection.
+    /// Waits until the backend is determined: until the verdict is neither [`DetectedBackend::Undetermined`] nor
+    /// [`DetectedBackend::Unavailable`], or the time is up. Returns the last detection.
     ///
     /// # Errors
     /// Those of [`Watch::next_until`].
@@ -62,8 +62,10 @@ impl Detector {
         let mut last = None;
         loop {
             match watch.next_until(deadline)? {
-                Some(detection) => match detection.verdict() {
-                    Verdict::Undetermined | Verdict::Unavailable => last = Some(detection),
+                Some(detection) => match detection.detected_backend() {
+                    DetectedBackend::Undetermined | DetectedBackend::Unavailable => {
+                        last = Some(detection)
+                    }
                     _ => return Ok(detection),
                 },
                 None => return Ok(last.unwrap_or_else(|| watch.detector.probe())),
@@ -93,8 +95,8 @@ impl Watch {
                 }
             }
             let detection = self.detector.probe();
-            if self.last_reported != Some(detection.verdict()) {
-                self.last_reported = Some(detection.verdict());
+            if self.last_reported != Some(detection.detected_backend()) {
+                self.last_reported = Some(detection.detected_backend());
                 return Ok(Some(detection));
             }
             if !self.wait(deadline)? {
@@ -122,7 +124,7 @@ impl Watch {
     }
 }
 
-/// Whether a change may affect the hint or the canary.
+/// Returns `true` if a change may affect the hint or the canary.
 fn is_of_mangle(item: &Item) -> bool {
     match item {
         Item::Change(change) => change.events().any(|event| {

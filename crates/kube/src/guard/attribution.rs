@@ -125,7 +125,7 @@ fn parent(process: u32) -> Option<Parent> {
     Some(Parent { process, name })
 }
 
-/// Name of a process, at most 15 bytes.
+/// Returns the name of a process, at most 15 bytes.
 fn comm(process: u32) -> Option<BString> {
     let mut name = fs::read(format!("/proc/{process}/comm")).ok()?;
     if name.ends_with(b"\n") {

@@ -58,7 +58,7 @@ impl AuditLog {
         })
     }
 
-    /// Whether auditing is on. `None` if that is unknown: the query requires `CAP_AUDIT_CONTROL`.
+    /// Returns whether auditing is on. `None` if that is unknown: the query requires `CAP_AUDIT_CONTROL`.
     #[must_use]
     pub fn is_on() -> Option<bool> {
         let socket = Socket::audit().ok()?;
@@ -150,7 +150,7 @@ impl Record {
         })
     }
 
-    /// Whether another process replaced the table, in this network namespace as far as is known.
+    /// Returns `true` if another process replaced the table, in this network namespace as far as is known.
     fn is_of_another_namespace(&self, own_namespace: Option<&Path>) -> bool {
         let process_namespace = fs::read_link(format!("/proc/{}/ns/net", self.process));
         let is_elsewhere = match (process_namespace, own_namespace) {

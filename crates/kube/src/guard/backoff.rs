@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How the guard reacts to other programs.
+/// Options for the guard's reaction to other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackoffOptions {
     /// A burst ends when nothing has touched guarded chains for this time: then the guard checks again. `systemctl
@@ -16,17 +16,17 @@ pub struct BackoffOptions {
     pub repairs: usize,
     /// See [`repairs`](Self::repairs).
     pub within: Duration,
-    /// How long the guard backs off.
+    /// The time for which the guard backs off.
     pub rest: Duration,
-    /// How long it waits before the first retry after a failure. The wait doubles with each further failure.
+    /// The wait before the first retry after a failure. It doubles with each further failure.
     pub retry: Duration,
     /// Longest wait after a failure.
     pub longest_retry: Duration,
 }
 
 impl Default for BackoffOptions {
-    /// A burst ends after 100 milliseconds, with a check after a second at the latest; 30 repairs a minute, or a
-    /// minute's rest; retries after 50 milliseconds to 5 seconds.
+    /// Returns the defaults: a burst ends after 100 milliseconds, with a check after a second at the latest; 30 repairs
+    /// a minute, or a minute's rest; retries after 50 milliseconds to 5 seconds.
     fn default() -> Self {
         Self {
             quiet: Duration::from_millis(100),
@@ -53,7 +53,7 @@ pub enum Outcome {
     BackedOff,
 }
 
-/// Decides when to check, and whether to restore what is missing.
+/// Decides when to check, and whether to restore missing items.
 ///
 /// The first check is due at once. A [change](Self::changed) by another program makes a check due at once, too; if that
 /// check led to a repair, changes that closely follow are checked when they have stopped.
@@ -73,7 +73,7 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Backoff {
     options: BackoffOptions,
-    /// When the next check is due.
+    /// The time at which the next check is due.
     next_check: Option<Instant>,
     /// Time of the last change, or repair, of a running burst.
     burst: Option<Instant>,
@@ -87,7 +87,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Creates a pace whose first check is due at once.
+    /// Creates a backoff whose first check is due at once.
     #[must_use]
     pub const fn new(options: BackoffOptions, now: Instant) -> Self {
         Self {
@@ -120,19 +120,19 @@ impl Backoff {
         }
     }
 
-    /// When the next check is due; `None` if not before the next change.
+    /// Returns the time at which the next check is due; `None` if that is not before the next change.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.next_check
     }
 
-    /// Whether a check is due now.
+    /// Returns `true` if a check is due now.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.next_check.is_some_and(|next_check| next_check <= now)
     }
 
-    /// Whether missing items may be restored now. If not, the guard must back off: [`Outcome::BackedOff`].
+    /// Returns `true` if missing items may be restored now. If not, the guard must back off: [`Outcome::BackedOff`].
     pub fn may_repair(&mut self, now: Instant) -> bool {
         let within = self.options.within;
         while let Some(first) = self.repairs.front()
@@ -143,7 +143,7 @@ impl Backoff {
         self.repairs.len() < self.options.repairs
     }
 
-    /// Whether a check now would be one at the end of a burst.
+    /// Returns `true` if a check now would be one at the end of a burst.
     #[must_use]
     pub const fn is_trailing(&self) -> bool {
         self.first_unchecked.is_some()
@@ -176,7 +176,7 @@ impl Backoff {
         }
     }
 
-    /// How long the guard waits after the failures so far.
+    /// Returns the wait after the failures so far.
     #[must_use]
     pub fn pause(&self) -> Duration {
         let doubled = self.failures.saturating_sub(1).min(31);
@@ -184,7 +184,7 @@ impl Backoff {
         pause.min(self.options.longest_retry)
     }
 
-    /// The options it was created with.
+    /// Returns the options it was created with.
     #[must_use]
     pub const fn options(&self) -> &BackoffOptions {
         &self.options

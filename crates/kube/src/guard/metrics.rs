@@ -17,7 +17,7 @@ mod facade {
     }
 
     pub(in super::super) fn backed_off() {
-        metrics::counter!("chainwright_guard_gave_way_total").increment(1);
+        metrics::counter!("chainwright_guard_backed_off_total").increment(1);
     }
 
     pub(in super::super) fn lost() {

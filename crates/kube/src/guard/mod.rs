@@ -1,10 +1,10 @@
 //! Guards chains and rules: restores those that disappear at once, and reports which process removed them.
 //!
 //! Kubelet and kube-proxy each watch one chain, the canary, and check for it once or twice a minute. They do not notice
-//! when a program flushes the rules and leaves the chain, or restores a file without that table. A [`Guard`] watches
+//! when a program flushes the rules and leaves the chain, or restores a file without that table. A [`ChainGuard`] watches
 //! all [declared](super::declared::Declared) chains, jumps and rules. nf_tables reports each change when it is
 //! committed; for legacy tables the guard queries their size at [intervals](GuardOptions::poll), because the kernel
-//! does not report their changes. Where netfilter is audited, the [audit log](Guard::with_audit) reports those too.
+//! does not report their changes. Where netfilter is audited, the [audit log](ChainGuard::with_audit) reports those too.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,11 +12,11 @@
 //! # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! use std::sync::mpsc;
 //! use chainwright::iptables::{Backend, Family, Iptables};
-//! use chainwright_kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright_kube::guard::{Event, ChainGuard, GuardOptions};
 //! use chainwright_kube::kubelet::Kubelet;
 //!
 //! let (sender, notices) = mpsc::channel();
-//! let guard = Guard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
+//! let guard = ChainGuard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
 //! let running = guard.start(move |notification| { let _ = sender.send(notification); })?;
 //! assert!(matches!(notices.recv()?.event, Event::Ready { .. }));
 //!
@@ -43,7 +43,7 @@
 //!
 //! With the feature `metrics` it writes these counters to the recorder of the crate `metrics`:
 //! `chainwright_guard_repairs_total`, `chainwright_guard_vanished_total`, `chainwright_guard_failures_total`,
-//! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram
+//! `chainwright_guard_backed_off_total`, `chainwright_guard_lost_total`, and a histogram
 //! `chainwright_guard_repair_seconds`.
 
 mod attribution;
@@ -65,7 +65,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::causes;
 use super::declared::{self, BackendMut, Declared};
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
@@ -85,32 +84,34 @@ const MAX_EVENTS_PER_TURN: usize = 4096;
 /// Largest number of changes in a row whose processes are recorded.
 const MAX_ATTRIBUTIONS: usize = 16;
 
-/// Why a guard cannot run.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a guard cannot run.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The tables cannot be opened.
     #[error(transparent)]
     Tables(#[from] declared::Error),
     /// A thread could not be started, or could not be stopped later.
-    #[error("cannot start the guard's thread")]
-    Thread(#[source] io::Error),
+    #[error("cannot start the guard's thread: {0}")]
+    Thread(io::Error),
 }
 
-/// How a guard watches and repairs.
+chainwright::debug_as_message!(Error);
+
+/// Options of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuardOptions {
-    /// When it checks and repairs.
+    /// Options for the times of checks and repairs.
     pub backoff: BackoffOptions,
-    /// How often to query the size and number of entries of legacy tables, which bounds the delay until a removal is
-    /// noticed. A query takes some microseconds per table.
+    /// The interval at which to query the size and number of entries of legacy tables. It bounds the delay until a
+    /// removal is noticed. A query takes some microseconds per table.
     pub poll: Duration,
-    /// After this many polls legacy tables are read completely, which finds changes that keep size and number of
-    /// entries.
+    /// The number of polls after which legacy tables are read completely, which finds changes that keep size and number
+    /// of entries.
     pub whole: u32,
-    /// How changes of nf_tables are received.
+    /// Options of the monitor that receives changes of nf_tables.
     pub monitor: MonitorOptions,
-    /// How long one repair retries while other programs change the tables.
+    /// The retry policy of a repair while other programs change the tables.
     pub retry: Retry,
 }
 
@@ -134,9 +135,9 @@ impl Default for GuardOptions {
 /// Keeps declared chains and rules present.
 ///
 /// It is opened in the calling thread's network namespace, and [runs](Self::start) in its own thread, or with the
-/// feature `tokio` as a task (`Guard::run`).
+/// feature `tokio` as a task (`ChainGuard::run`).
 #[derive(Debug)]
-pub struct Guard {
+pub struct ChainGuard {
     declared: Declared,
     names: GuardedChains,
     state: BackendState,
@@ -174,7 +175,7 @@ enum BackendState {
     },
 }
 
-impl Guard {
+impl ChainGuard {
     /// Opens the tables and starts listening.
     ///
     /// # Errors
@@ -262,7 +263,7 @@ impl Guard {
         self
     }
 
-    /// The backend that contains the tables.
+    /// Returns the backend that contains the tables.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self.state {
@@ -279,7 +280,8 @@ impl Guard {
         }
     }
 
-    /// When the next turn is due if nothing happens before. Pending events keep the descriptor readable.
+    /// Returns the time at which the next turn is due if nothing happens before. Pending events keep the descriptor
+    /// readable.
     fn deadline(&self) -> Option<Instant> {
         match (&self.state, self.backoff.deadline()) {
             (BackendState::Legacy { poll, .. }, Some(check)) => Some(check.min(poll.next())),
@@ -288,7 +290,7 @@ impl Guard {
         }
     }
 
-    /// The descriptor that becomes readable when something happens; `None` if there is no source of events.
+    /// Returns the descriptor that becomes readable when something happens; `None` if there is no source of events.
     fn events(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             BackendState::Nft { monitor, .. } if !self.is_receiving_suspended => {
@@ -412,7 +414,7 @@ impl Guard {
         self.backoff.changed(now);
     }
 
-    /// Checks, and restores what is missing if the pace permits it.
+    /// Checks the guarded items, and restores missing ones if the backoff permits it.
     fn check(&mut self, on: &mut dyn FnMut(Notification)) {
         let start = Instant::now();
         self.is_receiving_suspended = false;
@@ -487,7 +489,7 @@ impl Guard {
 
     fn fail(&mut self, on: &mut dyn FnMut(Notification), error: &dyn std::error::Error) {
         metrics::failed();
-        let error = causes(error);
+        let error = error.to_string();
         if self.failure.as_ref() != Some(&error) {
             self.failure = Some(error.clone());
             let retry = self.backoff.pause();
@@ -524,13 +526,13 @@ impl GuardedChains {
         Self { chains }
     }
 
-    /// Whether this table contains guarded chains.
+    /// Returns `true` if this table contains guarded chains.
     fn has(&self, family: Family, table: &BStr) -> bool {
         let tables = self.chains.get(&nft::Family::from(family));
         tables.is_some_and(|tables| tables.contains_key(table))
     }
 
-    /// Whether a change may have removed something guarded.
+    /// Returns `true` if a change may have removed something guarded.
     fn are_affected_by(&self, change: &Change) -> bool {
         change.events().any(|event| {
             let tables = self.chains.get(&event.family());

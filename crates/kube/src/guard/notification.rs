@@ -10,9 +10,9 @@ use crate::declared::Item;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Notification {
-    /// When it happened.
+    /// The time of the event.
     pub at: SystemTime,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -22,7 +22,7 @@ pub struct Notification {
 pub enum Event {
     /// Everything is present for the first time.
     Ready {
-        /// What was created for that.
+        /// The items that were created for that.
         made: Vec<Item>,
     },
     /// Something had disappeared, and was restored.
@@ -31,21 +31,21 @@ pub enum Event {
     Failed {
         /// The error with its causes.
         error: String,
-        /// When it is retried.
+        /// The time until the retry.
         retry: Duration,
     },
     /// Something disappeared that was restored repeatedly: the guard leaves it missing for some time.
     BackedOff {
-        /// What is missing.
+        /// The missing items.
         missing: Vec<Item>,
         /// The processes that removed it last.
         by: Vec<Attribution>,
-        /// How long the guard backs off.
+        /// The time for which the guard backs off.
         rest: Duration,
     },
     /// The kernel dropped events: everything is checked, and the processes that made the changes are unknown.
     Lost {
-        /// What was lost.
+        /// A description of the loss.
         what: String,
     },
 }
@@ -54,29 +54,29 @@ pub enum Event {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Repair {
-    /// What had disappeared, and was restored.
+    /// The items that had disappeared, and were restored.
     pub items: Vec<Item>,
     /// The processes that changed guarded chains since everything was last present, in order; if there are many, the
     /// first ones and the last one. Empty for legacy tables unless the audit log reported them.
     pub by: Vec<Attribution>,
-    /// Since when it was missing: when the first of these changes was received, or for legacy tables when it was
-    /// noticed.
+    /// The time since which the items were missing: when the first of these changes was received, or for legacy tables
+    /// when their removal was noticed.
     pub since: SystemTime,
-    /// How long the repair took from then on.
+    /// The time that the repair took from then on.
     pub took: Duration,
     /// Whether it is the repair at the end of a burst.
     pub trailing: bool,
 }
 
 impl Event {
-    /// The event's name: `ready`, `repaired`, `failed`, `gave_way`, `lost`.
+    /// Returns the event's name: `ready`, `repaired`, `failed`, `backed_off`, `lost`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ready { .. } => "ready",
             Self::Repaired(_) => "repaired",
             Self::Failed { .. } => "failed",
-            Self::BackedOff { .. } => "gave_way",
+            Self::BackedOff { .. } => "backed_off",
             Self::Lost { .. } => "lost",
         }
     }

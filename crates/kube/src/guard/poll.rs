@@ -65,7 +65,7 @@ impl Poll {
         self.is_reported = true;
     }
 
-    /// Whether the tables must be checked. Tables that cannot be queried must.
+    /// Returns `true` if the tables must be checked. Tables that cannot be queried must always be checked.
     pub(super) fn differs(&mut self, now: Instant) -> bool {
         self.regular = now + self.interval;
         self.next = self.regular;

@@ -10,9 +10,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::{Error, Guard, Notification};
+use super::{ChainGuard, Error, Notification};
 
-impl Guard {
+impl ChainGuard {
     /// Starts a thread that runs the guard and calls `on` there for each notice. No repairs happen while `on` runs; to
     /// process notices elsewhere, send them to a channel.
     ///
@@ -80,7 +80,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Whether the guard answers within this time. A guard that is repairing answers afterwards.
+    /// Returns `true` if the guard answers within this time. A guard that is repairing answers afterwards.
     #[must_use]
     pub fn is_alive(&mut self, within: Duration) -> bool {
         let mut answer = [0];

@@ -8,9 +8,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Error, Guard, Notification};
+use super::{ChainGuard, Error, Notification};
 
-impl Guard {
+impl ChainGuard {
     /// Runs the guard as a task, and calls `on` for each notice. The guard ends when the future is dropped; chains and
     /// rules that it created stay. The future must run within a runtime with I/O and time enabled; the tables are read
     /// and changed on the runtime's threads for blocking work.
@@ -19,11 +19,11 @@ impl Guard {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// use chainwright::iptables::Backend;
-    /// use chainwright_kube::guard::{Event, Guard, GuardOptions};
+    /// use chainwright_kube::guard::{Event, ChainGuard, GuardOptions};
     /// use chainwright_kube::kubelet::Kubelet;
     ///
     /// # let guard = sandbox.run(|| {
-    /// let guard = Guard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default());
+    /// let guard = ChainGuard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default());
     /// # guard })??;
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     /// # runtime.block_on(async {

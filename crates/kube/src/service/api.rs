@@ -34,7 +34,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const AFFINITY: Duration = Duration::from_secs(10_800);
 
 /// A field of an object that cannot be parsed, or whose value the API does not allow.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {object}: {field}: {problem}")]
 pub struct InvalidObject {
     kind: &'static str,
@@ -43,20 +43,22 @@ pub struct InvalidObject {
     problem: String,
 }
 
+chainwright::debug_as_message!(InvalidObject);
+
 impl InvalidObject {
-    /// The object's kind, for instance `Service`.
+    /// Returns the object's kind, for instance `Service`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The object's name, preceded by its namespace if it has one.
+    /// Returns the object's name, preceded by its namespace if it has one.
     #[must_use]
     pub fn object(&self) -> &str {
         &self.object
     }
 
-    /// The field, for instance `spec.clusterIPs[0]`.
+    /// Returns the field, for instance `spec.clusterIPs[0]`.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
@@ -417,12 +419,12 @@ impl Object {
     }
 }
 
-/// The elements of an optional list.
+/// Returns the elements of an optional list.
 fn some<T>(list: Option<&Vec<T>>) -> &[T] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// An optional string, for which an empty one counts as absent.
+/// Returns an optional string, for which an empty one counts as absent.
 fn word(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
@@ -432,7 +434,7 @@ fn label<'m>(metadata: &'m ObjectMeta, name: &str) -> Option<&'m str> {
     labels?.get(name).map(String::as_str)
 }
 
-/// Whether the object's labels exclude it from this proxy.
+/// Returns `true` if the object's labels exclude it from this proxy.
 fn is_for_another_proxy(metadata: &ObjectMeta) -> bool {
     [PROXY_NAME, HEADLESS]
         .iter()

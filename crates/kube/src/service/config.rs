@@ -7,7 +7,8 @@ use ipnet::IpNet;
 
 use chainwright::iptables::Family;
 
-/// How to distinguish traffic of the node's own pods from traffic from outside (kube-proxy's `detectLocalMode`).
+/// The criterion that distinguishes traffic of the node's own pods from traffic from outside (kube-proxy's
+/// `detectLocalMode`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum LocalDetector {
@@ -23,7 +24,7 @@ pub enum LocalDetector {
 }
 
 impl LocalDetector {
-    /// The pods' network of this family, if pods are detected by network.
+    /// Returns the pods' network of this family, if pods are detected by network.
     #[must_use]
     pub fn network(&self, family: Family) -> Option<IpNet> {
         let Self::Networks(networks) = self else {
@@ -50,7 +51,7 @@ pub enum NodePortAddresses {
     Networks(Vec<IpNet>),
 }
 
-/// Where one family serves node ports.
+/// The addresses at which one family serves node ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NodePortsOf {
     /// Every address of the node.
@@ -105,7 +106,7 @@ pub struct Config {
     pub node_addresses: Vec<IpAddr>,
     /// The addresses that serve node ports.
     pub node_port_addresses: NodePortAddresses,
-    /// How to detect traffic from local pods (`detectLocal`).
+    /// The criterion that detects traffic from local pods (`detectLocal`).
     pub local_detector: LocalDetector,
     /// The networks from which cluster IPs are allocated. Packets to unused addresses in them are dropped (nftables and
     /// flat).
@@ -130,7 +131,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A configuration for the node of this name: both families, node ports at all addresses, no pod networks.
+    /// Creates a configuration for the node of this name: both families, node ports at all addresses, no pod networks.
     pub fn new(node: impl Into<Arc<str>>) -> Self {
         Self {
             families: vec![Family::Ipv4, Family::Ipv6],
@@ -150,7 +151,7 @@ impl Config {
     }
 }
 
-/// Whether an address belongs to a family.
+/// Returns `true` if an address belongs to a family.
 pub(crate) const fn is_of(address: IpAddr, family: Family) -> bool {
     match family {
         Family::Ipv4 => address.is_ipv4(),

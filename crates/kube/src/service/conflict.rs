@@ -87,7 +87,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// The first one in this order gets the frontend. A service of unknown age comes last.
+    /// Compares two owners: the first one in this order gets the frontend. A service of unknown age comes last.
     fn order(&self, other: &Self) -> Ordering {
         let age = |owner: &Self| (owner.created.is_none(), owner.created);
         (self.kind.cmp(&other.kind))
@@ -104,7 +104,7 @@ enum Owners {
     Several(Vec<Owner>),
 }
 
-/// Which service ports request which frontends.
+/// The frontends that service ports request.
 #[derive(Debug, Default)]
 pub(super) struct FrontendOwners {
     owners: Map<ServiceFrontend, Owners>,

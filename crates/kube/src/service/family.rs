@@ -14,12 +14,11 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use super::stale::StaleFlows;
 use super::store::Services;
-use crate::causes;
 use chainwright::Error;
 use chainwright::iptables::{self, Family};
 use chainwright::nft::CommitError;
 
-/// How many refusals of the kernel one sync tolerates: enough to find a few bad services among very many.
+/// Number of refusals of the kernel that one sync tolerates: enough to find a few bad services among very many.
 const MAX_REFUSALS: usize = 64;
 
 /// The state of one family.
@@ -65,11 +64,13 @@ pub struct SkippedService {
 }
 
 /// The errors of each family. An error in one family does not stop the sync of the other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FamilyErrors(Vec<(Family, Error)>);
 
+chainwright::debug_as_message!(FamilyErrors);
+
 impl FamilyErrors {
-    /// The errors, each with its family.
+    /// Returns the errors, each with its family.
     pub fn iter(&self) -> impl Iterator<Item = (Family, &Error)> {
         self.0.iter().map(|(family, error)| (*family, error))
     }
@@ -95,7 +96,7 @@ impl fmt::Display for FamilyErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, (family, error)) in self.iter().enumerate() {
             let before = if position == 0 { "" } else { "; " };
-            write!(f, "{before}{family}: {}", causes(error))?;
+            write!(f, "{before}{family}: {error}")?;
         }
         Ok(())
     }
@@ -436,7 +437,7 @@ impl FamilyProxy {
 }
 
 impl SyncResult {
-    /// Whether to search for the refused services. Each call counts.
+    /// Returns `true` if one more refusal is allowed, so that the refused services are searched. Each call counts.
     const fn may_be_refused(&mut self) -> bool {
         self.refusals += 1;
         self.refusals <= MAX_REFUSALS
@@ -494,7 +495,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether the kernel, or the code that writes rules for it, refuses this content and would accept other content.
+/// Returns `true` if the kernel, or the code that writes rules for it, refuses this content and would accept other
+/// content.
 fn is_refusal(error: &Error) -> bool {
     use iptables::Error as Tables;
     match error {
@@ -515,7 +517,8 @@ fn is_refusal(error: &Error) -> bool {
     }
 }
 
-/// Whether the kernel refused the content of the transaction, not its sender or because of the kernel's state.
+/// Returns `true` if the kernel refused the content of the transaction, not its sender or because of the kernel's
+/// state.
 fn is_refused(error: &CommitError) -> bool {
     const OTHERS: [i32; 6] = [
         libc::EPERM,

@@ -46,7 +46,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// `IPPROTO_*`.
+    /// Returns the protocol's number (`IPPROTO_*`).
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -56,7 +56,7 @@ impl Protocol {
         }
     }
 
-    /// The lower-case name, as it occurs in names of chains.
+    /// Returns the lower-case name, as it occurs in names of chains.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Which endpoints traffic goes to (`externalTrafficPolicy`, `internalTrafficPolicy`).
+/// The endpoints that receive traffic (`externalTrafficPolicy`, `internalTrafficPolicy`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TrafficPolicy {
     /// All of them; traffic from outside is masqueraded.

@@ -64,7 +64,7 @@ impl ChainKind {
         Self::Endpoint,
     ];
 
-    /// The prefix of the chains' names.
+    /// Returns the prefix of the chains' names.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -78,14 +78,14 @@ impl ChainKind {
 }
 
 impl PortName {
-    /// Name of a chain in iptables: a prefix and 16 characters of a hash.
+    /// Returns the name of a chain in iptables: a prefix and 16 characters of a hash.
     #[must_use]
     pub fn iptables_chain(&self, kind: ChainKind) -> String {
         let protocol = self.protocol;
         named(kind.prefix(), &hash(format_args!("{self}{protocol}")), 16)
     }
 
-    /// Name of an endpoint's chain in iptables.
+    /// Returns the name of an endpoint's chain in iptables.
     #[must_use]
     pub fn iptables_endpoint_chain(&self, endpoint: SocketAddr) -> String {
         let protocol = self.protocol;
@@ -93,14 +93,14 @@ impl PortName {
         named(ChainKind::Endpoint.prefix(), &hashed, 16)
     }
 
-    /// Name of a chain or set in nftables: a prefix such as `service`, eight characters of a hash, and the port's
-    /// identity.
+    /// Returns the name of a chain or set in nftables: a prefix such as `service`, eight characters of a hash, and the
+    /// port's identity.
     #[must_use]
     pub fn nftables_name(&self, prefix: &str) -> String {
         self.nftables(prefix, format_args!(""))
     }
 
-    /// Name of an endpoint's chain or set in nftables.
+    /// Returns the name of an endpoint's chain or set in nftables.
     #[must_use]
     pub fn nftables_endpoint_name(&self, prefix: &str, endpoint: SocketAddr) -> String {
         let (address, port) = (endpoint.ip(), endpoint.port());
@@ -136,7 +136,7 @@ fn named(prefix: &str, hash: &str, length: usize) -> String {
     [prefix, &hash[..length]].concat()
 }
 
-/// SHA-256 in base 32 (RFC 4648).
+/// Returns the SHA-256 hash in base 32 (RFC 4648).
 fn hash(of: fmt::Arguments<'_>) -> String {
     let mut hasher = Sha256::new();
     let mut text = String::new();

@@ -110,13 +110,13 @@ impl ServiceProxy {
         })
     }
 
-    /// The layout.
+    /// Returns the layout.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -292,8 +292,8 @@ impl ServiceProxy {
         }
     }
 
-    /// Whether the last [`sync`](Self::sync) of this family succeeded. If not, the state of the family's tables is
-    /// unknown, and the next sync writes it completely.
+    /// Returns `true` if the last [`sync`](Self::sync) of this family succeeded. If not, the state of the family's
+    /// tables is unknown, and the next sync writes it completely.
     #[must_use]
     pub fn is_known(&self, family: Family) -> bool {
         let mut families = self.families.iter();
@@ -387,8 +387,8 @@ fn open(
 }
 
 impl Layout {
-    /// Whether a family's tables contain anything of this layout, in the calling thread's network namespace. For
-    /// kube-proxy's layouts this does not show which program created it
+    /// Returns whether a family's tables contain anything of this layout, in the calling thread's network namespace.
+    /// For kube-proxy's layouts this does not show which program created it
     /// ([`Detector::service_tables`](crate::detect::Detector::service_tables) does, for nftables). Creates no table and
     /// loads no module.
     ///

@@ -38,7 +38,7 @@ pub struct Backends {
 }
 
 impl Backends {
-    /// Whether UDP connections to this endpoint may continue.
+    /// Returns `true` if UDP connections to this endpoint may continue.
     pub(super) fn serves(&self, endpoint: SocketAddr) -> bool {
         self.serving.binary_search(&endpoint).is_ok()
     }
@@ -71,13 +71,13 @@ pub struct ServicePort {
     pub affinity: Option<Duration>,
     /// Port at which the node reports whether it has endpoints.
     pub health_check_node_port: Option<u16>,
-    /// When the service was created.
+    /// The time at which the service was created.
     pub created: Option<SystemTime>,
     /// The endpoints.
     pub backends: Backends,
 }
 
-/// How traffic without an endpoint is refused.
+/// The refusal of traffic without an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
     /// Rejected: there are no endpoints.
@@ -110,7 +110,7 @@ impl ServicePort {
 }
 
 impl ServicePort {
-    /// Whether the port is reachable from outside.
+    /// Returns `true` if the port is reachable from outside.
     #[must_use]
     pub fn is_external(&self) -> bool {
         self.node_port.is_some()
@@ -118,20 +118,20 @@ impl ServicePort {
             || !self.load_balancer_ips.is_empty()
     }
 
-    /// Whether some traffic may go to any endpoint: that to the cluster IP, or that to external addresses, for which
-    /// the pods' own traffic may leave the node.
+    /// Returns `true` if some traffic may go to any endpoint: that to the cluster IP, or that to external addresses,
+    /// for which the pods' own traffic may leave the node.
     #[must_use]
     pub fn uses_cluster(&self) -> bool {
         !self.internal_local || self.is_external()
     }
 
-    /// Whether some traffic stays on this node.
+    /// Returns `true` if some traffic stays on this node.
     #[must_use]
     pub fn uses_local(&self) -> bool {
         self.internal_local || (self.external_local && self.is_external())
     }
 
-    /// Endpoints of traffic to the cluster IP.
+    /// Returns the endpoints of traffic to the cluster IP.
     #[must_use]
     pub fn internal(&self) -> &[Backend] {
         match self.internal_local {
@@ -140,7 +140,7 @@ impl ServicePort {
         }
     }
 
-    /// Endpoints of traffic from outside, except that of the pods and the node.
+    /// Returns the endpoints of traffic from outside, except that of the pods and the node.
     #[must_use]
     pub fn external(&self) -> &[Backend] {
         match self.external_local {
@@ -149,13 +149,13 @@ impl ServicePort {
         }
     }
 
-    /// How traffic to the cluster IP is refused, if it has no endpoint.
+    /// Returns the refusal of traffic to the cluster IP, if it has no endpoint.
     #[must_use]
     pub fn internal_refusal(&self) -> Option<Refusal> {
         self.refusal(self.internal())
     }
 
-    /// How traffic from outside is refused, if it has no endpoint.
+    /// Returns the refusal of traffic from outside, if it has no endpoint.
     #[must_use]
     pub fn external_refusal(&self) -> Option<Refusal> {
         self.refusal(self.external())
@@ -169,7 +169,8 @@ impl ServicePort {
         }
     }
 
-    /// The endpoints that some traffic on this node can reach: those of the cluster and those of the node, each once.
+    /// Returns the endpoints that some traffic on this node can reach: those of the cluster and those of the node, each
+    /// once.
     #[must_use]
     pub fn reachable(&self) -> Vec<Backend> {
         let Backends { cluster, local, .. } = &self.backends;
@@ -245,9 +246,9 @@ struct Found<'s> {
     endpoint: &'s Endpoint,
 }
 
-/// The endpoints of one port, sorted by their addresses as text. If several have the same address, as when a new
-/// endpoint reuses the address of a terminating one, the choice prefers one that does not terminate, then a ready one,
-/// a serving one, a local one.
+/// Returns the endpoints of one port, sorted by their addresses as text. If several have the same address, as when a
+/// new endpoint reuses the address of a terminating one, the choice prefers one that does not terminate, then a ready
+/// one, a serving one, a local one.
 fn endpoints<'s>(
     port: &Port,
     slices: impl Iterator<Item = &'s EndpointSlice>,
@@ -383,7 +384,8 @@ enum Topology {
 }
 
 impl Topology {
-    /// Hints count if all ready endpoints have them, and at least one is for this node or zone.
+    /// Determines the hints that apply: they count if all ready endpoints have them, and at least one is for this node
+    /// or zone.
     fn of(found: &[Found<'_>], config: &Config) -> Self {
         let ready = || found.iter().map(|f| f.endpoint).filter(|e| e.ready);
         let counts = |hints: fn(&Endpoint) -> &[Arc<str>], here: Option<&Arc<str>>| {

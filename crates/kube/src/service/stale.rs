@@ -2,14 +2,14 @@
 //!
 //! Packets of a tracked connection go where its conntrack entry sends them, whatever the rules are by then. TCP and
 //! SCTP connections end on their own when their endpoint is gone; a UDP connection lasts as long as the client sends,
-//! without an answer. So entries are deleted by kube-proxy's rules:
+//! without an answer. So a sync deletes entries by kube-proxy's rules:
 //!
-//! - only entries of UDP, and of ports with a serving endpoint: without one there is no better destination;
-//! - whose first packet was sent to an address and port of a service, or to its node port,
-//! - and whose replies do not come from a serving endpoint of that port: the endpoint is gone, or the replies come from
-//!   the address itself, where there was no service before. Policies, hints and termination do not matter: a connection
-//!   that works is left alone;
-//! - connections of a removed service are left alone, as those of TCP are.
+//! - It deletes only entries of UDP, and of ports with a serving endpoint: without one there is no better destination.
+//! - The first packet of the connection was sent to an address and port of a service, or to its node port.
+//! - The replies do not come from a serving endpoint of that port: the endpoint is gone, or the replies come from the
+//!   address itself, where there was no service before. Policies, hints and termination do not matter: a connection
+//!   that works is left alone.
+//! - Connections of a removed service are left alone, as those of TCP are.
 //!
 //! kube-proxy lists the whole conntrack table after a sync. Here each change records the addresses and endpoints that
 //! it concerns, and requests only their entries. Node ports count only at the node's own addresses;
@@ -142,13 +142,13 @@ impl StaleFlows {
         std::mem::replace(self, fresh)
     }
 
-    /// The family.
+    /// Returns the family.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// Whether there is nothing to delete.
+    /// Returns `true` if there is nothing to delete.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty()
@@ -196,7 +196,7 @@ impl StaleFlows {
         Ok(deleted)
     }
 
-    /// The filters with which the kernel is queried.
+    /// Returns the filters with which the kernel is queried.
     fn filters(&self) -> Vec<FlowQuery> {
         let udp = Filter::all().protocol(Protocol::Udp.number());
         let udp = match self.family {
@@ -219,12 +219,12 @@ impl StaleFlows {
     }
 }
 
-/// Whether it is a UDP port with a serving endpoint.
+/// Returns `true` if the port is a UDP port with a serving endpoint.
 fn is_served_udp(port: &ServicePort) -> bool {
     port.name.protocol == Protocol::Udp && !port.backends.serving.is_empty()
 }
 
-/// The addresses and ports of a service port, except node ports.
+/// Returns the addresses and ports of a service port, except node ports.
 fn frontends(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
     let others = port.external_ips.iter().chain(&port.load_balancer_ips);
     let cluster_ip = port.has_cluster_ip.then_some(&port.cluster_ip);
@@ -297,7 +297,7 @@ impl Stale {
         }
     }
 
-    /// Whether a connection with replies from this address is stale.
+    /// Returns `true` if a connection with replies from this address is stale.
     fn is_stale_reply(&self, answers: SocketAddr) -> bool {
         match &self.what {
             StaleKind::To(gone) => gone.contains(&answers),
@@ -356,7 +356,7 @@ impl<'s> StaleFilter<'s> {
     }
 }
 
-/// The node's addresses that serve node ports.
+/// Returns the node's addresses that serve node ports.
 fn node_addresses(config: &Config, family: Family) -> Result<HashSet<IpAddr>, Error> {
     let node_ports = config.node_port_addresses.of(family);
     if let NodePortsOf::These(addresses) = node_ports {

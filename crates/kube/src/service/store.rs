@@ -49,7 +49,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Index of the slice of this name, or where to insert it.
+    /// Returns the index of the slice of this name, or where to insert it.
     fn slice(&self, name: &str) -> Result<usize, usize> {
         self.slices
             .binary_search_by(|slice| (*slice.name.name).cmp(name))
@@ -63,13 +63,13 @@ impl Services {
         Self::default()
     }
 
-    /// Number of services.
+    /// Returns the number of services.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is no service.
+    /// Returns `true` if there is no service.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -146,7 +146,7 @@ impl Services {
         }
     }
 
-    /// Names of all services.
+    /// Returns the names of all services.
     pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
         let services = self.services.iter();
         services.filter_map(|(name, entry)| entry.service.as_ref().map(|_| name))
@@ -158,14 +158,14 @@ impl Services {
         self.services.get(name)?.service.as_ref()
     }
 
-    /// The slices of a service.
+    /// Returns the slices of a service.
     pub fn slices(&self, name: &ObjectName) -> impl Iterator<Item = &EndpointSlice> + Clone {
         let entry = self.services.get(name);
         entry.into_iter().flat_map(|entry| &entry.slices)
     }
 
-    /// Names of the services that changed since the last [`take_changed`](Self::take_changed), including removed
-    /// ones.
+    /// Returns the names of the services that changed since the last [`take_changed`](Self::take_changed), including
+    /// removed ones.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = &ObjectName> {
         self.changed.iter()
     }

@@ -33,7 +33,7 @@ impl ExpectedType {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub(super) const fn length(self) -> usize {
         self.bits.div_ceil(8) as usize
     }
@@ -63,7 +63,7 @@ pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string:
     bytes
 }
 
-/// Location of an expression's first constant.
+/// Returns the location of an expression's first constant.
 pub(super) fn span_of(expr: &Expr) -> Option<Span> {
     match expr {
         Expr::Symbol(symbol) => Some(symbol.span),
@@ -112,7 +112,7 @@ fn class(text: &str) -> Option<u128> {
     Some(part(major)? << 16 | part(minor)?)
 }
 
-/// Name for the values of a type in messages.
+/// Returns the name for the values of a type in messages.
 fn what(data_type: DataType) -> &'static str {
     match data_type {
         DataType::INET_SERVICE => "a port",
@@ -298,7 +298,7 @@ impl Compiler<'_> {
         Err(self.diagnostic(expr, message))
     }
 
-    /// Number of a word, quoted or not.
+    /// Returns the number of a word, quoted or not.
     fn number_of(&self, text: &str, expected_type: ExpectedType) -> Option<u128> {
         let named = |data_type| {
             let mut names = symbols(data_type).iter();

@@ -242,7 +242,7 @@ impl Compiler<'_> {
         self.object(verb, &set)
     }
 
-    /// Whether the set exists and is not dynamic, in which case it cannot become dynamic.
+    /// Returns `true` if the set exists and is not dynamic, in which case it cannot become dynamic.
     fn is_static(&self, set: &Set<'_>) -> bool {
         let name = |name: &Option<Name<'_>>| name.as_ref().map(|name| name.to_vec());
         let (of_table, of_set) = (name(&set.table), name(&set.name));
@@ -299,7 +299,7 @@ impl Compiler<'_> {
         Ok(each)
     }
 
-    /// Number of kernel elements.
+    /// Returns the number of kernel elements.
     fn count(
         &self,
         set_spec: &SetSpec,
@@ -320,7 +320,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether the verb refers to elements by key only.
+/// Returns `true` if the verb refers to elements by key only.
 pub(super) const fn is_deletion(verb: Verb) -> bool {
     matches!(verb, Verb::Delete | Verb::Destroy)
 }
@@ -368,7 +368,7 @@ impl SetSpec {
     }
 }
 
-/// Byte order in the user data; nft writes none for some types.
+/// Returns the byte order in the user data; nft writes none for some types.
 fn order_of(declared: &Declared, expected_types: &[ExpectedType]) -> u32 {
     match declared {
         Declared::Types(types)
@@ -400,7 +400,7 @@ fn check_ipsec(expr: &Expr, has_more: bool) -> Result<(), &'static str> {
     }
 }
 
-/// User data that nft writes for a declaration: the expression, or a marker for a concatenation.
+/// Returns the user data that nft writes for a declaration: the expression, or a marker for a concatenation.
 fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
     match declared {
         Declared::Typeof(expr) => typeof_::written(expr),

@@ -12,7 +12,7 @@ use crate::syntax::{Element, Expr, Span, Statement, Value};
 use chainwright::nft::expr::{Expressions, NestedExpression};
 use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
 
-/// Which ranges are merged.
+/// The ranges to merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeMerging {
     None,
@@ -113,12 +113,12 @@ impl Intervals<'_> {
         }
     }
 
-    /// First and last value of each range.
+    /// Returns the first and last value of each range.
     pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
         self.ranges.iter().map(|range| (range.from, range.to))
     }
 
-    /// Location of the first range that satisfies the predicate.
+    /// Returns the location of the first range that satisfies the predicate.
     pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Span> {
         let found = self.ranges.iter().find(|range| is_it(range.from, range.to));
         found.map(|range| range.span)
@@ -129,12 +129,12 @@ impl Intervals<'_> {
         self.ranges.retain(|range| is_kept(range.from, range.to));
     }
 
-    /// Whether an end element at the lowest value is needed.
+    /// Returns `true` if an end element at the lowest value is needed.
     fn begins(&self) -> bool {
         self.begins && self.ranges.first().is_some_and(|first| first.from > 0)
     }
 
-    /// Number of kernel elements.
+    /// Returns the number of kernel elements.
     pub(super) fn size(&self) -> u32 {
         self.ranges.len() as u32 * 2 + u32::from(self.begins()) // a message cannot hold more
     }
@@ -439,7 +439,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether an element has no options and statements.
+/// Returns `true` if an element has no options and statements.
 fn is_plain(element: &Element) -> bool {
     element.statements.is_empty()
         && element.timeout.is_none()

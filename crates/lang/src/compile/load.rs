@@ -76,7 +76,7 @@ fn span(start: u32, bits: u32) -> CoveringBytes {
 }
 
 impl RuleBuilder<'_, '_> {
-    /// Type of an expression's values.
+    /// Returns the type of an expression's values.
     pub(super) fn expected_type(&self, expr: &Expr) -> ExpectedType {
         match expr {
             Expr::Binary(_, left, _) => self.expected_type(left),
@@ -115,7 +115,7 @@ impl RuleBuilder<'_, '_> {
         }
     }
 
-    /// Offset of a field in bits from its base.
+    /// Returns the offset of a field in bits from its base.
     pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Diagnostic> {
         let start = payload.field.map_or(0, |(protocol, _)| {
             self.protocols_in(payload.tunnel).start_of(protocol)
@@ -445,12 +445,12 @@ impl RuleBuilder<'_, '_> {
     }
 }
 
-/// Whether values of a type are integers without a type of their own.
+/// Returns `true` if values of a type are integers without a type of their own.
 const fn is_untyped(data_type: DataType) -> bool {
     matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
 }
 
-/// Whether an expression is constant.
+/// Returns `true` if an expression is constant.
 pub(super) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Symbol(_) | Expr::Value(_) => true,

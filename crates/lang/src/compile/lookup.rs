@@ -12,13 +12,13 @@ use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::Register;
 use chainwright::nft::{DataType, SetId};
 
-/// Whether the type has a name and a byte order of its own.
+/// Returns `true` if the type has a name and a byte order of its own.
 fn is_known(data_type: DataType) -> bool {
     data_type != DataType::VALUE && types::info(data_type).is_some()
 }
 
-/// Whether a loaded field can be looked up as this field of a set's keys. `to_mark` allows numbers as keys of a set of
-/// marks.
+/// Returns `true` if a loaded field can be looked up as this field of a set's keys. `to_mark` allows numbers as keys of
+/// a set of marks.
 fn is_key_of(field: ExpectedType, of_set: ExpectedType, to_mark: bool) -> bool {
     let (given, wanted) = (kernel_type(field.data_type), kernel_type(of_set.data_type));
     if given == wanted || !is_known(given) || !is_known(wanted) {
@@ -34,7 +34,7 @@ fn is_key_of(field: ExpectedType, of_set: ExpectedType, to_mark: bool) -> bool {
     are_names || (to_mark && wanted == DataType::MARK && is_number(given))
 }
 
-/// Whether a statement that expects this type accepts a map's data.
+/// Returns `true` if a statement that expects this type accepts a map's data.
 fn is_data_for(wanted: ExpectedType, of_map: ExpectedType) -> bool {
     let (given, taken) = (kernel_type(of_map.data_type), kernel_type(wanted.data_type));
     if wanted.data_type == DataType::MARK && is_number(given) {
@@ -43,12 +43,12 @@ fn is_data_for(wanted: ExpectedType, of_map: ExpectedType) -> bool {
     wanted.bits == of_map.bits && (given == taken || !is_known(given))
 }
 
-/// Names of these types.
+/// Returns the names of these types.
 fn names(expected_types: &[ExpectedType]) -> String {
     crate::data_type(type_of(expected_types.iter().copied()))
 }
 
-/// Whether values of a type are numbers, which can be marks.
+/// Returns `true` if values of a type are numbers, which can be marks.
 fn is_number(data_type: DataType) -> bool {
     !types::is_bitmask(data_type) && !types::is_string(data_type)
 }
@@ -68,7 +68,7 @@ impl RuleBuilder<'_, '_> {
         }
     }
 
-    /// Types of a key's fields.
+    /// Returns the types of a key's fields.
     pub(super) fn expected_types(&self, key: &Expr) -> Vec<ExpectedType> {
         match key {
             Expr::Concat(parts) => parts.iter().map(|part| self.expected_type(part)).collect(),
@@ -126,7 +126,7 @@ impl RuleBuilder<'_, '_> {
         }
     }
 
-    /// Type of the data of a named map.
+    /// Returns the type of the data of a named map.
     pub(super) fn data_of(&self, name: &str) -> Result<Data, Diagnostic> {
         let set_spec = self.compiler.set(self.family, &self.table, name, true)?;
         set_spec

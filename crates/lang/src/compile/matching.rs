@@ -16,7 +16,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, concatenation};
 
-/// Kernel operation of a relational operator.
+/// Returns the kernel operation of a relational operator.
 const fn operation(relation: Relation) -> CmpOp {
     match relation {
         Relation::Less => CmpOp::LT,
@@ -45,12 +45,13 @@ fn only(elements: &[Element]) -> Option<&Expr> {
     }
 }
 
-/// Whether a comparison tests for existence.
+/// Returns `true` if a comparison tests for existence.
 fn is_presence_test(right: &Expr) -> bool {
     matches!(right, Expr::Symbol(symbol) if matches!(&*symbol.text, "exists" | "missing"))
 }
 
-/// Whether only versions of nft that use a `range` expression for ranges support this selector.
+/// Returns `true` if only versions of nft that use a `range` expression for ranges support this
+/// selector.
 fn is_newer(left: &Expr) -> bool {
     match left {
         Expr::Payload(payload) => {
@@ -336,7 +337,7 @@ impl RuleBuilder<'_, '_> {
     }
 }
 
-/// Type number of a value or a concatenation in the kernel.
+/// Returns the type number of a value or a concatenation in the kernel.
 pub(super) fn type_of(expected_types: impl IntoIterator<Item = ExpectedType>) -> DataType {
     let to_kernel_type = |expected_type: ExpectedType| kernel_type(expected_type.data_type);
     let types: Vec<DataType> = expected_types.into_iter().map(to_kernel_type).collect();

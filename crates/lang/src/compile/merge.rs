@@ -95,7 +95,7 @@ impl MergePlan {
         self.added = Some(added);
     }
 
-    /// Whether several commands are about elements of this set.
+    /// Returns `true` if several commands are about elements of this set.
     fn are_several(&mut self, commands: &[&Command], set: &Named) -> bool {
         if self.added.is_none() {
             self.look(commands);

@@ -183,7 +183,7 @@ impl<'c> Compiler<'c> {
         sought.collect()
     }
 
-    /// Data type and length in bits of an expression's value.
+    /// Returns the data type and the length in bits of an expression's value.
     pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
         let rule_builder = RuleBuilder::new(&mut self, Family::INET, Name::default());
         let expected_type = rule_builder.expected_type(expr);

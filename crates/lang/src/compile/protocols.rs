@@ -23,7 +23,7 @@ pub(super) enum Layer {
 }
 
 impl Layer {
-    /// Whether a further match can establish this protocol.
+    /// Returns `true` if a further match can establish this protocol.
     fn may_be(&self, protocol: &'static Protocol) -> bool {
         match self {
             Self::Unknown => true,
@@ -124,7 +124,7 @@ impl Protocols {
         }
     }
 
-    /// IP version, if established.
+    /// Returns the IP version, if established.
     pub(super) fn version(&self) -> Option<Family> {
         match self.network {
             Layer::Is(protocol) if *protocol == headers::IP => Some(Family::IP),
@@ -133,7 +133,7 @@ impl Protocols {
         }
     }
 
-    /// Whether the transport layer is established.
+    /// Returns `true` if the transport layer is established.
     pub(super) fn has_transport(&self) -> bool {
         self.transport != Layer::Unknown
     }
@@ -316,7 +316,7 @@ impl Protocols {
         }
     }
 
-    /// Offset of a protocol's header in bits from its base.
+    /// Returns the offset of a protocol's header in bits from its base.
     pub(super) fn start_of(&self, protocol: &Protocol) -> u32 {
         match protocol.name {
             "vlan" => {
@@ -327,7 +327,7 @@ impl Protocols {
         }
     }
 
-    /// Whether the values of a field establish a protocol or ICMP type.
+    /// Returns `true` if the values of a field establish a protocol or ICMP type.
     pub(super) fn establishes_protocols(field: &Expr) -> bool {
         match field {
             Expr::Meta(key) | Expr::Inside(_, key) => matches!(

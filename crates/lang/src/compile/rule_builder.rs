@@ -18,7 +18,7 @@ use chainwright::nft::{Family, Name, SetId};
 /// 4-byte words in a 16-byte register.
 const REGISTER: u32 = 4;
 
-/// Register that starts at this word.
+/// Returns the register that starts at this word.
 pub(super) const fn register(word: u32) -> Register {
     match word.is_multiple_of(REGISTER) {
         true => Register(Register::R1.0 + word / REGISTER),
@@ -197,7 +197,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
         fits.map_err(|conflict| self.conflict(&conflict))
     }
 
-    /// Protocols established for the packets, or for the packets inside a tunnel.
+    /// Returns the protocols established for the packets, or for the packets inside a tunnel.
     pub(super) fn protocols_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Protocols {
         let Some(tunnel) = tunnel else {
             return &mut self.protocols;
@@ -227,7 +227,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     fn conflict(&self, conflict: &Conflict) -> Diagnostic {
         let message = match conflict {
             Conflict::Protocol { known, wanted } => {
-                format!("a packet of {known} has no {wanted} fields")
+                format!("{known} packets have no {wanted} fields")
             }
             Conflict::IcmpType(field) => {
                 format!("ICMP messages of the matched type have no `{field}`")

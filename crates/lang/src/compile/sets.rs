@@ -46,7 +46,7 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// Fields of the values, in storage order.
+    /// Returns the fields of the values, in storage order.
     pub(super) fn fields(&self) -> Vec<Loaded> {
         match self {
             Self::Values { fields, .. } => fields.iter().copied().map(Loaded::of).collect(),
@@ -54,7 +54,7 @@ impl Data {
         }
     }
 
-    /// Length of the values in bytes.
+    /// Returns the length of the values in bytes.
     pub(super) fn length(&self) -> u32 {
         match self {
             Self::Values {
@@ -130,7 +130,7 @@ pub(super) struct SetUserData<'n> {
     pub(super) comment: Option<&'n str>,
 }
 
-/// Byte order in the user data; 0 for concatenations.
+/// Returns the byte order in the user data; 0 for concatenations.
 pub(super) const fn noted_order(expected_types: &[ExpectedType]) -> u32 {
     match expected_types {
         [one] => match one.order {
@@ -179,7 +179,7 @@ impl SetUserData<'_> {
     }
 }
 
-/// Whether an expression is part of the loaded bytes, or combines others.
+/// Returns `true` if an expression is part of the loaded bytes, or combines others.
 fn is_made(expr: &Expr) -> bool {
     let is_part = |offset: u32, bits: u32| !offset.is_multiple_of(8) || !bits.is_multiple_of(8);
     match expr {
@@ -190,7 +190,7 @@ fn is_made(expr: &Expr) -> bool {
     }
 }
 
-/// Whether nft 1.0.6 or 1.1.7 does not know an expression in the user data of an anonymous set.
+/// Returns `true` if nft 1.0.6 or 1.1.7 does not know an expression in the user data of an anonymous set.
 fn is_unknown_to_one(expr: &Expr) -> bool {
     match expr {
         Expr::Option(option) if option.extension.name.is_empty() => true,
@@ -200,7 +200,7 @@ fn is_unknown_to_one(expr: &Expr) -> bool {
     }
 }
 
-/// Whether nft 1.0.6 or 1.1.7 aborts when it reads this expression in the user data of an anonymous set.
+/// Returns `true` if nft 1.0.6 or 1.1.7 aborts when it reads this expression in the user data of an anonymous set.
 fn is_abortive(expr: &Expr) -> bool {
     match expr {
         Expr::Option(option) => option.is("rt2", "addr"),
@@ -215,14 +215,14 @@ fn is_abortive(expr: &Expr) -> bool {
     }
 }
 
-/// Whether the type determines the length of a value.
+/// Returns `true` if the type determines the length of a value.
 pub(super) fn has_length(expected_type: &ExpectedType) -> bool {
     types::info(kernel_type(expected_type.data_type)).is_some_and(|info| info.bits > 0)
 }
 
 impl LookupKey<'_> {
-    /// Whether both versions of nft can list an anonymous set with several elements. They abort if neither expressions
-    /// nor types determine the length of each field.
+    /// Returns `true` if both versions of nft can list an anonymous set with several elements. They abort if neither
+    /// expressions nor types determine the length of each field.
     fn can_be_listed(&self) -> bool {
         let Expr::Concat(parts) = self.key else {
             return true;
@@ -232,7 +232,7 @@ impl LookupKey<'_> {
         are_known || self.declared.iter().all(has_length)
     }
 
-    /// User data that nft writes for the key expression of an anonymous set.
+    /// Returns the user data that nft writes for the key expression of an anonymous set.
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
         match self.key {
             Expr::Concat(parts) => {
@@ -255,7 +255,7 @@ impl LookupKey<'_> {
     }
 }
 
-/// Type number for the kernel; raw bytes become integers.
+/// Returns the type number for the kernel; raw bytes become integers.
 pub(super) const fn kernel_type(data_type: DataType) -> DataType {
     match data_type {
         types::RAW | types::MPTCP_SUBTYPE | types::OPTION_ADDRESS => DataType::INTEGER,
@@ -291,7 +291,7 @@ impl Compiler<'_> {
             .nearest_to(name))
     }
 
-    /// Whether an anonymous set contains ranges.
+    /// Returns whether an anonymous set contains ranges.
     pub(super) fn has_ranges(
         &self,
         elements: &[Element],

@@ -26,7 +26,7 @@ const PORT_UNREACHABLE: u8 = 3;
 const PORT_UNREACHABLE_V6: u8 = 4;
 const PORT_UNREACHABLE_EITHER: u8 = 1;
 
-/// Stateful object type of a statement's keyword.
+/// Returns the stateful object type of a statement's keyword.
 pub(crate) fn object_type(words: &str) -> Option<ObjectType> {
     Some(match words {
         "counter name" => ObjectType::COUNTER,
@@ -56,7 +56,7 @@ fn nat_flags(words: &[&'static str]) -> NatRangeFlags {
     flags
 }
 
-/// Family of a keyword.
+/// Returns the family of a keyword.
 fn family_of(word: &str) -> Option<Family> {
     match word {
         "ip" => Some(Family::IP),
@@ -76,7 +76,7 @@ fn port() -> ExpectedType {
     ExpectedType::of(DataType::INET_SERVICE)
 }
 
-/// Whether a statement is terminal.
+/// Returns `true` if a statement is terminal.
 const fn ends_rule(statement: &Statement) -> bool {
     match statement {
         Statement::Verdict(Expr::Verdict(verdict)) => !matches!(verdict, Verdict::Continue),
@@ -89,7 +89,7 @@ impl RuleBuilder<'_, '_> {
     /// Compiles a statement.
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
         if self.is_over {
-            return Err(self.error("unreachable statement: the one before it ends the rule"));
+            return Err(self.error("unreachable statement: the previous statement ends the rule"));
         }
         self.is_over = ends_rule(statement);
         self.check_log(statement)?;
@@ -415,7 +415,7 @@ impl RuleBuilder<'_, '_> {
         Ok(())
     }
 
-    /// IP version of an address.
+    /// Returns the IP version of an address.
     fn family_of_address(&self, address: &Expr) -> Family {
         match self.family {
             Family::IP | Family::IP6 => return self.family,
@@ -461,7 +461,8 @@ impl RuleBuilder<'_, '_> {
             };
             version = match (family.and_then(family_of), known) {
                 (Some(family), Some(known)) if family != known => {
-                    let message = format!("a packet of {known} cannot get an address of {family}");
+                    let message =
+                        format!("{known} packets cannot be translated to {family} addresses");
                     return Err(self.error(message));
                 }
                 (Some(family), _) => family,
@@ -538,7 +539,7 @@ impl RuleBuilder<'_, '_> {
         Ok(())
     }
 
-    /// Types of a NAT map's data: address, with or without port; and whether they are intervals.
+    /// Returns the types of a NAT map's data: address, with or without port; and whether they are intervals.
     fn nat_data(
         &self,
         map: &Expr,
@@ -590,7 +591,7 @@ impl RuleBuilder<'_, '_> {
         match is_transport_known || self.protocols.has_transport() {
             true => Ok(()),
             false => Err(self.error(
-                "only protocols with ports can get one: match the protocol first (`meta l4proto tcp`)",
+                "a port requires a protocol that has ports: match the protocol first (`meta l4proto tcp`)",
             )),
         }
     }

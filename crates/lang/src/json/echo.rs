@@ -37,7 +37,7 @@ pub(crate) fn handles(
     found.collect()
 }
 
-/// Whether an event is about this object, rather than about a rule's anonymous set or chain.
+/// Returns `true` if an event is about this object, rather than about a rule's anonymous set or chain.
 fn is_of(object: &Object, event: &Event<'_>) -> bool {
     match (object, event.object()) {
         (Object::Table(_), Ok(EventObject::Table(_)))

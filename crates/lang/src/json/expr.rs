@@ -458,7 +458,7 @@ fn unquoted(text: &str) -> &str {
     inner.unwrap_or(text)
 }
 
-/// Names of the bits of a value.
+/// Returns the names of the bits of a value.
 pub(super) fn flags<'o>(
     value: &Value,
     options: &'o Options,
@@ -495,7 +495,7 @@ pub(super) fn binary<'e>(
     Expression::Binary(Tagged(operator.sign(), Box::new([left, right])))
 }
 
-/// Name of a key.
+/// Returns the name of a key.
 fn name(key: Option<Key>) -> &'static str {
     key.map_or("unknown", |key| key.name)
 }

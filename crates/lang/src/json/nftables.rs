@@ -12,13 +12,15 @@ use crate::parse::Error;
 use crate::script::Script;
 
 /// A listing that the structs of the crate `nftables` cannot represent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NotInStructs {
     /// Path of the value: `nftables[3].rule.expr[0].match.right`.
     pub path: String,
-    /// What the structs make of the value.
+    /// The value as the structs represent it.
     pub why: String,
 }
+
+chainwright::debug_as_message!(NotInStructs);
 
 impl fmt::Display for NotInStructs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,7 +120,7 @@ fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> 
             match theirs.get(key) {
                 Some(theirs) => lost(ours, theirs, path),
                 None if ours.is_null() => None,
-                None => Some((path, "it is dropped".to_owned())),
+                None => Some((path, "its value would be lost".to_owned())),
             }
         }),
         (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
@@ -138,6 +140,6 @@ fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> 
             lost(ours, &theirs[0], path)
         }
         (ours, theirs) if ours == theirs => None,
-        (_, theirs) => Some((path, format!("it becomes {theirs}"))),
+        (_, theirs) => Some((path, format!("it would become {theirs}"))),
     }
 }

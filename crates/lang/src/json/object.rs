@@ -562,19 +562,19 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// Text of an object; `None` if it is not UTF-8.
+/// Returns the text of an object; `None` if it is not UTF-8.
 fn text(text: Option<&BStr>) -> Option<String> {
     let text = text.unwrap_or_default().to_str().ok()?;
     Some(text.to_owned())
 }
 
-/// Placeholder for statements that nft's language cannot represent.
+/// Returns the placeholder for statements that nft's language cannot represent.
 fn opaque_statements() -> Vec<syntax::Statement> {
     let why = "statements that nft cannot express".to_owned();
     vec![syntax::Statement::Opaque(why)]
 }
 
-/// Names of a type's fields.
+/// Returns the names of a type's fields.
 fn type_names(data_type: DataType) -> Vec<Cow<'static, str>> {
     let fields = fields(data_type).into_iter();
     let names = fields.map(|field| match types::info(field) {

@@ -138,7 +138,7 @@ pub(super) struct Synproxy {
 }
 
 impl Synproxy {
-    /// Names of the flags.
+    /// Returns the names of the flags.
     pub(super) fn words(timestamp: bool, sack_permitted: bool) -> Vec<&'static str> {
         let words = [(timestamp, "timestamp"), (sack_permitted, "sack-perm")];
         let words = words.into_iter().filter(|(is_set, _)| *is_set);

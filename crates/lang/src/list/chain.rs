@@ -97,7 +97,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Device names of a chain. Wildcards end with an asterisk.
+/// Returns the device names of a chain. Wildcards end with an asterisk.
 pub(crate) fn devices(hook: &Hook<'_>) -> Vec<BString> {
     if let Some(device) = &hook.device {
         return vec![device.to_vec().into()];
@@ -107,7 +107,7 @@ pub(crate) fn devices(hook: &Hook<'_>) -> Vec<BString> {
     names
 }
 
-/// Whether all device names, of a list and a single one, can be quoted.
+/// Returns `true` if all device names, of a list and a single one, can be quoted.
 pub(crate) fn are_quotable(devices: Option<&Devices<'_>>, alone: Option<&BStr>) -> bool {
     let devices = devices.into_iter().flat_map(Devices::iter);
     let names = devices.filter_map(|device| match device {
@@ -118,7 +118,7 @@ pub(crate) fn are_quotable(devices: Option<&Devices<'_>>, alone: Option<&BStr>) 
     names.all(|name| quotable(name).is_some())
 }
 
-/// Names in a device list. Wildcards end with an asterisk.
+/// Returns the names in a device list. Wildcards end with an asterisk.
 pub(crate) fn names(devices: &Devices<'_>) -> Vec<BString> {
     devices.iter().filter_map(name).collect()
 }

@@ -134,7 +134,7 @@ impl Options {
         self
     }
 
-    /// Whether values of this type are printed as numbers even if they have names.
+    /// Returns `true` if values of this type are printed as numbers even if they have names.
     pub(super) const fn is_numeric(&self, data_type: DataType) -> bool {
         match data_type {
             DataType::INET_PROTO => self.numeric_protocol,
@@ -142,7 +142,7 @@ impl Options {
         }
     }
 
-    /// Name of a user, group or port, if these names were requested.
+    /// Returns the name of a user, group or port, if these names were requested.
     pub(super) fn account_or_service(&self, data_type: DataType, number: u128) -> Option<&str> {
         let name = match data_type {
             DataType::UID => self.users.get(&u32::try_from(number).ok()?),
@@ -245,7 +245,7 @@ impl<'s> Listing<'s> {
         self
     }
 
-    /// Whether the listing has no content.
+    /// Returns `true` if the listing has no content.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.snapshot.tables().any(|table| self.part.is_in(&table))

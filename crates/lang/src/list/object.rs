@@ -128,8 +128,8 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Timeouts in seconds that differ from the protocol's defaults, by state; `None` if nft has no name for the protocol
-/// or a state.
+/// Returns the timeouts in seconds that differ from the protocol's defaults, by state; `None` if nft has no name for
+/// the protocol or a state.
 pub(crate) fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>> {
     let states = hooks::states(timeout.l4proto?);
     (!states.is_empty()).then_some(())?;
@@ -143,7 +143,7 @@ pub(crate) fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static 
     Some(changed)
 }
 
-/// Name of a family in conntrack objects.
+/// Returns the name of a family in conntrack objects.
 pub(crate) fn family_name(number: Option<u16>) -> Option<&'static str> {
     match Family(u8::try_from(number?).ok()?) {
         Family::UNSPEC => None,
@@ -160,7 +160,7 @@ pub(crate) fn protocol_name(number: Option<u8>) -> String {
     }
 }
 
-/// nft's keyword for a kind of stateful object.
+/// Returns nft's keyword for a kind of stateful object.
 pub(crate) const fn object_name(object: ObjectType) -> &'static str {
     match object {
         ObjectType::COUNTER => "counter",

@@ -53,7 +53,7 @@ impl<W: Write> Printer<'_, W> {
         self.end()
     }
 
-    /// `type ipv4_addr : verdict`, or `typeof ip saddr : verdict`
+    /// Prints `type ipv4_addr : verdict`, or `typeof ip saddr : verdict`.
     fn declared(&mut self, set: &SetRef<'_>, reader: &SetReader<'_>, is_map: bool) -> fmt::Result {
         self.indent()?;
         match &reader.key_typeof {
@@ -156,7 +156,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Whether nft merges overlapping ranges of a set (`auto-merge`).
+/// Returns `true` if nft merges overlapping ranges of a set (`auto-merge`).
 pub(crate) fn merges(set: &SetRef<'_>) -> bool {
     use chainwright::nft::userdata::{SET_MERGE_ELEMENTS, UserData};
     let noted = set
@@ -165,7 +165,7 @@ pub(crate) fn merges(set: &SetRef<'_>) -> bool {
     noted.is_some_and(|number| number != 0)
 }
 
-/// Number of elements that nft prints per line.
+/// Returns the number of elements that nft prints per line.
 const fn elements_in_line(key: DataType) -> usize {
     match key {
         DataType::NF_PROTO

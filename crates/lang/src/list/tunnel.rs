@@ -108,7 +108,7 @@ impl Kind {
         })
     }
 
-    /// nft's keyword for the type.
+    /// Returns nft's keyword for the type.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Vxlan { .. } => "vxlan",
@@ -117,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// Lines of the type's block.
+    /// Returns the lines of the type's block.
     fn lines(&self) -> Vec<String> {
         match self {
             Self::Vxlan { gbp } => vec![format!("gbp {gbp}")],
@@ -142,7 +142,7 @@ impl Kind {
     }
 }
 
-/// Lines of a tunnel's block; `None` if nft has no syntax for a part of it.
+/// Returns the lines of a tunnel's block; `None` if nft has no syntax for a part of it.
 pub(super) fn lines(tunnel: &TunnelObject<'_>) -> Option<Vec<String>> {
     let printable = PrintableTunnel::of(tunnel)?;
     let mut lines = vec![format!("id {}", printable.id)];

@@ -84,7 +84,7 @@ impl Parser<'_> {
             (Some(chain), None) => Ok(chain),
             (_, rule) => Err(Diagnostic::new(
                 rule.map_or(start, |rule| rule.span),
-                "rules are deleted by handle",
+                "`delete rule` requires a handle",
             )),
         }
     }
@@ -127,7 +127,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// `type filter hook input priority 0`
+    /// Parses `type filter hook input priority 0`.
     fn hook(&mut self, chain: &mut Chain<'static>) -> Result<(), Diagnostic> {
         self.expect("type")?;
         if self.at_any(&TYPES).is_none() {
@@ -165,7 +165,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `priority filter - 10`
+    /// Parses `priority filter - 10`.
     pub(super) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Diagnostic> {
         self.expect("priority")?;
         let start = self.current.span;
@@ -188,7 +188,7 @@ impl Parser<'_> {
             .map_err(|_| Diagnostic::new(self.since(start), "priority is out of range"))
     }
 
-    /// `devices = { eth0, eth1 }`
+    /// Parses `devices = { eth0, eth1 }`.
     pub(super) fn devices(&mut self) -> Result<Devices<'static>, Diagnostic> {
         self.expect("devices")?;
         self.expect_sign("=")?;
@@ -214,7 +214,7 @@ impl Parser<'_> {
     }
 }
 
-/// Number of a hook.
+/// Returns the number of a hook.
 pub(crate) fn hook_number(family: Family, word: &str, span: Span) -> Result<u32, Diagnostic> {
     let number = (0..8).find(|number| hook_name(family, *number) == Some(word));
     number.ok_or_else(|| {

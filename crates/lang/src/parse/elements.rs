@@ -30,7 +30,7 @@ impl ElementList {
         self.0.append(&mut more.0);
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         let count = |piece: &Piece| match piece {
             Piece::One(_) => 1,
@@ -285,7 +285,7 @@ impl<'t> Scanner<'t> {
         Some((start as u32, self.at as u32)) // texts are shorter than 4 GiB
     }
 
-    /// Whether a comma or closing brace follows.
+    /// Returns `true` if a comma or closing brace follows.
     fn is_between(&self) -> bool {
         let mut ahead = Self { ..*self };
         ahead.skip(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));

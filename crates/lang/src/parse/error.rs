@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::source::Sources;
 use crate::syntax::Span;
-use chainwright::Errno;
-use chainwright::internal::nearest;
+use chainwright::internal::{Class, nearest};
+use chainwright::{Errno, ErrorKind};
 
 /// Maximum length of an excerpt, in characters.
 const MAX_EXCERPT_WIDTH: usize = 160;
@@ -23,7 +23,7 @@ const MAX_EXPECTED_WORDS: usize = 24;
 /// expected: sport, dport, sequence, ackseq, doff, reserved, flags, window, checksum, urgptr, option
 /// did you mean `dport`?
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
     /// Name of the text: a file's path, or the name that the caller passed.
@@ -40,6 +40,14 @@ pub struct Error {
     pub hint: Option<String>,
     excerpt: Box<Excerpt>,
 }
+
+chainwright::debug_as_message!(Error);
+
+chainwright::classified!(Error, |error| match error.excerpt.cause {
+    Cause::Text => ErrorKind::Invalid.into(),
+    Cause::Missing => ErrorKind::NotFound.into(),
+    Cause::Refused(errno) => Class::of_operation(errno),
+});
 
 /// Kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,7 +174,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Whether it contains no letters or digits.
+/// Returns `true` if the text contains no letters or digits.
 fn is_sign(word: &str) -> bool {
     !word.contains(|c: char| c.is_alphanumeric())
 }
@@ -183,7 +191,7 @@ fn harmless_text(text: &str) -> String {
     text.chars().flat_map(harmless).collect()
 }
 
-/// Whether a character is invisible or changes the text direction.
+/// Returns `true` if a character is invisible or changes the text direction.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -62,7 +62,7 @@ impl Parser<'_> {
         Err(self.unexpected(["{", "@"]))
     }
 
-    /// `@name`
+    /// Parses `@name`.
     pub(super) fn reference(&mut self) -> Result<String, Diagnostic> {
         self.expect_sign("@")?;
         self.name_text("a set")
@@ -234,7 +234,7 @@ impl Parser<'_> {
         Ok(Expr::Symbol(symbol))
     }
 
-    /// `$name`
+    /// Parses `$name`.
     pub(super) fn variable(&mut self) -> Result<Expr, Diagnostic> {
         let start = self.current.span;
         self.expect_sign("$")?;
@@ -500,7 +500,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the expression only consists of constants.
+/// Returns `true` if the expression only consists of constants.
 fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Symbol(_) => true,

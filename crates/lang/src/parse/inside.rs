@@ -7,7 +7,7 @@ use crate::syntax::{Expr, Payload};
 use crate::tunnels::Tunnel;
 use chainwright::nft::expr::PayloadBase;
 
-/// Words that may follow the name of a tunnel.
+/// Returns the words that may follow the name of a tunnel.
 fn words_inside(tunnel: &'static Tunnel) -> impl Iterator<Item = &'static str> {
     let others = tunnel.protocols().filter(|other| *other != tunnel.own);
     field_names(tunnel.own).chain(others.map(|other| other.name))

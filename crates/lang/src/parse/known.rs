@@ -11,7 +11,7 @@ use chainwright::nft::{DataType, Family};
 /// Upper bound for key numbers.
 const MAX_KEYS: u32 = 64;
 
-/// All `meta` keys, by their names without `meta`.
+/// Returns all `meta` keys, by their names without `meta`.
 pub(crate) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
     (0..MAX_KEYS).map(MetaKey).filter_map(|key| {
         let name = keys::meta(key)?.name;
@@ -31,7 +31,7 @@ pub(crate) fn meta_key(word: &str) -> Option<MetaKey> {
     found.map(|(_, key)| key)
 }
 
-/// All `ct` keys, by name.
+/// Returns all `ct` keys, by name.
 pub(crate) fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
     let keys = (0..MAX_KEYS).map(CtKey);
     keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
@@ -48,7 +48,7 @@ pub(crate) fn ct_key(word: &str) -> Option<CtKey> {
     found.map(|(_, key)| key)
 }
 
-/// Whether the key exists for each direction of a connection.
+/// Returns `true` if the key exists for each direction of a connection.
 pub(crate) const fn needs_direction(key: CtKey) -> bool {
     matches!(
         key,
@@ -61,7 +61,7 @@ pub(crate) fn without_direction(word: &str, span: Span) -> Diagnostic {
     Diagnostic::new(span, format!("`{word}` needs a direction"))
 }
 
-/// IP version of an address key in tables of a family.
+/// Returns the IP version of an address key in tables of a family.
 pub(crate) const fn version_in(family: Family, key: CtKey) -> Option<Family> {
     match (key, family) {
         (CtKey::SRC | CtKey::DST, Family::IP | Family::IP6) => Some(family),
@@ -69,7 +69,7 @@ pub(crate) const fn version_in(family: Family, key: CtKey) -> Option<Family> {
     }
 }
 
-/// Names of a protocol's fields.
+/// Returns the names of a protocol's fields.
 pub(crate) fn field_names(protocol: &'static Protocol) -> impl Iterator<Item = &'static str> {
     protocol.fields.iter().map(|field| field.name)
 }
@@ -152,7 +152,7 @@ pub(crate) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
     }
 }
 
-/// All options, extension headers or chunks of a kind.
+/// Returns all options, extension headers or chunks of a kind.
 pub(crate) fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
     headers::EXTENSIONS
         .iter()
@@ -182,7 +182,7 @@ pub(crate) const fn option_of(extension: &'static Extension, field: &Field) -> E
     })
 }
 
-/// All data types, by name.
+/// Returns all data types, by name.
 pub(crate) fn type_names() -> impl Iterator<Item = (&'static str, DataType)> {
     const MAX_VALUE: u32 = 64;
     (0..MAX_VALUE).map(DataType).filter_map(|data_type| {

@@ -49,17 +49,17 @@ const fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic()
 }
 
-/// Whether a word may contain this byte.
+/// Returns `true` if a word may contain this byte.
 const fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/')
 }
 
-/// Whether a number or an IPv4 address may contain this byte.
+/// Returns `true` if a number or an IPv4 address may contain this byte.
 const fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
 }
 
-/// Whether an address with colons may contain this byte.
+/// Returns `true` if an address with colons may contain this byte.
 const fn is_of_address(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')
 }
@@ -229,7 +229,7 @@ impl Lexer {
         }
     }
 
-    /// Length of the address with colons that starts here, if there is one.
+    /// Returns the length of the address with colons that starts here, if there is one.
     fn address(&self, start: usize) -> Option<usize> {
         // Maximum length. Longer runs are invalid; the limit avoids repeated scans of them.
         const MAX_LENGTH: usize = 64;
@@ -263,14 +263,14 @@ impl Lexer {
     }
 }
 
-/// `02:00:00:00:00:01`
+/// Returns `true` if the text is a link-layer address such as `02:00:00:00:00:01`.
 pub(super) fn is_link_address(text: &str) -> bool {
     let is_byte =
         |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() == 6 && text.split(':').all(is_byte)
 }
 
-/// `1:2`
+/// Returns `true` if the text is a traffic class such as `1:2`.
 fn is_class(text: &str) -> bool {
     let is_number =
         |part: &str| matches!(part.len(), 1..=4) && part.bytes().all(|b| b.is_ascii_hexdigit());

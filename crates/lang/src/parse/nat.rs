@@ -5,7 +5,7 @@ use super::parser::Parser;
 use crate::syntax::{Expr, Statement, Symbol, Translation};
 
 impl Parser<'_> {
-    /// `snat`, `dnat`, `masquerade`, `redirect`
+    /// Parses `snat`, `dnat`, `masquerade`, `redirect`.
     pub(super) fn translation(&mut self) -> Result<Statement, Diagnostic> {
         let start = self.current.span;
         let kind = match self.one_of(&["snat", "dnat", "masquerade", "redirect"])? {

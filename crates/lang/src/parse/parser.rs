@@ -184,12 +184,12 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Whether the token behind the current one has not been read.
+    /// Returns `true` if the token behind the current one has not been read.
     pub(super) const fn is_alone(&self) -> bool {
         self.ahead.is_none()
     }
 
-    /// Text of the current token, without quotation marks.
+    /// Returns the text of the current token, without quotation marks.
     pub(super) fn word(&self) -> &str {
         let Span { start, end, .. } = self.current.span;
         let (start, end) = (start as usize, end as usize);
@@ -200,7 +200,7 @@ impl<'i> Parser<'i> {
         self.text.get(range).unwrap_or_default()
     }
 
-    /// Text of the next token.
+    /// Returns the text of the next token.
     fn next_word(&mut self) -> String {
         let token = self.next();
         let Span { source, start, end } = token.span;
@@ -210,7 +210,7 @@ impl<'i> Parser<'i> {
             .to_owned()
     }
 
-    /// Text of the next token if it is a word.
+    /// Returns the text of the next token if it is a word.
     pub(super) fn next_if_word(&mut self) -> Option<String> {
         (self.next().kind == Kind::Word).then(|| self.next_word())
     }
@@ -223,7 +223,7 @@ impl<'i> Parser<'i> {
         self.current.kind == Kind::Quoted
     }
 
-    /// Whether the current token is this word.
+    /// Returns `true` if the current token is this word.
     pub(super) fn at(&self, word: &str) -> bool {
         self.is_word() && self.word() == word
     }
@@ -241,7 +241,7 @@ impl<'i> Parser<'i> {
         matches!(self.next().kind, Kind::Sign(found) if found == sign)
     }
 
-    /// Whether the current token is `first` and the next one is one of `seconds`.
+    /// Returns `true` if the current token is `first` and the next one is one of `seconds`.
     pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
         self.at(first)
             && self
@@ -311,12 +311,12 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Whether a statement or a block entry ends here.
+    /// Returns `true` if a statement or a block entry ends here.
     pub(super) fn at_end(&self) -> bool {
         self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
     }
 
-    /// Whether the previous token ended a block.
+    /// Returns `true` if the previous token ended a block.
     pub(super) const fn is_behind_block(&self) -> bool {
         self.is_behind_block
     }
@@ -380,7 +380,7 @@ impl<'i> Parser<'i> {
         .nearest_to(word)
     }
 
-    /// Range from this location to the end of the previous token.
+    /// Returns the range from this location to the end of the previous token.
     pub(super) fn since(&self, start: Span) -> Span {
         match self.before.source == start.source && self.before.end > start.start {
             true => Span {
@@ -529,7 +529,7 @@ pub(crate) fn number(text: &str) -> Option<u128> {
     u128::from_str_radix(digits, base).ok()
 }
 
-/// Same for numbers of at most 64 bits.
+/// Parses a number like [`number`], of at most 64 bits.
 pub(super) fn parse_number(word: &str) -> Option<u64> {
     u64::try_from(number(word)?).ok()
 }

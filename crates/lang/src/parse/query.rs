@@ -40,7 +40,7 @@ pub(crate) const KINDS: [(&str, Kind); 15] = [
     ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
     ("tunnels", Kind::Stateful(ObjectType::TUNNEL)),
 ];
-/// Same, behind `ct`.
+/// Kinds of objects that can be listed or reset together, by the keyword after `ct`.
 const CT_KINDS: [(&str, ObjectType); 3] = [
     ("helpers", ObjectType::CT_HELPER),
     ("timeouts", ObjectType::CT_TIMEOUT),
@@ -53,7 +53,7 @@ pub(crate) const RESET: [&str; 9] = [
 ];
 
 impl Parser<'_> {
-    /// `monitor new rules json`
+    /// Parses `monitor new rules json`.
     pub(super) fn monitor(&mut self, start: Span) -> Result<Command, Diagnostic> {
         let only = self.eat_any(&["new", "destroy"]);
         let watched = WATCHED.iter().find(|(word, _)| self.at(word));
@@ -89,7 +89,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `describe tcp dport`, `describe ipv4_addr`
+    /// Parses `describe tcp dport`, `describe ipv4_addr`.
     pub(super) fn describe(&mut self, start: Span) -> Result<Command, Diagnostic> {
         let is_selector = selector::words().any(|word| self.at(word));
         let verdict = [("verdict", DataType::VERDICT)];

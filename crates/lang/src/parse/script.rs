@@ -43,7 +43,7 @@ pub(crate) const OBJECTS: [&str; 7] = [
     "flowtable",
 ];
 
-/// First words of all objects.
+/// Returns the first words of all objects.
 fn object_words() -> impl Iterator<Item = &'static str> {
     let [counter, quota, limit, secmark, synproxy, tunnel] = STATEFUL.map(|(word, _)| word);
     let stateful = [counter, quota, limit, "ct", secmark, synproxy, tunnel];
@@ -379,10 +379,12 @@ impl Parser<'_> {
         if position == Position::Any && (has_no_statements || verb == Verb::Replace) {
             return Err(self
                 .unexpected(["handle"])
-                .with_hint("select the rule by handle: see `list` with handles"));
+                .with_hint("to see the handles of rules, list them with `-a`"));
         }
         if verb == Verb::Replace && matches!(position, Position::Index(_)) {
-            return Err(Diagnostic::new(span, "a rule is replaced by handle").expecting(["handle"]));
+            return Err(
+                Diagnostic::new(span, "`replace rule` requires a handle").expecting(["handle"])
+            );
         }
         let named = self.since(start);
         let (statements, comment) = match has_no_statements {

@@ -52,7 +52,7 @@ const BARE: &[&str] = &[
     "hour",
 ];
 
-/// All first words of selectors.
+/// Returns all first words of selectors.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().chain(BARE).copied()
 }
@@ -321,7 +321,7 @@ impl Parser<'_> {
             .any(|sign| self.at_sign(sign))
     }
 
-    /// `exthdr frag`
+    /// Parses `exthdr frag`.
     fn presence_of_header(&mut self) -> Result<Expr, Diagnostic> {
         let known = ["hbh", "rt", "frag", "dst", "mh"];
         let found = self
@@ -352,7 +352,7 @@ impl Parser<'_> {
         bits_of_field(bits, span)
     }
 
-    /// `@nh,0,8`
+    /// Parses `@nh,0,8`.
     pub(super) fn raw_payload(&mut self) -> Result<Expr, Diagnostic> {
         self.expect_sign("@")?;
         let base = match self.one_of(&["ll", "nh", "th", "ih"])? {

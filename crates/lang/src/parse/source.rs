@@ -60,7 +60,7 @@ pub(crate) trait Includes {
     /// The reason why the path does not name a text that may be read.
     fn read(&self, path: &str) -> Result<Vec<Source>, String>;
 
-    /// Hint for an error about an include.
+    /// Returns the hint for an error about an include.
     fn hint(&self) -> &'static str {
         "files can only be included from directories that the caller allows"
     }
@@ -93,7 +93,7 @@ impl Directories {
         }
     }
 
-    /// Same, but absolute and explicitly relative paths may name any file.
+    /// Like [`new`](Self::new), but absolute and explicitly relative paths may name any file.
     pub(crate) fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             allows_other_paths: true,
@@ -350,7 +350,7 @@ fn class(name: &str) -> Option<fn(&char) -> bool> {
     })
 }
 
-/// Whether a name matches a pattern. A leading dot only matches a literal dot.
+/// Returns `true` if a name matches a pattern. A leading dot only matches a literal dot.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(Statement::Counter { packets, bytes })
     }
 
-    /// `over 10 mbytes used 1 kbytes`
+    /// Parses `over 10 mbytes used 1 kbytes`.
     pub(super) fn quota(&mut self) -> Result<Statement, Diagnostic> {
         let over = self.over();
         let bytes = self.bytes()?;
@@ -91,7 +91,7 @@ impl Parser<'_> {
         Ok(Statement::Quota { bytes, used, over })
     }
 
-    /// `rate over 5/second burst 7 packets`
+    /// Parses `rate over 5/second burst 7 packets`.
     pub(super) fn limit(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("rate")?;
         let over = self.over();
@@ -213,7 +213,7 @@ impl Parser<'_> {
         bytes_of(number, size, self.since(start))
     }
 
-    /// `mss 1460 wscale 7 timestamp sack-perm`
+    /// Parses `mss 1460 wscale 7 timestamp sack-perm`.
     pub(super) fn synproxy(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("synproxy")?;
         if let Some(object) = self.named_object("synproxy name")? {
@@ -228,7 +228,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Same, without the keyword.
+    /// Parses `mss 1460 wscale 7 timestamp sack-perm` after the keyword was parsed.
     pub(super) fn synproxy_options(
         &mut self,
     ) -> Result<(Option<u16>, Option<u8>, bool, bool), Diagnostic> {

@@ -375,7 +375,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `flow add @name`
+    /// Parses `flow add @name`.
     fn flow(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("flow")?;
         self.one_of(&["add", "offload"])?;
@@ -429,7 +429,7 @@ impl Parser<'_> {
         self.eat_any(&["ip", "ip6"])
     }
 
-    /// `update @name { … }`
+    /// Parses `update @name { … }`.
     fn update(&mut self) -> Result<Statement, Diagnostic> {
         let word = self.one_of(&["add", "update", "delete"])?;
         let set = self.reference()?;
@@ -490,7 +490,7 @@ impl Parser<'_> {
     }
 }
 
-/// Number of a log level.
+/// Returns the number of a log level.
 pub(crate) fn level_of(word: &str) -> Option<u32> {
     let word = match word {
         "warning" => "warn",
@@ -500,7 +500,7 @@ pub(crate) fn level_of(word: &str) -> Option<u32> {
     found.map(|(number, _)| number)
 }
 
-/// Code of a reject type.
+/// Returns the code of a reject type.
 pub(crate) fn code_of(
     words: &str,
     data_type: DataType,
@@ -538,7 +538,7 @@ pub(crate) fn assigned(left: Expr, value: Expr) -> Statement {
     }
 }
 
-/// Whether the expression is a security mark.
+/// Returns `true` if the expression is a security mark.
 fn is_mark(value: &Expr) -> bool {
     matches!(
         value,

@@ -39,6 +39,6 @@ fn again(family: &str, line: &str) -> Result<String, Error> {
     let (commands, _) = read(&format!(
         "table {family} t {{\nchain c {{\n{line}\n}}\n}}\n"
     ))?;
-    let rule = rules(&commands).next().expect("the rule");
-    Ok(printed(rule).expect("it is written"))
+    let rule = rules(&commands).next().expect("no rule");
+    Ok(printed(rule).expect("cannot print the rule"))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Whether the command is a query, which cannot be part of a transaction.
+    /// Returns `true` if the command is a query, which cannot be part of a transaction.
     pub(crate) const fn is_query(&self) -> bool {
         matches!(self.verb, Verb::List | Verb::Reset | Verb::Get)
     }
@@ -142,7 +142,7 @@ pub(crate) struct Rule {
     pub(crate) comment: Option<String>,
 }
 
-/// Whether a chain's block names devices. Deleting such a chain only deletes these devices from it.
+/// Returns `true` if a chain's block names devices. Deleting such a chain only deletes these devices from it.
 pub(crate) fn names_devices(chain: &Chain<'_>) -> bool {
     let hook = chain.hook.as_ref();
     hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())
@@ -177,7 +177,7 @@ pub(crate) struct SetDeclaration {
 }
 
 impl SetDeclaration {
-    /// Key length in bytes of an interval set without concatenation; `None` for other sets.
+    /// Returns the key length in bytes of an interval set without concatenation; `None` for other sets.
     pub(crate) fn length_of_ranges(&self) -> Option<usize> {
         let flags = self.set.flags.unwrap_or_default();
         let bits = match &self.keys.as_ref()?.0 {
@@ -194,7 +194,7 @@ impl SetDeclaration {
 }
 
 impl Elements {
-    /// Whether the elements belong to this set.
+    /// Returns `true` if the elements belong to this set.
     pub(crate) fn is_of(&self, set: &Set<'_>) -> bool {
         self.family == set.family
             && set.table.as_ref() == Some(&self.table)

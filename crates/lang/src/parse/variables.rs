@@ -106,7 +106,7 @@ impl Variables {
         self.scopes.pop();
     }
 
-    /// Whether a previous text defined the name, and the current scope is the outermost.
+    /// Returns `true` if a previous text defined the name, and the current scope is the outermost.
     fn is_kept(&self, name: &str) -> bool {
         self.scopes.len() == 1 && self.kept.values.contains_key(name)
     }

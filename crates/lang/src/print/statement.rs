@@ -42,7 +42,7 @@ pub(crate) const LOG_FLAGS: [(u32, &str); 5] = [
 /// All log flags together.
 pub(crate) const ALL_LOG_FLAGS: u32 = 0x2f;
 
-/// Names of the log flags that are set.
+/// Returns the names of the log flags that are set.
 pub(crate) fn log_flags(flags: u32) -> Vec<&'static str> {
     if flags & ALL_LOG_FLAGS == ALL_LOG_FLAGS {
         return vec!["all"];
@@ -51,7 +51,7 @@ pub(crate) fn log_flags(flags: u32) -> Vec<&'static str> {
     words.map(|(_, word)| *word).collect()
 }
 
-/// Prefix of limits and quotas that match when exceeded.
+/// Returns the prefix of limits and quotas that match when exceeded.
 const fn word_over(over: bool) -> &'static str {
     match over {
         true => "over ",
@@ -284,7 +284,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// ` to 192.0.2.1:80`
+    /// Prints ` to 192.0.2.1:80`.
     fn destination(
         &mut self,
         address: Option<&Expr>,
@@ -302,13 +302,13 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// `10 mbytes`
+    /// Prints `10 mbytes`.
     fn bytes(&mut self, number: u64) -> fmt::Result {
         let (number, unit) = bytes(number);
         write!(self.out, "{number} {unit}")
     }
 
-    /// `rate over 10 mbytes/second burst 3 mbytes`
+    /// Prints `rate over 10 mbytes/second burst 3 mbytes`.
     pub(crate) fn rate(&mut self, limit: &Statement) -> fmt::Result {
         let Statement::Limit {
             rate,
@@ -336,7 +336,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// `over 10 mbytes used 3 mbytes`
+    /// Prints `over 10 mbytes used 3 mbytes`.
     pub(crate) fn quota(&mut self, quota: &Statement) -> fmt::Result {
         let Statement::Quota { bytes, used, over } = quota else {
             return Ok(());

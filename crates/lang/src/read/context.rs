@@ -163,7 +163,7 @@ impl Context {
         }
     }
 
-    /// Whether nft has syntax for a protocol's fields: inside a tunnel only for the tunnel's inner protocols.
+    /// Returns `true` if nft has syntax for a protocol's fields: inside a tunnel only for the tunnel's inner protocols.
     fn has_words(&self, protocol: &Protocol) -> bool {
         let is_inside = |tunnel: &Tunnel| tunnel.protocols().any(|known| known == protocol);
         self.tunnel.is_none_or(is_inside)
@@ -173,12 +173,12 @@ impl Context {
         headers::above_ip(number).filter(|above| self.has_words(above))
     }
 
-    /// Index of the statement that established a layer and may be implicit.
+    /// Returns the index of the statement that established a layer and may be implicit.
     pub(super) const fn established_by(&self, layer: Layer) -> Option<usize> {
         self.established_by[layer as usize]
     }
 
-    /// Whether two VLAN tags were established at the same offset.
+    /// Returns `true` if two VLAN tags were established at the same offset.
     pub(super) fn has_same_tags(&self) -> bool {
         self.link
             .iter()
@@ -186,19 +186,20 @@ impl Context {
             .any(|(index, one)| self.link[..index].iter().any(|other| other.1 == one.1))
     }
 
-    /// Whether a match established that frames are tagged.
+    /// Returns `true` if a match established that frames are tagged.
     pub(super) fn has_tags(&self) -> bool {
         self.link
             .iter()
             .any(|(protocol, _)| protocol.name == "vlan")
     }
 
-    /// Whether this position precedes the innermost link layer protocol. nft does not look up fields there for writes.
+    /// Returns `true` if this position precedes the innermost link layer protocol. nft does not look up fields there
+    /// for writes.
     pub(super) fn is_outside(&self, base: PayloadBase, offset: u32) -> bool {
         base == PayloadBase::LINK && self.link.last().is_some_and(|(_, start)| offset < *start)
     }
 
-    /// Whether the protocol of this base is established.
+    /// Returns `true` if the protocol of this base is established.
     pub(super) fn is_known(&self, base: PayloadBase) -> bool {
         match base {
             PayloadBase::LINK => !self.link.is_empty(),
@@ -401,8 +402,8 @@ impl Context {
         }
     }
 
-    /// Whether a protocol match is stricter than nft's implicit one. For the transport layer: it also determines the
-    /// IP version. For the network layer: it requires a frame, and no other match does.
+    /// Returns `true` if a protocol match is stricter than nft's implicit one. For the transport layer: it also
+    /// determines the IP version. For the network layer: it requires a frame, and no other match does.
     fn is_stricter(
         &self,
         layer: Layer,
@@ -433,7 +434,7 @@ impl Context {
     }
 }
 
-/// Whether a match has the ether type that `vlan` implies.
+/// Returns `true` if a match has the ether type that `vlan` implies.
 pub(super) fn is_default_tag(established_by: Option<&Statement>) -> bool {
     match established_by {
         Some(Statement::Match {
@@ -445,7 +446,7 @@ pub(super) fn is_default_tag(established_by: Option<&Statement>) -> bool {
     }
 }
 
-/// ICMP type that a field implies, if there is only one.
+/// Returns the ICMP type that a field implies, if there is only one.
 fn implied_type(protocol: &Protocol, field: &str) -> Option<u128> {
     match (protocol.name, field) {
         ("icmp", "mtu") => Some(3),

@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
             })
     }
 
-    /// Same for the field of an option.
+    /// Like [`trimmed`](Self::trimmed), for the field of an option.
     pub(super) fn trimmed_option(option: &OptionField, mask: u128) -> Option<(OptionField, u32)> {
         if mask == 0 {
             return None;
@@ -285,13 +285,13 @@ pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Ex
     Expr::Binary(operator, Box::new(left), Box::new(right))
 }
 
-/// Whether a number is longer than values of this type.
+/// Returns `true` if a number is longer than values of this type.
 fn is_longer(value: &Value, data_type: DataType) -> bool {
     let bits = types::info(data_type).map_or(0, |info| info.bits);
     bits > 0 && value.bits > bits.next_multiple_of(8)
 }
 
-/// Whether the bits of a value with a non-numeric format are shifted.
+/// Returns `true` if the bits of a value with a non-numeric format are shifted.
 fn is_moved(expr: &Expr) -> bool {
     match expr {
         Expr::Binary(Operator::LeftShift | Operator::RightShift, left, _) => {

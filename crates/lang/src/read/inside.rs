@@ -94,8 +94,8 @@ impl Context {
         context
     }
 
-    /// Whether the rule matches the tunnel's carrier protocol, which nft requires for inner matches. The match is
-    /// removed for GRE, where nft adds it implicitly, and kept otherwise.
+    /// Returns whether the rule matches the tunnel's carrier protocol, which nft requires for inner matches. The match
+    /// is removed for GRE, where nft adds it implicitly, and kept otherwise.
     fn enter(
         &mut self,
         tunnel: &'static Tunnel,
@@ -185,8 +185,8 @@ impl Context {
         }
     }
 
-    /// Whether nft adds this match of the network layer implicitly. It matches the ether type if a further field
-    /// implies the network protocol, for ARP, and behind a tag; otherwise the inner packet's `meta protocol`.
+    /// Returns `true` if nft adds this match of the network layer implicitly. It matches the ether type if a further
+    /// field implies the network protocol, for ARP, and behind a tag; otherwise the inner packet's `meta protocol`.
     fn adds_network(&self, tunnel: &Tunnel, by: Option<&Statement>, by_type: bool) -> bool {
         let protocol = match by {
             Some(Statement::Match {
@@ -203,7 +203,7 @@ impl Context {
     }
 }
 
-/// Whether the statement matches inner metadata, which has no syntax.
+/// Returns `true` if the statement matches inner metadata, which has no syntax.
 fn is_inside(statement: Option<&Statement>) -> bool {
     let left = match statement {
         Some(Statement::Match { left, .. }) => left,
@@ -212,7 +212,7 @@ fn is_inside(statement: Option<&Statement>) -> bool {
     matches!(left, Expr::Inside(..))
 }
 
-/// Whether it is a field of a tunnel's own header, or an operation on one.
+/// Returns `true` if the expression is a field of a tunnel's own header, or an operation on one.
 pub(super) fn is_of_header(expr: &Expr) -> bool {
     match expr {
         Expr::Payload(payload) => payload.base == PayloadBase::TUNNEL,
@@ -221,8 +221,8 @@ pub(super) fn is_of_header(expr: &Expr) -> bool {
     }
 }
 
-/// Type of the values that an expression is compared with. Values of fields in a tunnel's own header are unnamed
-/// integers in a comparison with one value, otherwise raw, as in nft.
+/// Returns the type of the values that an expression is compared with. Values of fields in a tunnel's own header are
+/// unnamed integers in a comparison with one value, otherwise raw, as in nft.
 pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
     let is_plain = matches!(left, Expr::Payload(_))
         && matches!(relation, Relation::Implicit | Relation::NotEqual);
@@ -232,7 +232,7 @@ pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
     }
 }
 
-/// Same for values of sets, masks and ranges.
+/// Like [`compared_type`], for values of sets, masks and ranges.
 pub(super) fn written_type(left: &Expr) -> DataType {
     match is_of_header(left) {
         true => types::RAW,
@@ -240,7 +240,8 @@ pub(super) fn written_type(left: &Expr) -> DataType {
     }
 }
 
-/// Whether a statement contains an expression without syntax: inner bytes that are not a field, or inner metadata.
+/// Returns `true` if a statement contains an expression without syntax: inner bytes that are not a field, or inner
+/// metadata.
 pub(super) fn has_no_syntax(statement: &Statement) -> bool {
     let both = |one: &Expr, other: &Expr| in_expr(one) || in_expr(other);
     let any = |exprs: [&Option<Expr>; 2]| exprs.into_iter().flatten().any(in_expr);

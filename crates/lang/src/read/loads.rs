@@ -46,7 +46,7 @@ impl Reader<'_, '_> {
         (loaded.order == order).then_some(())
     }
 
-    /// Type of an expression once its field is resolved.
+    /// Returns the type of an expression once its field is resolved.
     fn completed_type(&self, expr: &Expr) -> DataType {
         match expr {
             Expr::Payload(place) => Expr::Payload(self.completed(*place)).data_type(),
@@ -65,7 +65,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Position of a payload expression, in the packet or inside a tunnel.
+    /// Returns the position of a payload expression, in the packet or inside a tunnel.
     pub(super) fn place(
         &self,
         payload: &expr::Payload,
@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         is_known.then_some(place)
     }
 
-    /// `payload set value`
+    /// Decodes `payload set value`.
     pub(super) fn write(&mut self, place: Payload, sreg: Register) -> Option<()> {
         let loaded = self.registers.get(sreg)?.clone();
         // A part of a byte is changed by reading, masking and writing.
@@ -208,7 +208,7 @@ impl Reader<'_, '_> {
         self.load(ct.dreg?, Expr::Ct(key, ct.direction, version))
     }
 
-    /// IP version, if established.
+    /// Returns the IP version, if established.
     pub(super) fn version(&self) -> Option<Family> {
         let (protocol, _) = self.context.protocol(PayloadBase::NETWORK, 0)?;
         match protocol.name {
@@ -324,7 +324,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Byte order of a loaded expression; shifts operate on host order.
+/// Returns the byte order of a loaded expression; shifts operate on host order.
 fn order_of(expr: &Expr) -> ByteOrder {
     match expr {
         Expr::Binary(Operator::LeftShift | Operator::RightShift, ..) => ByteOrder::Host,

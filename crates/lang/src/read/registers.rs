@@ -28,7 +28,7 @@ pub(super) enum Content {
 #[derive(Debug, Default)]
 pub(super) struct Registers([Option<Loaded>; WORDS]);
 
-/// First word of a register.
+/// Returns the first word of a register.
 fn word(register: Register) -> Option<usize> {
     match register.0 {
         number @ 1..=4 => Some((number as usize - 1) * 4),
@@ -49,7 +49,7 @@ impl Registers {
         Some(())
     }
 
-    /// Whether a register is part of `length` bytes that start at register `first`.
+    /// Returns `true` if a register is part of `length` bytes that start at register `first`.
     pub(super) fn is_within(register: Register, first: Register, length: usize) -> bool {
         match (word(register), word(first)) {
             (Some(word), Some(first)) => (first..first + length.div_ceil(4)).contains(&word),

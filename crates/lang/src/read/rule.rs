@@ -80,7 +80,7 @@ fn at_depth(
     line(rule, statements)
 }
 
-/// Whether the statement of this expression reads the frame before it, or writes it.
+/// Returns `true` if the statement of this expression reads the frame before it, or writes it.
 fn is_of_frame(expressions: &[Decoded<'_>], index: usize) -> bool {
     let ends = |expression: &Decoded<'_>| match expression {
         Decoded::Payload(payload) => payload.sreg.is_some(),
@@ -118,7 +118,7 @@ pub(super) struct Reader<'t, 's> {
     pub(super) is_lost: bool,
 }
 
-/// Whether a bit range is valid and fits into a register.
+/// Returns `true` if a bit range is valid and fits into a register.
 pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
     offset <= 1 << 20 && bits >= 8 && bits <= 128
 }
@@ -136,7 +136,7 @@ pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
     limit(bytes, order, data_type)
 }
 
-/// Same for the upper bound of a range, which may be invalid text for string prefixes.
+/// Like [`value()`], for the upper bound of a range, which may be invalid text for string prefixes.
 pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     let is_string = types::is_string(data_type);
     let is_turned = order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string;

@@ -28,7 +28,7 @@ pub(crate) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
     })
 }
 
-/// Byte order of a map's data.
+/// Returns the byte order of a map's data.
 pub(super) fn data_order(set: &SetRef<'_>) -> ByteOrder {
     order(
         set,
@@ -172,17 +172,17 @@ impl<'s> SetReader<'s> {
         }
     }
 
-    /// Whether the set was read without its elements.
+    /// Returns `true` if the set was read without its elements.
     pub(crate) fn is_left_out(&self) -> bool {
         self.set.is_some_and(|set| set.is_left_out())
     }
 
-    /// Whether a map's data are intervals.
+    /// Returns `true` if a map's data are intervals.
     pub(crate) const fn has_ranges(&self) -> bool {
         self.has_ranges
     }
 
-    /// Type of the keys; `None` for a concatenation.
+    /// Returns the type of the keys; `None` for a concatenation.
     pub(crate) fn key_type(&self) -> Option<DataType> {
         match self.keys[..] {
             [one] => Some(one.data_type),
@@ -196,7 +196,8 @@ impl<'s> SetReader<'s> {
         self.each().into_iter().map(|(_, read)| read).collect()
     }
 
-    /// Whether the decoded key length equals the kernel's. nft 1.0.6 loses the first of more than five fields.
+    /// Returns `true` if the decoded key length equals the kernel's. nft 1.0.6 loses the first of more than five
+    /// fields.
     fn is_whole(&self) -> bool {
         let length = self.keys.last().map(|last| match self.keys.len() {
             1 => last.length,
@@ -343,12 +344,12 @@ impl<'s> SetReader<'s> {
     }
 }
 
-/// Maximum number of elements, if there is a limit.
+/// Returns the maximum number of elements, if there is a limit.
 pub(crate) fn size(set: &SetRef<'_>) -> Option<u32> {
     set.description()?.size.filter(|size| *size > 0)
 }
 
-/// Statements that apply to each element of a set; `None` if nft's language cannot represent one of them.
+/// Returns the statements that apply to each element of a set; `None` if nft's language cannot represent one of them.
 pub(crate) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
     let mut statements = Vec::new();
     if let Some(nested) = set.expression() {

@@ -16,7 +16,8 @@ impl Reader<'_, '_> {
         self.typed_in(register, data_type, types::order(data_type))
     }
 
-    /// Same, with the byte order for integers whose type does not determine it.
+    /// Like [`typed`](Self::typed), with the byte order for integers whose type does not determine
+    /// it.
     pub(super) fn typed_in(
         &mut self,
         register: Register,
@@ -212,7 +213,7 @@ pub(super) fn limits(from: Expr, to: Expr) -> Expr {
     Expr::Range(Box::new(from), Box::new(to))
 }
 
-/// Keywords of NAT flags; `None` if one has no keyword.
+/// Returns the keywords of NAT flags; `None` if one has no keyword.
 pub(super) fn nat_flags(flags: NatRangeFlags) -> Option<Vec<&'static str>> {
     let mut words = Vec::new();
     for (flag, word) in [

@@ -4,11 +4,10 @@ use crate::{Error, Script};
 use chainwright::iptables::builtin::NAMES;
 use chainwright::iptables::{Family, Tables};
 use chainwright::nft::{self, Scope};
-use chainwright_testing::FakeKernel;
 
 /// A ruleset in nft's language as seen by iptables: its tables, and the tables that iptables ignores.
 ///
-/// The ruleset is applied to an empty in-memory model, not to the kernel. Rules that iptables-nft can decode are
+/// The script is [executed](Script::ruleset) on an empty ruleset, without a kernel. Rules that iptables-nft can decode are
 /// printed in iptables' syntax; [`Tables::save_with_formatter`] writes the others as comments and counts them.
 ///
 /// ```
@@ -54,42 +53,13 @@ pub struct ReverseTranslation {
     pub others: Vec<String>,
 }
 
-/// Error while converting a ruleset.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReverseError {
-    /// The script does not compile.
-    #[error(transparent)]
-    Script(#[from] Error),
-    /// First operation that the kernel would reject on an empty ruleset.
-    #[error("{0}")]
-    Refused(Error),
-    /// The model of nf_tables could not make it, or be asked.
-    #[error("cannot build it in memory: {0}")]
-    FakeKernel(String),
-}
-
 impl ReverseTranslation {
     /// Converts a ruleset.
     ///
     /// # Errors
-    /// [`ReverseError`] if the script cannot be applied to an empty ruleset.
-    pub fn of(family: Family, script: &Script) -> Result<Self, ReverseError> {
-        let of_model = |error: &dyn std::fmt::Display| ReverseError::FakeKernel(error.to_string());
-        let mut model = FakeKernel::new()
-            .connect()
-            .map_err(|error| of_model(&error))?;
-        let nothing = model
-            .snapshot(Scope::all())
-            .map_err(|error| of_model(&error))?;
-        let change = script.transaction(Some(&nothing))?;
-        model.commit(change.transaction()).map_err(|error| {
-            let first = change.explain(&error).into_iter().next();
-            first.map_or_else(|| of_model(&error), ReverseError::Refused)
-        })?;
-        let snapshot = model
-            .snapshot(Scope::all())
-            .map_err(|error| of_model(&error))?;
+    /// The errors of [`Script::ruleset`].
+    pub fn of(family: Family, script: &Script) -> Result<Self, Error> {
+        let snapshot = script.ruleset()?.to_snapshot(&Scope::all());
         let is_its = |table: &nft::TableRef<'_>| {
             table.family() == nft::Family::from(family)
                 && NAMES.iter().any(|name| table.name() == name)

@@ -56,7 +56,7 @@ const ADDRESS_TYPES: [(AddressTypes, &str); 9] = [
 /// Matches unfragmented packets and first fragments.
 const WHOLE_PACKETS: &str = "ip frag-off & 0x1fff == 0";
 
-/// Whether nft implies the rule's protocol for this match.
+/// Returns `true` if nft implies the rule's protocol for this match.
 pub(super) fn implies_protocol(one: &Match, translated: &[String]) -> bool {
     let is_of_protocol = matches!(
         one,

@@ -30,11 +30,11 @@ use chainwright::internal::nft_name;
 use chainwright::iptables::{Address, Counters, Interface, Rule, Target};
 use chainwright::xt::{self, Family};
 
-pub use back::{ReverseError, ReverseTranslation};
+pub use back::ReverseTranslation;
 pub use script::{ParseLineError, Translation, UntranslatedRule};
 
 /// Reason why a rule has no translation.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Untranslatable {
     /// An extension, or its options, have no equivalent.
@@ -46,10 +46,12 @@ pub enum Untranslatable {
     /// The rule never matches.
     #[error("it matches no packet")]
     Never,
-    /// What was made of it is not read.
+    /// The translation cannot be parsed.
     #[error("the translation cannot be parsed: {0}")]
     ParseLineError(String),
 }
+
+chainwright::debug_as_message!(Untranslatable);
 
 /// Translation of a part of a rule; empty if it adds no condition.
 type Words = Result<Vec<String>, Untranslatable>;
@@ -164,7 +166,7 @@ fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
     Ok(())
 }
 
-/// nft's name of a family.
+/// Returns nft's name of a family.
 const fn word(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",

@@ -54,7 +54,7 @@ pub struct UntranslatedRule {
 }
 
 /// A line that is not valid input for iptables-restore.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("line {line}: {error}")]
 #[non_exhaustive]
 pub struct ParseLineError {
@@ -63,6 +63,8 @@ pub struct ParseLineError {
     /// Error message.
     pub error: String,
 }
+
+chainwright::debug_as_message!(ParseLineError);
 
 struct Table {
     name: String,
@@ -329,7 +331,7 @@ impl Reader {
     }
 }
 
-/// Position of the rule with this index, or of the end, among the lines of a chain.
+/// Returns the position of the rule with this index, or of the end, among the lines of a chain.
 fn place_of_rule(lines: &[Line], number: usize) -> usize {
     let rules = lines
         .iter()

@@ -152,7 +152,7 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
     }
 }
 
-/// Whether the target only disables tracking.
+/// Returns `true` if the target only disables tracking.
 fn is_notrack(ct: &Ct) -> bool {
     let only = Ct {
         shown_as_notrack: ct.shown_as_notrack,
@@ -161,7 +161,7 @@ fn is_notrack(ct: &Ct) -> bool {
     *ct == only && ct.zone == CtZone::Id(0)
 }
 
-/// `(mark & !mask) ^ value`
+/// Translates the change `(mark & !mask) ^ value`.
 fn changed(what: &str, value: u32, mask: u32) -> String {
     let kept = !mask;
     match (kept, value) {

@@ -109,7 +109,7 @@ pub(super) const fn info(data_type: DataType) -> Option<Type> {
     })
 }
 
-/// Byte order of a type's values in a register. Plain integers are mostly in host byte order.
+/// Returns the byte order of a type's values in a register. Plain integers are mostly in host byte order.
 pub(super) fn order(data_type: DataType) -> ByteOrder {
     match data_type {
         DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
@@ -117,18 +117,18 @@ pub(super) fn order(data_type: DataType) -> ByteOrder {
     }
 }
 
-/// Whether values of this type are named bits.
+/// Returns `true` if values of this type are named bits.
 pub(super) fn is_bitmask(data_type: DataType) -> bool {
     // The anonymous bitmask type is a number.
     data_type != BITMASK && info(data_type).is_some_and(|info| info.base == Base::Bitmask)
 }
 
-/// Whether values of this type are strings.
+/// Returns `true` if values of this type are strings.
 pub(super) fn is_string(data_type: DataType) -> bool {
     info(data_type).is_some_and(|info| info.base == Base::String)
 }
 
-/// Whether prefixes of this type are written with a slash.
+/// Returns `true` if prefixes of this type are written with a slash.
 pub(super) const fn has_prefixes(data_type: DataType) -> bool {
     matches!(
         data_type,

@@ -4,7 +4,7 @@
 use super::{CT_EVENT, DAY, MPTCP_SUBTYPE};
 use chainwright::nft::DataType;
 
-/// Symbolic constants of a type.
+/// Returns the symbolic constants of a type.
 pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64)] {
     match data_type {
         DataType::NF_PROTO => &[("ipv4", 2), ("ipv6", 10)],

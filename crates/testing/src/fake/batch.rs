@@ -29,7 +29,7 @@ pub(super) struct Outcome {
     pub(super) replies: Vec<Vec<u8>>,
 }
 
-/// Whether this datagram is a batch.
+/// Returns `true` if this datagram is a batch.
 pub(super) fn is_batch(datagram: &[u8]) -> bool {
     Message::first(datagram).is_ok_and(|message| message.kind == NFNL_MSG_BATCH_BEGIN)
 }
@@ -137,8 +137,8 @@ fn execute(tx_state: &mut TxState, message: &Message<'_>) -> Result<(), Refusal>
     })
 }
 
-/// Keeps what a failed transaction doesn't revert: the handle counters, and the size that a set gets from a rule that
-/// adds elements to it.
+/// Keeps the state that a failed transaction doesn't revert: the handle counters, and the size that a set gets from a
+/// rule that adds elements to it.
 fn keep_handles(state: &mut State, tx_state: &TxState) {
     state.handles = tx_state.state.handles;
     state.unnamed_chains = tx_state.state.unnamed_chains;

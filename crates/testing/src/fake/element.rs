@@ -356,7 +356,7 @@ impl TxState {
     }
 }
 
-/// Whether each element has a first and a last key.
+/// Returns `true` if each element has a first and a last key.
 const fn is_of_ranges(set: &Set) -> bool {
     const BOTH: u32 = NFT_SET_INTERVAL | NFT_SET_CONCAT;
     set.flags & BOTH == BOTH
@@ -433,7 +433,7 @@ fn sought(set: &Set, given: &ParsedAttributes<'_>) -> Result<Key, Refusal> {
     })
 }
 
-/// How a new element conflicts with the set.
+/// The conflict of a new element with the set.
 pub(super) enum Conflict<'s> {
     None,
     /// An element with the same key.
@@ -468,7 +468,7 @@ fn conflict<'s>(set: &'s Set, tree_state: Option<&TreeState>, element: &Element)
     }
 }
 
-/// Whether no field of a range ends before it starts.
+/// Returns `true` if no field of a range ends before it starts.
 fn is_in_order(set: &Set, element: &Element) -> bool {
     match (&element.key.key, &element.last) {
         (Some(first), Some(last)) => contains(set, first, last, first),
@@ -476,7 +476,7 @@ fn is_in_order(set: &Set, element: &Element) -> bool {
     }
 }
 
-/// Whether all fields of a key are in these ranges.
+/// Returns `true` if all fields of a key are in these ranges.
 fn contains(set: &Set, first: &[u8], last: &[u8], key: &[u8]) -> bool {
     let mut at = 0;
     set.fields.iter().all(|&length| {

@@ -37,7 +37,7 @@ use chainwright::netlink::Attributes;
 /// Table flags that are listed.
 pub(super) const TABLE_FLAGS: u32 = NFT_TABLE_F_DORMANT | NFT_TABLE_F_OWNER | NFT_TABLE_F_PERSIST;
 
-/// How much of an object an event contains; for a deleted object only its identification.
+/// The part of an object that an event contains; for a deleted object only its identification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     Whole,

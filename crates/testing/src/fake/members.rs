@@ -48,7 +48,7 @@ impl<K> Member<K> {
         self.name.as_ref()
     }
 
-    /// Whether the transaction deleted it: it remains in place, but look-ups by name don't find it.
+    /// Returns `true` if the transaction deleted it: it remains in place, but look-ups by name don't find it.
     pub(super) const fn is_dead(&self) -> bool {
         self.is_dead
     }
@@ -104,12 +104,12 @@ impl<K: Clone> Members<K> {
         self.all.iter()
     }
 
-    /// Number of members, dead ones included.
+    /// Returns the number of members, dead ones included.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Number of living members.
+    /// Returns the number of living members.
     pub(super) fn count_alive(&self) -> usize {
         self.all.len() - self.dead
     }
@@ -194,7 +194,7 @@ impl<K: Clone> Members<K> {
         one.handle
     }
 
-    /// Number of dead members.
+    /// Returns the number of dead members.
     pub(super) const fn count_dead(&self) -> usize {
         self.dead
     }
@@ -270,7 +270,11 @@ mod tests {
         assert_eq!(members.named("a".into()), Err(refuse(libc::ENOENT)));
         let before = members.clone();
         members.rename(1, "y".into());
-        assert_eq!(before.named("z".into()), Ok(0), "a copy stays as it is");
+        assert_eq!(
+            before.named("z".into()),
+            Ok(0),
+            "a copy should be unchanged"
+        );
     }
 
     #[test]

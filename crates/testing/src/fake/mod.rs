@@ -108,7 +108,7 @@ impl FakeKernel {
     /// Creates an empty ruleset.
     #[must_use]
     pub fn new() -> Self {
-        /// The kernel numbers its namespaces upwards from 1; these count down.
+        /// The next namespace number. The kernel numbers its namespaces upwards from 1; these count down.
         static NAMESPACES: AtomicU64 = AtomicU64::new(u64::MAX);
         Self {
             shared: Shared::new(

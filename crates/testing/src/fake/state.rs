@@ -158,7 +158,7 @@ impl Set {
         self.flags & NFT_SET_ANONYMOUS != 0
     }
 
-    /// Number of elements except the catch-all element.
+    /// Returns the number of elements except the catch-all element.
     pub(super) fn count(&self) -> u32 {
         const ALL_OTHERS: Key = Key {
             key: None,
@@ -168,7 +168,7 @@ impl Set {
         (self.elements.len() - usize::from(others)) as u32
     }
 
-    /// Whether it is an interval tree, in which a range consists of two elements.
+    /// Returns `true` if the set is an interval tree, in which a range consists of two elements.
     pub(super) const fn is_tree(&self) -> bool {
         self.flags & NFT_SET_INTERVAL != 0 && self.flags & NFT_SET_CONCAT == 0
     }
@@ -282,7 +282,7 @@ impl Members<StatefulObject> {
 }
 
 impl Table {
-    /// Number of members of the table.
+    /// Returns the number of members of the table.
     pub(super) fn uses(&self) -> u32 {
         let alive = [
             self.chains.count_alive(),
@@ -343,14 +343,14 @@ impl Table {
 }
 
 impl Chain {
-    /// Whether it belongs to one rule.
+    /// Returns `true` if the chain belongs to one rule.
     pub(super) const fn is_binding(&self) -> bool {
         self.flags & NFT_CHAIN_BINDING != 0
     }
 }
 
 impl Member<Chain> {
-    /// Number of its rules and of jumps to it.
+    /// Returns the number of its rules and of jumps to it.
     pub(super) fn holds_and_uses(&self) -> u32 {
         let rules = self.rules.iter().filter(|slot| !slot.is_dead).count();
         // The binding to a rule counts once more.

@@ -36,7 +36,7 @@ impl Operation<'_> {
         self.flags & flag != 0
     }
 
-    /// Whether it succeeds if the object doesn't exist (`NFT_MSG_DESTROY*`).
+    /// Returns `true` if the operation also succeeds for an object that doesn't exist (`NFT_MSG_DESTROY*`).
     pub(super) const fn destroys(self) -> bool {
         matches!(
             self.message,
@@ -181,7 +181,7 @@ impl TxState {
         Arc::make_mut(&mut self.state.tables[number])
     }
 
-    /// Whether chains of this table were updated, or base chains deleted: then the table can't be updated.
+    /// Returns `true` if chains of this table were updated, or base chains deleted: then the table can't be updated.
     pub(super) fn has_pending_chains(&self, number: usize) -> bool {
         let chains = &self.state.tables[number].chains;
         self.steps_in(number).any(|step| match *step {
@@ -194,12 +194,12 @@ impl TxState {
         })
     }
 
-    /// Whether the transaction changed nothing.
+    /// Returns `true` if the transaction changed nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether an anonymous set or binding chain of this transaction was not bound to a rule, as required.
+    /// Returns `true` if an anonymous set or binding chain of this transaction was not bound to a rule, as required.
     pub(super) fn is_unbound(&self) -> bool {
         self.steps.iter().any(|pending| {
             let Step::Member(sort, handle) = pending.step else {
@@ -223,7 +223,7 @@ impl TxState {
         })
     }
 
-    /// Whether the transaction renames a chain of this table to this name.
+    /// Returns `true` if the transaction renames a chain of this table to this name.
     pub(super) fn is_renamed_to(&self, number: usize, name: &BStr) -> bool {
         let mut steps = self.steps_in(number);
         steps.any(|step| match step {

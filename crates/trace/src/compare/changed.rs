@@ -62,7 +62,7 @@ impl Changed {
         }
     }
 
-    /// How many rules and elements only one of the rulesets has.
+    /// Returns the number of rules and elements that only one of the rulesets has.
     pub(super) fn count(&self) -> usize {
         self.balance
             .values()
@@ -84,7 +84,7 @@ impl Changed {
         }
     }
 
-    /// Number of rules that matched no packet.
+    /// Returns the number of rules that matched no packet.
     pub(super) fn unmatched(&self) -> usize {
         self.rules.iter().map(HashSet::len).sum()
     }

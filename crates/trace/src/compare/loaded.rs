@@ -56,7 +56,7 @@ impl Loaded {
         })
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     const fn length(self) -> usize {
         match self {
             Self::Source(length) | Self::Destination(length) => length as usize,

@@ -92,8 +92,8 @@ struct Summary {
 }
 
 impl Summary {
-    /// Whether both have the same outcomes with the same probabilities; `None` if their assumptions differ, so that
-    /// probabilities cannot be compared.
+    /// Returns whether both have the same outcomes with the same probabilities; `None` if their assumptions differ, so
+    /// that probabilities cannot be compared.
     fn is_the_same(&self, other: &Self) -> Option<bool> {
         if !self.ends.keys().eq(other.ends.keys()) {
             return Some(false);

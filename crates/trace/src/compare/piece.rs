@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bstr::BString;
 
 use crate::headers::has_ports;
-use crate::{Connection, Direction, Packet, State};
+use crate::{Direction, Packet, State, TrackedConnection};
 use chainwright::iptables::Address;
 use chainwright::xt::Family;
 
@@ -77,12 +77,12 @@ impl Piece {
         if direction != Direction::In {
             packet.out_interface = named(&self.out_interface, "eth1");
         }
-        packet.connection = Connection {
+        packet.connection = TrackedConnection {
             state: Some(self.state()),
             is_reply: Some(false),
             mark: Some(0),
             status: Some(0),
-            ..Connection::default()
+            ..TrackedConnection::default()
         };
         Some(packet)
     }

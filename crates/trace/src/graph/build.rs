@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Base, EdgeKind, Graph, Kind, Table};
+use super::{Base, EdgeKind, Graph, NodeKind, Table};
 use chainwright::iptables::{Backend, builtin};
 use chainwright::legacy;
 use chainwright::nft::expr::{Data, ExpressionIter, ExpressionView, Verdict};
@@ -101,10 +101,10 @@ pub(super) fn base(
     }
 }
 
-fn kind(chain: &ChainRef<'_>) -> Kind {
+fn kind(chain: &ChainRef<'_>) -> NodeKind {
     match chain.hook() {
-        None => Kind::Chain,
-        Some(hook) => Kind::Base(base(
+        None => NodeKind::Chain,
+        Some(hook) => NodeKind::Base(base(
             chain.family(),
             chain.chain_type(),
             hook.number.unwrap_or_default(),
@@ -204,7 +204,7 @@ impl Graph {
     }
 
     fn add_map(&mut self, table: usize, name: &BStr, source: &SnapshotTable<'_>) {
-        let node = self.declare(table, name, Kind::Map);
+        let node = self.declare(table, name, NodeKind::Map);
         self.nodes[node].size = self.add_elements(table, node, name, source);
     }
 
@@ -247,8 +247,8 @@ impl Graph {
             .chains()
             .map(|chain| {
                 let kind = match chain.hook() {
-                    None => Kind::Chain,
-                    Some(hook) => Kind::Base(legacy_base(source, hook, chain.policy())),
+                    None => NodeKind::Chain,
+                    Some(hook) => NodeKind::Base(legacy_base(source, hook, chain.policy())),
                 };
                 self.declare(table, chain.name(), kind)
             })

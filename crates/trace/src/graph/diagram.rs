@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{EdgeKind, Kind, View};
+use super::{EdgeKind, NodeKind, View};
 
 /// Displays a Graphviz `digraph` with a cluster for each table.
 #[derive(Debug, Clone, Copy)]
@@ -25,13 +25,13 @@ impl<'g> View<'g> {
         Mermaid(self)
     }
 
-    /// Text of a group: name, label, hook, number of rules.
+    /// Returns the text of a group: name, label, hook, number of rules.
     pub(super) fn lines(&self, group: usize) -> Vec<String> {
         let mut lines = vec![self.groups[group].title()];
         lines.extend(self.groups[group].label.clone());
         lines.push(match self.kind(group) {
-            Kind::Base(base) => format!("{base} · {}", self.size(group)),
-            Kind::Map => format!("map · {}", self.size(group)),
+            NodeKind::Base(base) => format!("{base} · {}", self.size(group)),
+            NodeKind::Map => format!("map · {}", self.size(group)),
             _ => self.size(group),
         });
         lines
@@ -61,11 +61,11 @@ impl fmt::Display for Dot<'_, '_> {
             for group in groups {
                 let label = quoted(&view.lines(group));
                 let look = match view.kind(group) {
-                    Kind::Base(_) => ", fillcolor=lightblue",
-                    Kind::Chain if view.groups[group].members.len() > 1 => ", peripheries=2",
-                    Kind::Chain => "",
-                    Kind::Map => ", shape=cylinder, fillcolor=lightyellow",
-                    Kind::Missing => ", color=red, style=dashed",
+                    NodeKind::Base(_) => ", fillcolor=lightblue",
+                    NodeKind::Chain if view.groups[group].members.len() > 1 => ", peripheries=2",
+                    NodeKind::Chain => "",
+                    NodeKind::Map => ", shape=cylinder, fillcolor=lightyellow",
+                    NodeKind::Missing => ", color=red, style=dashed",
                 };
                 writeln!(f, "    n{group} [label=\"{label}\"{look}];")?;
             }
@@ -122,11 +122,11 @@ impl fmt::Display for Mermaid<'_, '_> {
                     .collect();
                 let label = lines.join("<br>");
                 let (open, close) = match view.kind(group) {
-                    Kind::Base(_) => ("([", "])"),
-                    Kind::Map => ("[(", ")]"),
-                    Kind::Missing => ("{{", "}}"),
-                    Kind::Chain if view.groups[group].members.len() > 1 => ("[[", "]]"),
-                    Kind::Chain => ("[", "]"),
+                    NodeKind::Base(_) => ("([", "])"),
+                    NodeKind::Map => ("[(", ")]"),
+                    NodeKind::Missing => ("{{", "}}"),
+                    NodeKind::Chain if view.groups[group].members.len() > 1 => ("[[", "]]"),
+                    NodeKind::Chain => ("[", "]"),
                 };
                 writeln!(f, "    n{group}{open}\"{label}\"{close}")?;
             }

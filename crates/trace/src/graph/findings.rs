@@ -1,6 +1,6 @@
 //! Problems in a graph.
 
-use super::{Graph, Kind};
+use super::{Graph, NodeKind};
 
 /// Problems in a graph, as node indexes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,14 +23,14 @@ impl Graph {
         let has_incoming = self.has_incoming();
         let edges = self.edges.iter();
         let dangling = edges
-            .filter(|edge| self.nodes[edge.to].kind == Kind::Missing)
+            .filter(|edge| self.nodes[edge.to].kind == NodeKind::Missing)
             .map(|edge| (edge.from, edge.to));
         let entries = (0..self.nodes.len()).filter(|index| self.is_base(*index));
         let reached = self.reached_from(entries);
         let (mut unreferenced, mut unreachable) = (Vec::new(), Vec::new());
         for (index, node) in self.nodes.iter().enumerate() {
             match node.kind {
-                Kind::Base(_) | Kind::Missing => {}
+                NodeKind::Base(_) | NodeKind::Missing => {}
                 _ if !has_incoming[index] => unreferenced.push(index),
                 _ if !reached[index] => unreachable.push(index),
                 _ => {}
@@ -45,7 +45,7 @@ impl Graph {
     }
 
     pub(super) fn is_base(&self, index: usize) -> bool {
-        matches!(self.nodes[index].kind, Kind::Base(_))
+        matches!(self.nodes[index].kind, NodeKind::Base(_))
     }
 
     /// Returns which nodes are reachable from these nodes, including themselves.

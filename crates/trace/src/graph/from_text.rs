@@ -15,7 +15,7 @@ use chainwright_sys::nf_tables::{
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use super::build::{RuleTarget, base, each_target, of_verdict, until_nul};
-use super::{EdgeKind, Graph, Kind, Table};
+use super::{EdgeKind, Graph, NodeKind, Table};
 use chainwright::iptables::text::{Command, ParseError, Verb, words};
 use chainwright::iptables::{Backend, Target, builtin, builtins};
 use chainwright::netlink::{Attributes, Messages, NfGenMsg};
@@ -26,7 +26,7 @@ use chainwright::xt;
 use chainwright_lang::{Error as ScriptError, Script};
 
 /// Error while building a graph from a text.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
     /// The script does not compile.
@@ -49,6 +49,8 @@ pub enum TextError {
         why: String,
     },
 }
+
+chainwright::debug_as_message!(TextError);
 
 /// Map of a script, named or anonymous.
 struct Map {
@@ -124,8 +126,8 @@ impl Graph {
                 };
                 let table = self.table_of(message.family, table, found);
                 let kind = match message.find(NFTA_CHAIN_HOOK) {
-                    None => Kind::Chain,
-                    Some(hook) => Kind::Base(base(
+                    None => NodeKind::Chain,
+                    Some(hook) => NodeKind::Base(base(
                         message.family,
                         of(NFTA_CHAIN_TYPE),
                         number(hook, NFTA_HOOK_HOOKNUM).unwrap_or_default(),
@@ -186,7 +188,7 @@ impl Graph {
     }
 
     fn declare_map(&mut self, map: &Map) {
-        let node = self.declare(map.table, map.name.as_bstr(), Kind::Map);
+        let node = self.declare(map.table, map.name.as_bstr(), NodeKind::Map);
         self.nodes[node].size = map.elements;
         self.add_map_edges(node, map);
     }
@@ -396,8 +398,8 @@ impl Graph {
             .ok()
             .and_then(|name| builtin(table_name, name));
         let kind = match known {
-            None => Kind::Chain,
-            Some(known) => Kind::Base(base(
+            None => NodeKind::Chain,
+            Some(known) => NodeKind::Base(base(
                 self.tables[table].family,
                 Some(known.chain_type.into()),
                 known.hook,
@@ -442,7 +444,7 @@ impl Graph {
             }
             Verb::Append | Verb::Insert(_) => {
                 let mut node = self.named(table, false, chain.as_bstr());
-                if self.nodes[node].kind == Kind::Missing
+                if self.nodes[node].kind == NodeKind::Missing
                     && builtin(table_name, &chain.to_str_lossy()).is_some()
                 {
                     node = self.declare_iptables(table, table_name, chain.as_bstr(), None);

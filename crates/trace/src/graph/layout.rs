@@ -276,7 +276,7 @@ impl Drawn {
     }
 }
 
-/// Minimum distance between the middles of two neighbors.
+/// Returns the minimum distance between the middles of two neighbors.
 fn apart(one: &BoxPosition, other: &BoxPosition) -> f64 {
     let between = match one.is_box || other.is_box {
         true => BOX_DISTANCE,

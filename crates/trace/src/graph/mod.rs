@@ -1,4 +1,4 @@
-//! Jump graph of a ruleset: which chains lead to which, for all programs and both backends.
+//! Jump graph of a ruleset: the jumps between chains, for all programs and both backends.
 //!
 //! | topic | module |
 //! |---|---|
@@ -133,17 +133,17 @@ pub struct Node {
     pub table: usize,
     /// Name.
     pub name: BString,
-    /// Kind.
-    pub kind: Kind,
+    /// NodeKind.
+    pub kind: NodeKind,
     /// Number of rules of a chain or elements of a map.
     pub size: usize,
     /// First comment of a rule in it, otherwise of a rule that leads to it.
     pub comment: Option<BString>,
 }
 
-/// Kind of a node.
+/// NodeKind of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// Base chain.
     Base(Base),
     /// Regular chain.
@@ -178,7 +178,7 @@ impl fmt::Display for Base {
     }
 }
 
-/// Kind of an edge.
+/// NodeKind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdgeKind {
     /// Jump with return.
@@ -208,7 +208,7 @@ pub struct Edge {
     pub from: usize,
     /// Index of the target node.
     pub to: usize,
-    /// Kind.
+    /// NodeKind.
     pub how: EdgeKind,
     /// Number of rules or elements.
     pub count: usize,
@@ -255,12 +255,12 @@ impl Graph {
             .map(|place| &self.edges[*place as usize])
     }
 
-    /// Number of chains.
+    /// Returns the number of chains.
     #[must_use]
     pub fn chain_count(&self) -> usize {
         let chains = self.nodes.iter();
         chains
-            .filter(|node| matches!(node.kind, Kind::Base(_) | Kind::Chain))
+            .filter(|node| matches!(node.kind, NodeKind::Base(_) | NodeKind::Chain))
             .count()
     }
 
@@ -286,7 +286,7 @@ impl Graph {
             let Some(table) = tables[node.table] else {
                 continue;
             };
-            let to = self.named(table, node.kind == Kind::Map, node.name.as_bstr());
+            let to = self.named(table, node.kind == NodeKind::Map, node.name.as_bstr());
             self.nodes[to] = Node { table, ..node };
             moved[place] = Some(to);
         }
@@ -317,7 +317,7 @@ impl Graph {
         self.nodes.push(Node {
             table,
             name: name.to_owned(),
-            kind: Kind::Missing,
+            kind: NodeKind::Missing,
             size: 0,
             comment: None,
         });
@@ -326,8 +326,8 @@ impl Graph {
     }
 
     /// Sets the kind of a node.
-    fn declare(&mut self, table: usize, name: &BStr, kind: Kind) -> usize {
-        let place = self.named(table, kind == Kind::Map, name);
+    fn declare(&mut self, table: usize, name: &BStr, kind: NodeKind) -> usize {
+        let place = self.named(table, kind == NodeKind::Map, name);
         self.nodes[place].kind = kind;
         place
     }
@@ -366,7 +366,7 @@ impl Graph {
         let own = std::iter::once(from);
         for place in own.chain(targets.iter().map(|(to, _)| *to)) {
             let node = &mut self.nodes[place];
-            let is_plain = matches!(node.kind, Kind::Chain | Kind::Missing);
+            let is_plain = matches!(node.kind, NodeKind::Chain | NodeKind::Missing);
             if is_plain && node.comment.is_none() {
                 node.comment = Some(comment.to_owned());
             }

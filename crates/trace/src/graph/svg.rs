@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use super::layout::{Drawn, Layout};
 use super::tree::shortened;
-use super::{EdgeKind, Kind, View};
+use super::{EdgeKind, NodeKind, View};
 
 /// Width of a character in a monospaced font at [`SIZE`].
 const CHARACTER: f64 = 7.25;
@@ -76,18 +76,18 @@ enum Look {
 }
 
 impl Look {
-    const fn of(kind: &Kind, has_incoming: bool) -> Self {
+    const fn of(kind: &NodeKind, has_incoming: bool) -> Self {
         match kind {
-            Kind::Base(base) if base.drops => Self::Drop,
-            Kind::Base(_) => Self::Enter,
-            Kind::Map => Self::Map,
-            Kind::Missing => Self::Missing,
-            Kind::Chain if has_incoming => Self::Chain,
-            Kind::Chain => Self::Unreferenced,
+            NodeKind::Base(base) if base.drops => Self::Drop,
+            NodeKind::Base(_) => Self::Enter,
+            NodeKind::Map => Self::Map,
+            NodeKind::Missing => Self::Missing,
+            NodeKind::Chain if has_incoming => Self::Chain,
+            NodeKind::Chain => Self::Unreferenced,
         }
     }
 
-    /// Fill and border color.
+    /// Returns the fill and border color.
     const fn colors(self) -> (&'static str, &'static str) {
         match self {
             Self::Enter => ("#d6e6f7", "#3b6ea5"),
@@ -99,7 +99,7 @@ impl Look {
         }
     }
 
-    /// Dash attribute of the border.
+    /// Returns the dash attribute of the border.
     const fn dashes(self) -> &'static str {
         match self {
             Self::Missing => r#" stroke-dasharray="5 3""#,
@@ -108,7 +108,7 @@ impl Look {
     }
 }
 
-/// Dash attribute of an edge.
+/// Returns the dash attribute of an edge.
 const fn dashes(how: EdgeKind) -> &'static str {
     match how {
         EdgeKind::Jump => "",
@@ -147,7 +147,7 @@ impl Text {
         self.name.iter().chain(&self.more)
     }
 
-    /// Width and height of the box.
+    /// Returns the width and height of the box.
     fn size(&self) -> (f64, f64) {
         let longest = self.lines().map(|line| line.chars().count()).max();
         let width = longest.unwrap_or(0) as f64 * CHARACTER + 2.0 * INSIDE;
@@ -166,7 +166,7 @@ struct Panel {
 }
 
 impl Panel {
-    /// Vertical position of the next row.
+    /// Returns the vertical position of the next row.
     fn next_row(&self) -> f64 {
         match self.height > 0.0 {
             true => self.height + ROWS,
@@ -486,7 +486,7 @@ enum Sample {
 }
 
 impl Sample {
-    /// Offset of the text.
+    /// Returns the offset of the text.
     const fn text_offset(self) -> f64 {
         match self {
             Self::Box(_) => 18.0,
@@ -494,7 +494,7 @@ impl Sample {
         }
     }
 
-    /// Width with text and spacing.
+    /// Returns the width with text and spacing.
     fn width(self, text: &str) -> f64 {
         self.text_offset() + text.chars().count() as f64 * 6.7 + 16.0
     }

@@ -76,7 +76,7 @@ fn script_and_fake_kernel_have_the_same_edges() {
         assert_eq!(chain("a").size, 2);
         assert_eq!(chain("a").comment.unwrap(), "of a");
         assert_eq!(chain("in").size, 4);
-        let Kind::Base(base) = chain("in").kind else {
+        let NodeKind::Base(base) = chain("in").kind else {
             panic!("{:?}", chain("in"));
         };
         assert_eq!(base.to_string(), "input -5, policy drop");
@@ -142,7 +142,7 @@ fn missing_targets_and_loops_are_found() {
     assert_eq!(wrong.unwrap_err().to_string(), "line 1: missing table");
 }
 
-/// Services in kube-proxy's form, each with two endpoints, and one without.
+/// Returns the graph of services in kube-proxy's form, each with two endpoints, and one without.
 fn services(services: usize) -> Graph {
     let hash = |number: usize| {
         format!(

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 
 use super::view::thousands;
-use super::{EdgeKind, Kind, View};
+use super::{EdgeKind, NodeKind, View};
 
 /// Maximum depth of a tree, if lines are long enough. The kernel follows 16 jumps; deeper chains start a tree of their
 /// own.
@@ -72,7 +72,7 @@ impl fmt::Display for Tree<'_, '_> {
             }
             self.heading(f, table, &groups)?;
             // Base chains first, then unreferenced groups, then loops.
-            let is_base = |group: &usize| matches!(view.kind(*group), Kind::Base(_));
+            let is_base = |group: &usize| matches!(view.kind(*group), NodeKind::Base(_));
             let roots = &mut grown.roots;
             roots.extend(groups.iter().filter(|g| is_base(g)));
             roots.extend(groups.iter().filter(|g| !is_base(g) && !has_incoming[**g]));
@@ -100,7 +100,7 @@ impl Tree<'_, '_> {
         let view = self.view;
         let (mut chains, mut rules) = (0, 0);
         for group in groups {
-            if matches!(view.kind(*group), Kind::Base(_) | Kind::Chain) {
+            if matches!(view.kind(*group), NodeKind::Base(_) | NodeKind::Chain) {
                 chains += view.groups[*group].members.len();
                 rules += view.groups[*group].size;
             }
@@ -123,7 +123,7 @@ impl Tree<'_, '_> {
         writeln!(f, "{}{behind}", shortened(&view.heading(table), available))
     }
 
-    /// Maximum depth that leaves space for a name and its surroundings.
+    /// Returns the maximum depth that leaves space for a name and its surroundings.
     fn max_depth(&self) -> usize {
         /// `  `, `goto `, ` (below)` and ` 12,345 rules`.
         const AROUND: usize = 28;
@@ -230,7 +230,7 @@ impl Tree<'_, '_> {
             _ => view.size(line.group),
         };
         let mut behind = note.to_owned();
-        if let Kind::Base(base) = view.kind(line.group) {
+        if let NodeKind::Base(base) = view.kind(line.group) {
             let _ = write!(behind, "  {base}");
         }
         let available = self

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{EdgeKind, Graph, Kind, Node, kind, printable};
+use super::{EdgeKind, Graph, Node, NodeKind, kind, printable};
 
 /// Options of a view.
 #[derive(Default)]
@@ -72,7 +72,7 @@ pub struct Link {
     pub from: usize,
     /// Index of the target group.
     pub to: usize,
-    /// Kind.
+    /// NodeKind.
     pub how: EdgeKind,
     /// Number of rules or elements.
     pub count: usize,
@@ -287,7 +287,7 @@ impl Part {
         }
     }
 
-    /// Whether an edge is shown. Above the selected nodes, only edges towards them are.
+    /// Returns `true` if an edge is shown. Above the selected nodes, only edges towards them are.
     fn keeps(&self, from: usize, to: usize) -> bool {
         match &self.above {
             None => self.kept[from] && self.kept[to],
@@ -320,7 +320,7 @@ impl<'g> View<'g> {
         &self.graph.nodes[self.groups[group].members[0]]
     }
 
-    pub(super) fn kind(&self, group: usize) -> &'g Kind {
+    pub(super) fn kind(&self, group: usize) -> &'g NodeKind {
         &self.first(group).kind
     }
 
@@ -341,7 +341,7 @@ impl<'g> View<'g> {
         tables.filter(|(_, groups)| !groups.is_empty()).collect()
     }
 
-    /// `table ip nat (legacy)`.
+    /// Returns the heading of a table: `table ip nat (legacy)`.
     pub(super) fn heading(&self, table: usize) -> String {
         let table = self.graph.tables[table].to_string();
         format!("table {}", printable(table.as_str().into()))
@@ -360,9 +360,9 @@ impl<'g> View<'g> {
     pub(super) fn size(&self, group: usize) -> String {
         let size = self.groups[group].size;
         let word = match (self.kind(group), size) {
-            (Kind::Missing, _) => return "missing".to_owned(),
-            (Kind::Map, 1) => "element",
-            (Kind::Map, _) => "elements",
+            (NodeKind::Missing, _) => return "missing".to_owned(),
+            (NodeKind::Map, 1) => "element",
+            (NodeKind::Map, _) => "elements",
             (_, 1) => "rule",
             _ => "rules",
         };

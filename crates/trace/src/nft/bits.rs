@@ -8,7 +8,7 @@ use crate::value::Bit;
 use chainwright::nft::expr::{BitwiseOp, BitwiseRef, ByteorderOp, ByteorderRef};
 
 impl<'s> Evaluator<'_, 's> {
-    /// In both directions, bytes are swapped if the byte orders differ.
+    /// Converts the byte order: in both directions, bytes are swapped if the byte orders differ.
     pub(super) fn byteorder(
         &mut self,
         byteorder: &ByteorderRef<'s>,

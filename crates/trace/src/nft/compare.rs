@@ -107,7 +107,7 @@ fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Undetermined> {
     Ok(((register, length), range))
 }
 
-/// Big-endian number.
+/// Converts big-endian bytes to a number.
 fn number(bytes: &[u8]) -> Result<u128, Undetermined> {
     if bytes.len() > 16 {
         return Err(Undetermined::unknown(

@@ -173,7 +173,7 @@ impl<'s> Evaluator<'_, 's> {
             if is_present {
                 let verb = match exthdr.sreg() {
                     Some(_) => "changed",
-                    None => "taken out",
+                    None => "removed",
                 };
                 self.path_state
                     .record_action(Action::Other(format!("{option} {verb}")));

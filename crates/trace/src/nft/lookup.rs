@@ -63,7 +63,7 @@ impl<'s> Evaluator<'_, 's> {
         }
     }
 
-    /// Whether the expressions of an element let the rule continue.
+    /// Returns whether the expressions of an element let the rule continue.
     fn of_element<'e>(
         &mut self,
         one: Option<NestedExpression<'_>>,

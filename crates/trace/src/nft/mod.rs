@@ -33,7 +33,7 @@ use chainwright::nft::expr::{
     Data, ExpressionIter, ExpressionRef, ExpressionView, Register, Verdict,
 };
 
-/// How a rule continues after an expression.
+/// The continuation of a rule after an expression.
 #[derive(Debug)]
 pub(super) enum Continuation<'s> {
     /// With the next expression.

@@ -62,8 +62,8 @@ impl<'s> Evaluator<'_, 's> {
     }
 }
 
-/// Bob Jenkins' hash function lookup3, as the kernel applies it to bytes. Whole blocks are words in host byte order;
-/// only the result for the remaining bytes is the same on all machines.
+/// Computes Bob Jenkins' hash function lookup3, as the kernel applies it to bytes. Whole blocks are words in host byte
+/// order; only the result for the remaining bytes is the same on all machines.
 fn jhash(key: &[u8], seed: u32) -> u32 {
     const START: u32 = 0xdead_beef;
     let word = |bytes: &[u8]| {

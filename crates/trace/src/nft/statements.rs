@@ -183,7 +183,7 @@ impl<'s> Evaluator<'_, 's> {
             "assigned to the transparent socket on port {port}"
         )));
         self.path_state
-            .note("a packet for a transparent socket is only delivered if the routes say so");
+            .note("a packet for a transparent socket is only delivered if a route makes its address local");
         Ok(Continuation::On)
     }
 }
@@ -194,7 +194,7 @@ fn is_random(flags: Option<NatRangeFlags>) -> bool {
         .intersects(NatRangeFlags::PROTO_RANDOM | NatRangeFlags::PROTO_RANDOM_FULLY)
 }
 
-/// IP version that a statement is limited to, if any (`NFPROTO_*`).
+/// Returns the IP version that a statement is limited to, if any (`NFPROTO_*`).
 fn only(family: Option<u32>) -> Option<Family> {
     match NftFamily(u8::try_from(family?).ok()?) {
         NftFamily::IP => Some(Family::Ipv4),

@@ -114,7 +114,7 @@ pub(super) fn iprange(path_state: &mut PathState, iprange: &Iprange) -> Result<b
     Ok(true)
 }
 
-/// Packets not received over Ethernet do not match.
+/// Tests `-m mac`: packets not received over Ethernet do not match.
 pub(super) fn mac(path_state: &mut PathState, mac: &Mac) -> Result<bool, Undetermined> {
     let kind = path_state.meta(MetaKey::IIFTYPE)?;
     if !is(path_state, kind, Test::Is(ETHERNET))? {

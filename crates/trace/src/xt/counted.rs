@@ -83,12 +83,12 @@ pub(super) fn quota(path_state: &mut PathState, quota: Quota) -> Result<bool, Un
 pub(super) fn rateest(path_state: &mut PathState, rateest: &Rateest) -> Result<bool, Undetermined> {
     assume_once(
         path_state,
-        "the estimated rate is that",
+        "the estimated rate satisfies the comparison",
         &Match::Rateest(rateest.clone()),
     )
 }
 
-/// An accounting object without a quota matches.
+/// Tests `-m nfacct`: an accounting object without a quota matches.
 pub(super) fn nfacct(path_state: &mut PathState, nfacct: &Nfacct) -> Result<bool, Undetermined> {
     path_state.once(
         format!(

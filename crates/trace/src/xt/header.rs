@@ -62,7 +62,7 @@ fn ports(
         && port(path_state, Field::DestinationPort, destination)?)
 }
 
-/// Whether the packet has a transport header, unlike later fragments.
+/// Returns whether the packet has a transport header, unlike later fragments.
 fn has_transport(path_state: &mut PathState) -> Result<bool, Undetermined> {
     Ok(!path_state.is_later_fragment()?)
 }
@@ -178,7 +178,7 @@ pub(super) fn dccp(path_state: &mut PathState, dccp: &Dccp) -> Result<bool, Unde
     Ok(is && holds(dccp.option.as_ref(), |kind| has(path_state, DCCP, *kind))?)
 }
 
-/// The type is in four bits of byte 8.
+/// Tests the DCCP packet type, which is in four bits of byte 8.
 fn dccp_type(path_state: &mut PathState, types: DccpTypes) -> Result<bool, Undetermined> {
     let Some(byte) = path_state.header(PayloadBase::TRANSPORT, 8, 1)? else {
         return Ok(false);
@@ -244,7 +244,7 @@ pub(super) fn ah(path_state: &mut PathState, ah: &Ah) -> Result<bool, Undetermin
     Ok(has_transport(path_state)? && spis(path_state, 4, 4, ah.spis)?)
 }
 
-/// The header has its length in 32-bit words minus two.
+/// Tests the length of an authentication header, which contains it in 32-bit words minus two.
 fn ah_length(path_state: &mut PathState, field: Field, length: u32) -> Result<bool, Undetermined> {
     match length.checked_sub(8) {
         Some(rest) if rest % 4 == 0 => path_state.is(field, Test::Is((rest / 4).into())),
@@ -368,7 +368,7 @@ pub(super) fn string(
     string: &StringMatch,
 ) -> Result<bool, Undetermined> {
     let case = if string.ignore_case {
-        " in any letters"
+        " (ignoring case)"
     } else {
         ""
     };

@@ -142,7 +142,7 @@ pub(super) fn rt(path_state: &mut PathState, rt: &Rt) -> Result<bool, Undetermin
     }
     let addresses: Vec<_> = rt.addresses.iter().map(ToString::to_string).collect();
     let how = if rt.not_strict {
-        "others between"
+        "with others in between"
     } else {
         "and no others"
     };
@@ -152,7 +152,7 @@ pub(super) fn rt(path_state: &mut PathState, rt: &Rt) -> Result<bool, Undetermin
     ))
 }
 
-/// The type is in byte 2 of the header, which is the packet's protocol.
+/// Tests the type of the mobility header, in byte 2. This header is the packet's protocol.
 pub(super) fn mh(path_state: &mut PathState, mh: Mh) -> Result<bool, Undetermined> {
     match path_state.header(PayloadBase::TRANSPORT, 2, 1)? {
         Some(kind) => {
@@ -175,7 +175,8 @@ pub(super) fn srh(path_state: &mut PathState, srh: &Srh) -> Result<bool, Undeter
     ))
 }
 
-/// With `soft`, tests the listed headers only; otherwise the packet must have exactly these.
+/// Tests the headers of the packet: with `soft`, only the listed ones; otherwise the packet must
+/// have exactly these.
 pub(super) fn ipv6header(
     path_state: &mut PathState,
     wanted: Ipv6header,

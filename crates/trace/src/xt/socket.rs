@@ -14,7 +14,7 @@ use chainwright::xt::matches::socket::Socket;
 use chainwright::xt::targets::tproxy::Tproxy;
 use std::ops::RangeInclusive;
 
-/// Packets without a local sender match if all conditions are negated.
+/// Tests `-m owner`: packets without a local sender match if all conditions are negated.
 pub(super) fn owner(path_state: &mut PathState, owner: &Owner) -> Result<bool, Undetermined> {
     if !path_state.has_sender()? {
         let negated = |ids: &Option<Negatable<RangeInclusive<u32>>>| {
@@ -111,7 +111,7 @@ pub(super) fn tproxy(path_state: &mut PathState, tproxy: &Tproxy) -> Result<Effe
     Ok(Effect::Accept)
 }
 
-/// SYNPROXY answers the first packet, and takes the reply to its answer.
+/// Applies `-j SYNPROXY`: answers the first packet, and takes the reply to the answer.
 pub(super) fn synproxy(path_state: &mut PathState) -> Result<Effect, Undetermined> {
     if path_state.header(PayloadBase::TRANSPORT, 13, 1)?.is_none() {
         return Ok(Effect::Drop);

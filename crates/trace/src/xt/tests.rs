@@ -53,7 +53,7 @@ fn outcomes<T>(
             Err(Undetermined::Split(alternatives)) => {
                 assert!(
                     alternatives.len() > 1,
-                    "a question has more answers than one"
+                    "a question has more than one answer"
                 );
                 for alternative in alternatives {
                     let mut part = branch.clone();
@@ -262,7 +262,7 @@ fn known_fields_decide_matches() {
 fn made(words: &str, field: Field) -> Option<u128> {
     let rule = Rule::parse(Family::Ipv4, words).unwrap();
     let RuleTarget::Extension(extension) = &rule.target else {
-        panic!("{words} has no extension as its target");
+        panic!("{words}: the target is no extension");
     };
     let mut path_state = known();
     path_state.set_number(Field::CtMark, 0xf0);
@@ -375,7 +375,7 @@ fn chance_has_its_probability() {
     ] {
         let rule = Rule::parse(Family::Ipv4, words).unwrap();
         let Err(Undetermined::Split(alternatives)) = matches(&rule.matches[0], &mut known()) else {
-            panic!("{words} is decided");
+            panic!("{words}: the result should be random");
         };
         let mut yes = 0.0;
         for alternative in alternatives {

@@ -6,7 +6,8 @@ use super::super::value::{Test, Value};
 use chainwright::nft::expr::PayloadBase;
 use chainwright::xt::matches::u32::{U32, U32Step, U32Test};
 
-/// Whether all tests hold, or not all if inverted. A read behind the packet's end fails the test.
+/// Returns whether all tests hold, or not all if inverted. A read behind the packet's end fails the
+/// test.
 pub(super) fn u32(path_state: &mut PathState, tests: &U32) -> Result<bool, Undetermined> {
     let mut all = true;
     for test in &tests.tests {

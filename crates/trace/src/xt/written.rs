@@ -61,7 +61,8 @@ pub(super) fn hops(path_state: &mut PathState, change: HopsChange) -> Effect {
     set(path_state, Field::Ttl, value)
 }
 
-/// Never increases the option's value, and adds the option to packets without it.
+/// Changes the segment size: never increases the option's value, and adds the option to packets
+/// without it.
 pub(super) fn tcpmss(path_state: &mut PathState, mss: &Tcpmss) -> Effect {
     let fields = [Field::OptionByte(MSS, 2), Field::OptionByte(MSS, 3)];
     let has = path_state.number(Field::Has(MSS));

@@ -112,7 +112,7 @@ async fn until(from: &mpsc::Receiver<Change>, name: Option<&str>) {
             (Ok(Change::Object((_, this), Some(_))), Some(name)) if *this.name == *name => return,
             (Ok(_), _) => {}
             (Err(_), _) => {
-                assert!(Instant::now() < end, "nothing of {name:?}");
+                assert!(Instant::now() < end, "{name:?} did not arrive");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }

@@ -28,7 +28,7 @@ use crate::xt::{self, Family};
 use hidden::hiding_reason;
 use reader::Reader;
 
-/// How a version reads a rule.
+/// A version's reading of a rule.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(
     clippy::large_enum_variant,

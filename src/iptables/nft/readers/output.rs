@@ -16,7 +16,7 @@ pub(super) struct Net {
     pub(super) invert: bool,
 }
 
-/// The interface name as the versions print it.
+/// Returns the interface name as the versions print it.
 pub(super) fn interface(value: &Value, invert: bool) -> Option<Interface> {
     let bytes = value.as_slice();
     if bytes.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn interface(value: &Value, invert: bool) -> Option<Interface> {
     })
 }
 
-/// The address as the versions print it.
+/// Returns the address as the versions print it.
 pub(super) fn address(family: Family, net: &Net) -> Option<Address> {
     let ip = |bytes: [u8; 16]| match family {
         Family::Ipv4 => IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]]),

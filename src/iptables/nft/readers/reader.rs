@@ -19,7 +19,7 @@ use crate::xt::matches::tcp::{Tcp, TcpFlags, TcpFlagsTest};
 use crate::xt::matches::udp::Udp;
 use crate::xt::{self, Family};
 
-/// Why a version fails.
+/// The reason why a version fails.
 pub(super) type Failure = &'static str;
 
 /// A version's state after the expressions so far.
@@ -54,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// Whether the version tracks each register.
+    /// Returns `true` if the version tracks each register.
     fn tracks_registers(&self) -> bool {
         self.version >= Version::V1_8_9
     }
@@ -356,7 +356,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads a transport header only if the protocol compared before tells its type.
+    /// Reads a transport header only if an earlier comparison of the protocol determines its type.
     fn transport(&mut self, payload: Payload, mask: Option<Value>, op: CmpOp, value: Value) {
         let [a, b, c, d, ..] = value.bytes;
         let (first, second) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -422,7 +422,7 @@ impl Reader {
         }
     }
 
-    /// The match that holds ports and flags; this one, if there is none of its kind yet.
+    /// Returns the match that holds ports and flags; this one, if there is none of its kind yet.
     fn kept(&mut self, new: xt::Match) -> Option<&mut xt::Match> {
         let matches = &mut self.rule.matches;
         let is_same = |at: &usize| {

@@ -103,7 +103,7 @@ impl RegisterState {
     }
 }
 
-/// A register's index in units of 4 bytes.
+/// Returns a register's index in units of 4 bytes.
 fn slot(register: Register) -> Option<usize> {
     let long = [Register::R1, Register::R2, Register::R3, Register::R4];
     let short = |slot: usize| Register::word(slot as u32) == register;

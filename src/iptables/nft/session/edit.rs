@@ -33,9 +33,11 @@ impl Editor for Session<'_> {
         self.guard()?;
         let state = &self.tables[table];
         let mut names = Vec::new();
-        if !state.cleared {
+        if !state.cleared
+            && let Some(connection) = &mut self.connection
+        {
             let filter = Scope::table(state.family.into(), &state.name);
-            let chains = self.connection.chains(filter)?;
+            let chains = connection.chains(filter)?;
             chains.for_each(|chain| names.push(chain.name().to_owned()))?;
         }
         let known = state.chains.values();
@@ -63,9 +65,10 @@ impl Editor for Session<'_> {
         self.guard()?;
         let state = &self.tables[table];
         let family = state.family.into();
-        let exists = self
-            .connection
-            .chain_exists(family, state.name.as_str(), chain)?;
+        let exists = match &mut self.connection {
+            Some(connection) => connection.chain_exists(family, state.name.as_str(), chain)?,
+            None => false,
+        };
         self.chain(table, chain).exists = Some(exists);
         Ok(exists)
     }
@@ -157,9 +160,10 @@ impl Editor for Session<'_> {
         let old_name = object.name.clone().unwrap_or_default();
         let state = &self.tables[table];
         let family = state.family.into();
-        let found = self
-            .connection
-            .chain(family, state.name.as_str(), &*old_name)?;
+        let found = match &mut self.connection {
+            Some(connection) => connection.chain(family, state.name.as_str(), &*old_name)?,
+            None => None,
+        };
         let Some(handle) = found.map(|chain| chain.handle()) else {
             // This transaction creates the chain, and the kernel renames only by handle.
             return Err(Error::Unsupported {
@@ -252,7 +256,10 @@ impl Editor for Session<'_> {
         self.guard()?;
         let state = &self.tables[table];
         let family = state.family.into();
-        let known = self.connection.chain(family, state.name.as_str(), chain)?;
+        let known = match &mut self.connection {
+            Some(connection) => connection.chain(family, state.name.as_str(), chain)?,
+            None => None,
+        };
         let known = known.filter(|known| known.hook().is_some());
         Ok(known.map(|known| match known.policy() {
             Some(nft::Policy::DROP) => Policy::Drop,
@@ -528,8 +535,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The kernel's rules of a chain by handle, to be rewritten unchanged, except for rules with anonymous sets or
-    /// chains.
+    /// Returns the kernel's rules of a chain by handle, to be rewritten unchanged, except for rules with anonymous sets
+    /// or chains.
     fn listed_rules(
         &mut self,
         table: usize,
@@ -540,7 +547,10 @@ impl Session<'_> {
         let state = &self.tables[table];
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
         let mut rules = HashMap::new();
-        let listed = self.connection.rules(filter)?.for_each(|rule| {
+        let Some(connection) = &mut self.connection else {
+            return Ok(rules);
+        };
+        let listed = connection.rules(filter)?.for_each(|rule| {
             let mut expressions = rule.expressions().into_iter().flatten();
             if expressions.all(|expression| expression.is_ok_and(|it| has_no_anonymous_refs(&it))) {
                 let mut copy = rule.to_builder().into_owned();
@@ -571,7 +581,10 @@ impl Session<'_> {
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
         let (mut failed, mut zeroed) = (None, Vec::new());
         let (tracking, numbered) = (self.tracking, &mut self.numbered);
-        let listed = self.connection.rules(filter)?.for_each(|rule| {
+        let Some(connection) = &mut self.connection else {
+            return Ok(());
+        };
+        let listed = connection.rules(filter)?.for_each(|rule| {
             let Some(at) = kept.get(&rule.handle()).filter(|_| failed.is_none()) else {
                 return;
             };
@@ -613,7 +626,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether the expression refers to no anonymous set or chain.
+/// Returns `true` if the expression refers to no anonymous set or chain.
 fn has_no_anonymous_refs(expression: &ExpressionRef<'_>) -> bool {
     // The kernel names such sets `__set%d` or `__map%d`, and such chains `__chain%d`.
     let has_name = |name: Option<&BStr>| name.is_none_or(|name| !name.starts_with(b"__"));

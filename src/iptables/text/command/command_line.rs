@@ -104,7 +104,7 @@ impl Command {
 }
 
 impl CommandLineOptions {
-    /// Whether the rule or change of the command is ignored.
+    /// Returns `true` if the rule or change of the command is ignored.
     pub(super) const fn lists_instead(&self) -> bool {
         self.listing.is_some() || self.help || self.version
     }
@@ -132,7 +132,7 @@ impl CommandLineOptions {
                 }
             }
             (Some(_), Some(_)) => {
-                return fault("another command together with -L or -S".to_owned());
+                return fault("-L and -S cannot be combined with another command".to_owned());
             }
             (Some(_), None) if has_rule => return fault("-L and -S take no rule".to_owned()),
             _ => {}
@@ -254,7 +254,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         targets + &matches
     }
 
-    /// Whether the next word can be a value, that is, not an option.
+    /// Returns `true` if the next word can be a value, that is, not an option.
     fn a_value_follows(&self) -> bool {
         let next = self.words.get(self.at);
         next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")

@@ -12,7 +12,7 @@ use crate::xt::{Family, value};
 /// Longest name of a chain in iptables, in bytes (`XT_EXTENSION_MAXNAMELEN` includes the NUL).
 pub(super) const MAX_CHAIN_NAME_LENGTH: usize = 28;
 
-/// Whether a name contains white space.
+/// Returns `true` if a name contains white space.
 pub(super) fn has_blanks(name: &[u8]) -> bool {
     // Few names have bytes up to the blank; the fold checks all bytes without branches.
     let low = name.iter().fold(false, |low, byte| low | (*byte <= b' '));
@@ -99,7 +99,7 @@ pub(super) fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, 
     })
 }
 
-/// The unspecified address.
+/// Returns the unspecified address.
 pub(super) const fn unspecified(family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -107,8 +107,8 @@ pub(super) const fn unspecified(family: Family) -> IpAddr {
     }
 }
 
-/// Whether the value of `-s` or `-d` ends in a mask of zeroes: it then matches every address, whatever precedes the
-/// mask.
+/// Returns `true` if the value of `-s` or `-d` ends in a mask of zeroes: it then matches every address, whatever
+/// precedes the mask.
 pub(super) fn has_no_mask(value: &[u8], family: Family) -> bool {
     let Some((_, mask)) = value.rsplit_once_str("/") else {
         return false;

@@ -43,7 +43,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    /// The source of the options.
+    /// Returns the source of the options.
     pub(super) const fn place_of_options(&self) -> OptionSource {
         match self.cmdline {
             None => OptionSource::Text,
@@ -103,20 +103,20 @@ impl<'p, 'a> Parser<'p, 'a> {
     /// Rejects rules in built-in chains where no packet has such an interface, like
     /// the real tools. Deleting such a rule is allowed.
     pub(super) fn check_interfaces(&self, chain: &[u8]) -> Result<(), ParseError> {
-        let (column, how) = match (chain, self.interfaces) {
-            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in on"),
-            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out on"),
+        let (column, direction) = match (chain, self.interfaces) {
+            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "input"),
+            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "output"),
             _ => return Ok(()),
         };
         if column == 0 {
             return Ok(());
         }
         let chain = chain.as_bstr();
-        let message = format!("in {chain} it is unknown which interface a packet {how}");
+        let message = format!("packets in {chain} have no {direction} interface");
         Err(ParseError::new(column, message))
     }
 
-    /// The column after the last word.
+    /// Returns the column after the last word.
     pub(super) fn end(&self) -> usize {
         self.words
             .last()
@@ -247,7 +247,8 @@ impl<'p, 'a> Parser<'p, 'a> {
         })
     }
 
-    /// The protocol's own match, if it is not loaded yet and has an option with this prefix.
+    /// Returns the protocol's own match, if it is not loaded yet and has an option with this
+    /// prefix.
     pub(super) fn implied(&self, name: &[u8]) -> Option<(&'static Spec<xt::Match>, &'static str)> {
         let protocol = self
             .spec
@@ -400,7 +401,7 @@ impl LineExtension {
     }
 }
 
-/// Whether the word is an option that belongs to no extension.
+/// Returns `true` if the word is an option that belongs to no extension.
 pub(super) fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
         [b'-', b'-', name @ ..] => {

@@ -106,12 +106,8 @@ fn errors_have_a_position_and_a_suggestion() {
         ("-A INPUT ! -j ACCEPT", 12, "cannot be negated"),
         ("-A INPUT stray", 10, "is not an option"),
         ("-A INPUT -y", 10, "unknown option `-y`"),
-        ("-A INPUT -o lo", 10, "which interface a packet goes out on"),
-        (
-            "-I POSTROUTING -o a -i lo",
-            21,
-            "which interface a packet comes in on",
-        ),
+        ("-A INPUT -o lo", 10, "have no output interface"),
+        ("-I POSTROUTING -o a -i lo", 21, "have no input interface"),
         (
             "-A INPUT --s 1.1.1.1",
             10,

@@ -62,23 +62,23 @@ impl Kernel {
     }
 }
 
-/// The answer to a request.
+/// Returns the answer to a request.
 fn reported(generation: u32) -> Reply {
     Reply::Datagram(end(REPLAYED, generation))
 }
 
-/// Datagrams of the generations 2 and 3 from Linux 6.18.
+/// Returns the datagrams of the generations 2 and 3 from Linux 6.18.
 fn recorded() -> [Vec<u8>; 3] {
     let renamed = hex(RENAMED);
     [hex(MADE), hex(MADE_BY), renamed]
 }
 
-/// A transaction that creates this generation, in one datagram.
+/// Returns a transaction that creates this generation, in one datagram.
 fn transaction(generation: u32) -> Reply {
     Reply::Datagram([chain(ONE, generation, 9), end(ONE, generation)].concat())
 }
 
-/// The generations of an item, and whether it is a change.
+/// Returns the generations of an item, and whether it is a change.
 fn of(item: &Item) -> (u32, u32, bool) {
     match item {
         Item::Change(change) => {

@@ -76,8 +76,8 @@ impl Index {
         Ok(self.tables.len())
     }
 
-    /// Whether a new chain or rule has a higher handle than all existing ones: then it need not be looked up. The
-    /// kernel assigns ascending handles in a table.
+    /// Returns whether a new chain or rule has a higher handle than all existing ones: then it need not be looked up.
+    /// The kernel assigns ascending handles in a table.
     pub(in crate::nft::snapshot) fn is_new(
         &mut self,
         arena: &Arena,

@@ -94,8 +94,8 @@ pub struct PlanOptions {
     pub stage: Stage,
 }
 
-/// How far a plan goes: each stage includes the earlier ones. A caller that commits the stages in order, each planned
-/// from the result of the previous one, deletes nothing before its replacement exists.
+/// The last stage of a plan; each stage includes the earlier ones. A caller that commits the stages in order, each
+/// planned from the result of the previous one, deletes nothing before its replacement exists.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Stage {
@@ -159,7 +159,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether the plan has no operation.
+    /// Returns `true` if the plan has no operation.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.transaction.is_empty()
@@ -217,7 +217,7 @@ impl Snapshot {
         self.plan_without(desired, options, &HashSet::new(), &mut Restored::default())
     }
 
-    /// As [`plan`](Self::plan), but skips some tables.
+    /// Like [`plan`](Self::plan), but skips some tables.
     pub(super) fn plan_without(
         &self,
         desired: &Self,
@@ -272,7 +272,7 @@ impl Snapshot {
         Ok(planner.finish(self))
     }
 
-    /// Whether no rule has objects of its own: anonymous sets, bound chains.
+    /// Returns `true` if no rule has objects of its own: anonymous sets, bound chains.
     pub(in crate::nft) fn is_plain(&self) -> bool {
         self.tables()
             .all(|table| RuleObjects::of(&table).is_empty())
@@ -403,7 +403,7 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    /// Whether elements of a set are kept even if they are not desired.
+    /// Returns `true` if elements of a set are kept even if they are not desired.
     fn keeps_elements(&self, set: &SetRef<'_>) -> bool {
         let flags = set.flags().unwrap_or_default();
         flags.contains(SetFlags::EVAL) && !self.options.remove_dynamic_elements
@@ -464,14 +464,14 @@ impl<'p> Planner<'p> {
         let others_chains = own.narrow(&now, &mut chains)?;
 
         let mut recreated_objects = RecreatedObjects::default();
-        for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
+        for object in objects.replace(|now, wanted| !compare.is_same_object(now, wanted)) {
             self.plan.replaced.push(Replaced::of(&now, &object));
             recreated_objects
                 .0
                 .insert(ObjectReference::Object(object.object_type(), object.name()));
         }
         let differ = |now: &FlowtableRef<'_>, wanted: &FlowtableRef<'_>| {
-            compare.flowtable(now) != compare.flowtable(wanted)
+            !compare.is_same_flowtable(now, wanted)
         };
         for flowtable in flowtables.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &flowtable));
@@ -480,8 +480,7 @@ impl<'p> Planner<'p> {
                 .insert(ObjectReference::Flowtable(flowtable.name()));
         }
         let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
-            let (now, wanted) = (now.chain(), wanted.chain());
-            compare.chain_but_policy(&now) != compare.chain_but_policy(&wanted)
+            !compare.is_same_chain_but_policy(&now.chain(), &wanted.chain())
         };
         for chain in chains.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &chain));
@@ -776,7 +775,7 @@ impl<'p> Planner<'p> {
     ) -> Option<Elements<'c, 'd>> {
         let compare = self.compare;
         let view = now.set();
-        if compare.set(&view) != compare.set(&wanted.set()) {
+        if !compare.is_same_set(&view, &wanted.set()) {
             return None;
         }
         let flags = view.flags().unwrap_or_default();
@@ -881,8 +880,8 @@ pub(super) fn wanted_flags(table: &TableRef<'_>) -> TableFlags {
     }
 }
 
-/// Whether the kernel can make this change of a table's flags: it can set and clear the dormant flag, and add an owner
-/// to a persistent table that has none.
+/// Returns `true` if the kernel can make this change of a table's flags: it can set and clear the dormant flag, and add
+/// an owner to a persistent table that has none.
 fn can_become(now: TableFlags, wanted: TableFlags) -> bool {
     let change = now ^ wanted;
     change - TableFlags::DORMANT == TableFlags::empty()

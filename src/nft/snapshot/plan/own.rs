@@ -8,7 +8,7 @@ use crate::nft::snapshot::{SnapshotChain, SnapshotSet};
 use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 
 /// An object that is desired with an [`OwnerTag`] exists without it: it belongs to someone else.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object} exists without the tag {tag}: it belongs to someone else")]
 pub struct NotOwned {
     /// The object: `chain ip nat PREROUTING`.
@@ -16,6 +16,8 @@ pub struct NotOwned {
     /// The tag.
     pub tag: OwnerTag,
 }
+
+crate::debug_as_message!(NotOwned);
 
 /// A named member of a table.
 pub(super) trait Named {
@@ -49,12 +51,12 @@ impl OwnObjects {
         Ok(own)
     }
 
-    /// Whether the complete table is the caller's.
+    /// Returns `true` if the complete table is the caller's.
     pub(super) const fn is_all(self) -> bool {
         self.tag.is_none()
     }
 
-    /// Whether an object with this comment is the caller's.
+    /// Returns `true` if an object with this comment is the caller's.
     pub(super) fn has(self, comment: Option<&BStr>) -> bool {
         self.tag.is_none_or(|tag| tag.is_in(comment))
     }
@@ -161,7 +163,7 @@ impl Named for FlowtableRef<'_> {
         FlowtableRef::name(self)
     }
 
-    /// Flowtables have no comment.
+    /// Returns `None`: flowtables have no comment.
     fn comment(&self) -> Option<&BStr> {
         None
     }

@@ -8,7 +8,7 @@ use similar::DiffOp;
 
 use crate::nft::RuleRef;
 use crate::nft::is_cheaper_to_recreate;
-use crate::nft::snapshot::compare::{self, Compare};
+use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::within::RuleObjects;
 use crate::nft::snapshot::write::InsertPosition;
 use crate::sequence;
@@ -48,7 +48,7 @@ pub(super) struct Side<'r, 's> {
     pub(super) within: &'r RuleObjects<'s>,
 }
 
-/// How undesired rules are deleted.
+/// The way to delete undesired rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deletion {
     /// All at once: `current` has all rules of the chain.
@@ -69,13 +69,11 @@ pub(super) fn changes<'c, 'd>(
 ) -> Rules<'c, 'd> {
     let (now, wanted) = (current.rules, desired.rules);
     let plain = current.within.is_empty() && desired.within.is_empty();
-    let same = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| {
-        let equal = match plain && compare::is_same_rule(now, wanted) {
-            true => true,
-            false => current.within.key(compare, now) == desired.within.key(compare, wanted),
-        };
-        equal && !renewed(now)
+    let equal = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| match plain {
+        true => compare.is_same_rule(now, wanted),
+        false => current.within.key(compare, now) == desired.within.key(compare, wanted),
     };
+    let same = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| equal(now, wanted) && !renewed(now);
     let common = |now: &mut dyn Iterator<Item = &RuleRef<'_>>,
                   wanted: &mut dyn Iterator<Item = &RuleRef<'d>>| {
         now.zip(wanted)
@@ -100,17 +98,21 @@ pub(super) fn changes<'c, 'd>(
         Some(rule) => InsertPosition::Before(rule.handle()),
         None => InsertPosition::End,
     };
-    let numbers = RuleClasses::of(
-        compare,
-        Side {
-            rules: middle,
-            ..current
-        },
-        Side {
-            rules: wanted,
-            ..desired
-        },
-    );
+    let numbers = match (middle, wanted) {
+        // Usually one rule changed.
+        ([now], [other]) if !equal(now, other) => RuleClasses::distinct(1, 1),
+        _ => RuleClasses::of(
+            compare,
+            Side {
+                rules: middle,
+                ..current
+            },
+            Side {
+                rules: wanted,
+                ..desired
+            },
+        ),
+    };
     let remaining_class: Vec<usize> = (middle.iter().zip(&numbers.now))
         .map(|(rule, number)| match renewed(rule) {
             true => usize::MAX, // matches no desired rule
@@ -189,17 +191,8 @@ pub(super) fn recreated<'c, 'd>(
     current: Side<'_, 'c>,
     desired: Side<'_, 'd>,
 ) -> Vec<Added<'c, 'd>> {
-    let sources = match current.rules.is_empty() {
-        true => desired
-            .rules
-            .iter()
-            .map(|rule| Source::Desired(*rule))
-            .collect(),
-        false => {
-            let numbers = RuleClasses::of(compare, current, desired);
-            numbers.sources(current.rules, desired.rules, |_| true)
-        }
-    };
+    let numbers = RuleClasses::of(compare, current, desired);
+    let sources = numbers.sources(current.rules, desired.rules, |_| true);
     let position = InsertPosition::End;
     let added = sources.into_iter().map(|source| Added { source, position });
     added.collect()
@@ -212,7 +205,18 @@ struct RuleClasses {
 }
 
 impl RuleClasses {
+    /// Numbers this many current and desired rules, none of which equals one of the other side.
+    fn distinct(now: usize, wanted: usize) -> Self {
+        Self {
+            now: vec![usize::MAX; now],
+            wanted: (0..wanted).collect(),
+        }
+    }
+
     fn of(compare: Compare, current: Side<'_, '_>, desired: Side<'_, '_>) -> Self {
+        if current.rules.is_empty() || desired.rules.is_empty() {
+            return Self::distinct(current.rules.len(), desired.rules.len());
+        }
         let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
         let wanted = desired.rules.iter().map(|rule| {
             let next = known.len();

@@ -23,8 +23,8 @@ pub(super) struct TouchedOnly<'p> {
 }
 
 impl Snapshot {
-    /// As [`plan`](Self::plan) if everything but the touched objects is as desired, in tables that exist on both sides;
-    /// `None` if the plan depends on other objects.
+    /// Plans like [`plan`](Self::plan), if everything but the touched objects is as desired, in tables that exist on
+    /// both sides; `None` if the plan depends on other objects.
     pub(in crate::nft) fn plan_touched(
         &self,
         desired: &Self,
@@ -80,7 +80,7 @@ impl<'p> TouchedOnly<'p> {
         own.map(|(_, _, name)| name)
     }
 
-    /// Returns which elements of a set may differ, if known.
+    /// Returns the elements of a set that may differ, if they are known.
     pub(super) fn elements(&self, set: &SetRef<'_>) -> Option<Compared<'p>> {
         let key = (set.family(), set.table().to_owned(), set.name().to_owned());
         match (

@@ -171,7 +171,7 @@ fn between<'c, 'd>(
     }
 }
 
-/// Whether a lone end is directly below or above a new bound, which the kernel then refuses or pairs wrongly.
+/// Returns `true` if a lone end is directly below or above a new bound, which the kernel then refuses or pairs wrongly.
 fn have_conflict(
     lone_ends: &[Bound<'_>],
     wanted: &[Item<'_>],

@@ -4,8 +4,8 @@ use super::*;
 use crate::iptables::Rule;
 use crate::xt::Match;
 
-/// Data from iptables-nft 1.8.9 for `! --ctstate RELATED,ESTABLISHED,DNAT` on x86-64 (from
-/// `strace -xx`): 136 bytes of addresses, expiry times and, from byte 146, the flags.
+/// Returns the data from iptables-nft 1.8.9 for `! --ctstate RELATED,ESTABLISHED,DNAT` on x86-64
+/// (from `strace -xx`): 136 bytes of addresses, expiry times and, from byte 146, the flags.
 fn captured() -> Vec<u8> {
     let mut info = vec![0; 168];
     info[146..152].copy_from_slice(&[0x01, 0x00, 0x01, 0x00, 0x86, 0x00]);

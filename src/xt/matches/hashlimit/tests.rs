@@ -4,8 +4,8 @@ use super::*;
 use crate::iptables::Rule;
 use crate::xt::Match;
 
-/// `--hashlimit-above 10/minute --hashlimit-burst 7 --hashlimit-mode srcip,dstport
-/// --hashlimit-name web --hashlimit-srcmask 24` by iptables-legacy 1.8.9.
+/// Returns the data of `--hashlimit-above 10/minute --hashlimit-burst 7 --hashlimit-mode
+/// srcip,dstport --hashlimit-name web --hashlimit-srcmask 24` from iptables-legacy 1.8.9.
 fn captured() -> Vec<u8> {
     let mut info = vec![0; 312];
     info[..3].copy_from_slice(b"web");

@@ -48,7 +48,7 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         }
     };
     let mut contenders: [Contender<'_, Error>; 2] = [
-        ("baseline: replies thrown away", &mut thrown_away),
+        ("baseline: replies discarded", &mut thrown_away),
         ("chainwright, every attribute read", &mut listed),
     ];
     let mut measured = alternate(rounds, &mut contenders)?;

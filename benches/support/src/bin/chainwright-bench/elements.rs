@@ -38,7 +38,7 @@ pub(crate) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
     let request = Request::elements(family, table, name);
     let mut baseline = Baseline::open()?;
     let mut contenders: [Contender<'_, Error>; 2] = [
-        ("baseline: replies thrown away", &mut || {
+        ("baseline: replies discarded", &mut || {
             black_box(baseline.dump(&request)?);
             Ok(())
         }),

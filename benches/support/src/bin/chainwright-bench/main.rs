@@ -170,7 +170,7 @@ impl Sizes {
             .map_or(usual, |numbers| numbers)
     }
 
-    /// Sizes of rulesets.
+    /// Returns the sizes of rulesets.
     fn chains<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
         let sizes = self.or(usual);
         match sizes.iter().find(|size| **size < 2) {
@@ -190,7 +190,7 @@ impl Sizes {
         }
     }
 
-    /// Sizes of maps.
+    /// Returns the sizes of maps.
     fn elements<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
         let sizes = self.or(usual);
         let fits = |size: &usize| (1..=MOST_ELEMENTS).contains(size);
@@ -213,7 +213,7 @@ fn note(text: &str) {
     eprintln!("chainwright-bench: {text}");
 }
 
-/// Prints what is being measured, if somebody watches.
+/// Prints what is being measured if standard error is a terminal.
 fn progress(text: String) {
     if io::stderr().is_terminal() {
         note(&text);

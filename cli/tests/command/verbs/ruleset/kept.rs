@@ -1,4 +1,4 @@
-//! Rulesets that are kept, brought back and compared: `backup`, `rollback`, `diff`.
+//! Saves, restores and compares rulesets: `backup`, `rollback`, `diff`.
 
 use chainwright::nft::TableFlags;
 use sha2::Sha256;
@@ -14,7 +14,7 @@ fn backup_and_rollback_round_trip() {
     let ran = run(&sandbox, &format!("backup {path}")).expect(0);
     assert!(
         ran.out
-            .starts_with("kept     3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
+            .starts_with("saved    3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
         "{}",
         ran.out
     );
@@ -37,10 +37,10 @@ fn backup_and_rollback_round_trip() {
     let now = generation(&sandbox);
 
     let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
-    assert_eq!(generation(&sandbox), now, "nothing was done");
+    assert_eq!(generation(&sandbox), now, "a dry run changes nothing");
     let lines = ran.lines();
     assert!(lines[0].starts_with("backup   the whole ruleset: 3 tables, 5 chains"));
-    // Each object as `diff` shows it, the other way round.
+    // Each object as `diff` shows it, in the opposite direction.
     let (objects, tables): (Vec<_>, Vec<_>) = lines[1..]
         .iter()
         .copied()
@@ -101,9 +101,10 @@ fn counters_differ_only_if_requested() {
     assert_eq!(ran.value(), serde_json::json!({"changes": []}));
 }
 
-/// What differs is seen: in iptables' words, and where there are none, by the bytes that bytecode leaves out.
+/// Differences are visible: in iptables' language, or where it has no words for them, in the bytes
+/// that the bytecode listing leaves out.
 #[test]
-fn two_lines_of_a_change_are_never_the_same() {
+fn the_two_lines_of_a_change_always_differ() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let (_directory, path) = file();
@@ -181,11 +182,11 @@ fn a_single_table_can_be_saved_and_restored() {
         ran.lines()[1..],
         ["replace  ip t", "done     in one transaction"]
     );
-    // What lies outside stays as it is.
+    // Everything outside the table stays unchanged.
     let ran = run(&sandbox, &format!("diff {whole}")).expect(1);
     assert_eq!(ran.lines().len(), 1, "{}", ran.out);
     assert!(ran.out.starts_with("- rule ip6 t c: "), "{}", ran.out);
-    // Of the whole, one table: in the file it is as it was.
+    // One table of a complete file: in the file it is unchanged.
     run(&sandbox, &format!("diff {whole} -4 --table t")).expect(0);
     run(&sandbox, &format!("diff {whole} -6")).expect(1);
     Tools::new(&sandbox).run("nft add rule ip t d counter");
@@ -207,7 +208,7 @@ fn a_single_table_can_be_saved_and_restored() {
     run(&sandbox, &format!("rollback {whole} -4 -t t")).expect(0);
     run(&sandbox, &format!("diff {whole}")).expect(0);
     Tools::new(&sandbox).run("nft flush table ip6 t");
-    // What is not in a file is not removed by it.
+    // Objects that are not in the file are not removed.
     let before = generation(&sandbox);
     for none in ["-t nix", "-6 -t filter", "--family arp -t t"] {
         for verb in ["rollback", "diff"] {
@@ -260,17 +261,17 @@ fn rollback_skips_and_reports_tables_owned_by_other_processes() {
     assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
     assert_eq!(
         ran.err,
-        "chainwright: left unchanged, because other processes own them: ip owned\n"
+        "chainwright: not changed, because other processes own them: ip owned\n"
     );
-    // Its owner gone, so is the table: it comes back, and is nobody's.
+    // The table is deleted with its owner; the rollback creates it again, without an owner.
     drop(owner);
     let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
     let back = "add      ip owned (it had an owner, and no longer has one)";
     assert!(ran.lines().contains(&back), "{}", ran.out);
 }
 
-/// A file that is one, of a ruleset that this kernel does not take: said with the operation that it is,
-/// and nothing is touched.
+/// A valid file with an object that this kernel does not support: the error names the operation,
+/// and nothing is changed.
 #[test]
 fn rollback_reports_unsupported_objects_before_any_change() {
     let sandbox = sandbox();
@@ -278,7 +279,7 @@ fn rollback_reports_unsupported_objects_before_any_change() {
     let (_directory, path) = file();
     run(&sandbox, &format!("backup {path}")).expect(0);
     let mut bytes = fs::read(&path).unwrap();
-    // An expression that there is not, and the checksum that fits.
+    // An unknown expression, with a matching checksum.
     let at = bytes.windows(8).position(|eight| eight == b"counter\0");
     bytes[at.unwrap() + 6] = b'x';
     let end = bytes.len() - 32;

@@ -17,7 +17,7 @@ fn slice(manifest: Value) -> Result<Option<EndpointSlice>, InvalidObject> {
     EndpointSlice::from_api(&read(manifest))
 }
 
-/// A service with one field changed: `path` as a JSON pointer whose last part may be new.
+/// Returns a service with one field changed: `path` as a JSON pointer whose last part may be new.
 fn changed(mut manifest: Value, path: &str, to: Value) -> Value {
     let (parent, name) = path.rsplit_once('/').unwrap();
     let parent = manifest.pointer_mut(parent).unwrap();

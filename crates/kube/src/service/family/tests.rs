@@ -24,7 +24,7 @@ struct Fake {
     common: Common,
 }
 
-/// A refusal of the kernel.
+/// Returns a refusal of the kernel.
 fn refusal() -> Error {
     let mut nft = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
@@ -143,7 +143,7 @@ impl Tried {
             .collect()
     }
 
-    /// The services that the kernel has, with their port numbers.
+    /// Returns the services that the kernel has, with their port numbers.
     fn kernel_ports(&self) -> BTreeMap<ObjectName, u16> {
         let kernel = self.kernel();
         let ports = kernel.ports.values();

@@ -22,7 +22,7 @@ use chainwright::Error;
 use chainwright::iptables::{Backend, Family};
 use chainwright::nft::{Generation, Transaction};
 
-/// How services are represented in the kernel's tables.
+/// The representation of services in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {
@@ -107,7 +107,7 @@ impl OwnCommits {
         };
     }
 
-    /// The last generation that the proxy's own commits led to from this one.
+    /// Returns the last generation that the proxy's own commits led to from this one.
     pub(super) fn latest(&self, since: Generation) -> Generation {
         let generations = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until = |last: Generation, from: Generation| last.number().wrapping_sub(from.number());
@@ -141,7 +141,7 @@ pub(super) struct StagedCommits {
 }
 
 impl StagedCommits {
-    /// `waits` is false if transactions are only checked.
+    /// Creates the state for one change; `waits` is false if transactions are only checked.
     pub(super) const fn new(waits: bool) -> Self {
         Self { waits, made: 0 }
     }
@@ -167,7 +167,7 @@ impl StagedCommits {
         Ok(())
     }
 
-    /// Number of transactions.
+    /// Returns the number of transactions.
     pub(super) const fn made(&self) -> usize {
         self.made
     }
@@ -226,7 +226,7 @@ pub(super) trait FamilyLayout: fmt::Debug + Send {
     /// Removes everything that the layout wrote to the kernel.
     fn remove(&mut self) -> Result<(), Error>;
 
-    /// The shared inputs.
+    /// Returns the shared inputs.
     fn common(&mut self) -> &mut Common;
 }
 

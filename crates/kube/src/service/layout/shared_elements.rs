@@ -123,7 +123,7 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<
         }
     }
 
-    /// All elements.
+    /// Returns all elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let requests = self.requests.iter();
         requests.filter_map(|(key, slot)| Some((key, slot.requesters.value()?)))

@@ -15,7 +15,7 @@ fn name() -> ObjectName {
     ObjectName::new("ns", "svc")
 }
 
-/// A service with one port and a node port.
+/// Returns a service with one port and a node port.
 fn service(internal: TrafficPolicy, external: TrafficPolicy) -> Service {
     let mut service = Service::new(name(), ["10.96.0.1".parse().unwrap()]);
     service.internal_traffic_policy = internal;
@@ -26,7 +26,7 @@ fn service(internal: TrafficPolicy, external: TrafficPolicy) -> Service {
     })
 }
 
-/// Endpoint `10.0.0.N`, on this node if `is_here`.
+/// Returns the endpoint `10.0.0.N`, on this node if `is_here`.
 fn endpoint(n: u8, is_here: bool) -> Endpoint {
     Endpoint {
         node: Some(if is_here { HERE } else { "there" }.into()),
@@ -74,7 +74,7 @@ fn of(service: &Service, endpoints: &[Endpoint]) -> ServicePort {
     one(service, &[slice("s", endpoints.to_vec())], &config())
 }
 
-/// The last octets of addresses.
+/// Returns the last octets of addresses.
 fn numbers(backends: &[Backend]) -> Vec<u8> {
     let last = |b: &Backend| match b.address {
         SocketAddr::V4(address) => address.ip().octets()[3],

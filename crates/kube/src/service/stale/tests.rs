@@ -8,7 +8,7 @@ fn at(network: u8, last: u8, port: u16) -> SocketAddr {
     SocketAddr::new([10, network, 0, last].into(), port)
 }
 
-/// DNS at `10.96.0.10:53` with these serving endpoints.
+/// Returns the DNS service at `10.96.0.10:53` with these serving endpoints.
 fn dns(endpoints: &[u8]) -> ServicePort {
     let name = PortName {
         service: ObjectName::new("kube-system", "kube-dns"),
@@ -135,7 +135,8 @@ fn later_records_are_merged() {
     assert!(flows.is_empty() && flows.filters().is_empty());
 }
 
-/// Whether the flows contain an entry from `10.9.0.1:4000` to `to` with replies from `from`.
+/// Returns `true` if the flows contain an entry from `10.9.0.1:4000` to `to` with replies from
+/// `from`.
 fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
     let client = (IpAddr::from([10, 9, 0, 1]), 4000);
     let mut entry = Entry::new(
@@ -153,7 +154,7 @@ fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
         });
         assert!(
             of_filter || !wrong.has(entry),
-            "the kernel is not asked for it"
+            "no query to the kernel matches the entry"
         );
         wrong.has(entry)
     })

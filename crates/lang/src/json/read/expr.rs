@@ -457,7 +457,7 @@ pub(super) fn opaque(span: Span) -> Diagnostic {
     .with_hint("use `backup` to copy rulesets with such rules")
 }
 
-/// Whether an expression contains a selector.
+/// Returns `true` if an expression contains a selector.
 fn has_selector(expr: &Expr) -> bool {
     match expr {
         Expr::Payload(_)

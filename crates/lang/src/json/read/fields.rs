@@ -152,7 +152,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Same with 32 bits.
+    /// Reads a number like [`count`](Self::count), with 32 bits.
     pub(super) fn small_count(&self, what: &str) -> Result<u32, Diagnostic> {
         match self.kind {
             Kind::Negative(number) => {
@@ -225,7 +225,7 @@ impl<'t> Node<'t> {
         matches!(self.kind, Kind::Null)
     }
 
-    /// Whether the value is null or an empty object.
+    /// Returns `true` if the value is null or an empty object.
     pub(super) const fn is_bare(&self) -> bool {
         match &self.kind {
             Kind::Null => true,
@@ -254,7 +254,7 @@ impl<'t> Node<'t> {
 }
 
 impl Key<'_> {
-    /// Range from the key to the end of its value.
+    /// Returns the range from the key to the end of its value.
     pub(super) const fn span_with(&self, value: &Node<'_>) -> Span {
         Span {
             end: value.span.end,

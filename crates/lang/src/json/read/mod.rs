@@ -56,8 +56,8 @@ pub(crate) fn parse(source: Source) -> Result<(Vec<Command>, Sources), Error> {
     }
 }
 
-/// Position of an object among consecutive objects without a verb: as in a table block, after all objects that it may
-/// refer to.
+/// Returns the position of an object among consecutive objects without a verb: as in a table block, after all objects
+/// that it may refer to.
 fn rank(object: &Object) -> usize {
     match object {
         Object::Table(_) => 0,
@@ -119,7 +119,7 @@ fn mark_dynamic(commands: &mut [Command]) {
 /// Maximum nesting in a command: more than in text, and little enough for any stack.
 const MAX_DEPTH: usize = 1024;
 
-/// Nesting depth of the result of a node; each operand of an operation adds one level.
+/// Returns the nesting depth of the result of a node; each operand of an operation adds one level.
 fn depth(node: &Node<'_>) -> usize {
     let deepest = |nodes: &[Node<'_>]| nodes.iter().map(depth).max().unwrap_or(0);
     match &node.kind {
@@ -261,7 +261,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
     if key.text == "ruleset" {
         let (family, table) = any_family(value)?;
         if table.is_some() {
-            let message = "a ruleset is for one or all families, not for a table";
+            let message = "`ruleset` takes a family, not a table";
             return Err(Diagnostic::new(value.span, message));
         }
         let object = Object::Ruleset(family);
@@ -278,7 +278,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
     }
 }
 
-/// Kinds of objects that can be listed or reset together.
+/// Returns the kinds of objects that can be listed or reset together.
 fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
     let of_connections = [
         ("ct helpers", Kind::Stateful(ObjectType::CT_HELPER)),

@@ -79,7 +79,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Range from `start` to the current position. Texts are shorter than 4 GiB.
+    /// Returns the range from `start` to the current position. Texts are shorter than 4 GiB.
     fn since(&self, start: usize) -> Span {
         Span {
             source: self.source,
@@ -152,7 +152,7 @@ impl<'t> Reader<'t> {
         read
     }
 
-    /// Whether a list or object ends here; otherwise moves to the next entry.
+    /// Returns whether a list or object ends here; otherwise moves to the next entry.
     fn is_over(&mut self, is_first: bool, end: u8, end_name: &str) -> Result<bool, Diagnostic> {
         self.blanks();
         match self.peek() {

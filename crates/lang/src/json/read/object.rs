@@ -22,7 +22,7 @@ use chainwright::nft::{
     Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, Table, TableFlags,
 };
 
-/// Stateful objects by keyword.
+/// Returns the stateful objects by keyword.
 pub(super) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
     let all = STATEFUL.into_iter().chain(CT_OBJECTS);
     all.map(|(_, object_type)| (object_name(object_type), object_type))
@@ -111,7 +111,7 @@ pub(super) fn handle_instead(
     }
 }
 
-/// Whether a verb refers to an existing object by name or handle.
+/// Returns `true` if a verb refers to an existing object by name or handle.
 pub(super) const fn is_by_name(verb: Verb) -> bool {
     !matches!(
         verb,

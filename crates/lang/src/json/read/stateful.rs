@@ -63,7 +63,7 @@ impl Reader {
     }
 }
 
-/// Whether the value is an object name, or a map to objects.
+/// Returns `true` if the value is an object name, or a map to objects.
 pub(super) fn is_object(node: &Node<'_>) -> bool {
     match &node.kind {
         Kind::Text(_) => true,

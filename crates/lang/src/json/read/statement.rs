@@ -204,7 +204,7 @@ impl Reader {
         fields.get(key).map(|node| self.expr(node)).transpose()
     }
 
-    /// `@name`
+    /// Reads a reference to a set: `@name`.
     fn reference(self, node: &Node<'_>, of: &str) -> Result<String, Diagnostic> {
         let text = node.text(&format!("the name of {of}"))?;
         match text.strip_prefix('@') {
@@ -359,7 +359,7 @@ impl Reader {
         Ok(statements)
     }
 
-    /// Same, and appends them to an element of a rule.
+    /// Reads the statements of set elements, and appends them to an element of a rule.
     fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Diagnostic> {
         let statements = self.kept(node)?.into_iter();
         element.statements.extend(statements.map(|(each, _)| each));
@@ -403,7 +403,7 @@ impl Reader {
     }
 }
 
-/// IP version of a statement's addresses.
+/// Returns the IP version of a statement's addresses.
 fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Diagnostic> {
     let word = fields.word("family", "IP version", &VERSIONS)?;
     Ok(word.map(|word| if word == "ip" { "ip" } else { "ip6" }))

@@ -169,9 +169,9 @@ fn chain_hooks_are_parsed() {
         Object::Chain(chain) => Some(chain),
         _ => None,
     });
-    let mut next = || chains.next().expect("another");
+    let mut next = || chains.next().expect("no further command");
     let number = |chain: &chainwright::nft::Chain<'_>| {
-        let hook = chain.hook.as_ref().expect("a hook");
+        let hook = chain.hook.as_ref().expect("no hook");
         (
             hook.number.unwrap_or_default(),
             hook.priority.unwrap_or_default(),
@@ -195,13 +195,13 @@ fn chain_hooks_are_parsed() {
     assert_eq!((chain.policy, chain.flags), (None, None));
     let chain = next();
     assert_eq!(number(chain), (5, -500));
-    let hook = chain.hook.as_ref().expect("a hook");
+    let hook = chain.hook.as_ref().expect("no hook");
     assert_eq!(
         hook.device.as_ref().map(ToString::to_string).as_deref(),
         Some("eth0")
     );
     let chain = next();
-    let hook = chain.hook.as_ref().expect("a hook");
+    let hook = chain.hook.as_ref().expect("no hook");
     let devices = format!("{:?}", hook.devices);
     assert!(hook.device.is_none());
     for device in ["eth0", "eth1", "wg"] {
@@ -391,7 +391,7 @@ fn rule_positions_are_parsed() {
         ("index 0 ", Position::Index(0)),
     ] {
         let commands = commands(&format!("insert rule ip t c {words}accept comment \"x\""));
-        let rule = rules(&commands).next().expect("a rule");
+        let rule = rules(&commands).next().expect("no rule");
         assert_eq!(rule.position, position);
         assert_eq!(rule.comment.as_deref(), Some("x"));
         assert_eq!(rule.statements.len(), 1);

@@ -12,14 +12,14 @@ fn directory(name: &str) -> PathBuf {
 
 /// Reads all texts of a directory.
 fn texts(name: &str) -> Vec<(PathBuf, String)> {
-    let entries = std::fs::read_dir(directory(name)).expect("it is there");
-    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let entries = std::fs::read_dir(directory(name)).expect("cannot read the directory");
+    let paths = entries.map(|entry| entry.expect("cannot read a directory entry").path());
     let mut paths: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|e| e == "nft"))
         .collect();
     paths.sort();
     let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).expect("text");
+        let text = std::fs::read_to_string(&path).expect("not UTF-8");
         (path, text)
     };
     paths.into_iter().map(read).collect()
@@ -41,7 +41,8 @@ fn every_ruleset_is_read() {
 
 #[test]
 fn every_rule_is_read() {
-    let text = std::fs::read_to_string(directory("tests/data/nft/rules.nft")).expect("it is there");
+    let text = std::fs::read_to_string(directory("tests/data/nft/rules.nft"))
+        .expect("cannot read the rules");
     // Collects all errors before the test fails.
     let mut wrong = Vec::new();
     let mut table = String::new();
@@ -77,7 +78,7 @@ fn every_rule_is_read() {
 /// Printed rules parse to the same rules.
 #[test]
 fn printed_rules_parse_to_the_same_rules() {
-    let text = std::fs::read(directory("tests/data/nft/rules.nft")).expect("it is there");
+    let text = std::fs::read(directory("tests/data/nft/rules.nft")).expect("cannot read the rules");
     let once = crate::parsed_rules(&text).unwrap_or_else(|error| panic!("{error}"));
     assert!(once.len() > 5000);
     let script = once.join("\n");

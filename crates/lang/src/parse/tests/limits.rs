@@ -3,7 +3,7 @@
 use super::*;
 
 fn fails(text: &str, message: &str) {
-    let error = read(text).expect_err("it is too much");
+    let error = read(text).expect_err("the text should be rejected");
     assert!(error.message.contains(message), "{error}");
 }
 
@@ -119,7 +119,7 @@ fn any_beginning_of_a_text_is_read_or_refused() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/rulesets/scenario-container-host.nft"
     ));
-    let text = text.expect("it is there");
+    let text = text.expect("cannot read the text");
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
         if let Err(error) = read(&text[..end]) {
             assert!(!error.to_string().is_empty());

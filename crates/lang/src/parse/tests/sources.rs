@@ -153,7 +153,7 @@ fn disallowed_includes_are_refused() {
 fn files_are_included_from_their_directories_alone() {
     let root = std::env::temp_dir().join(format!("chainwright-includes-{}", std::process::id()));
     let inside = root.join("inside");
-    std::fs::create_dir_all(inside.join("d")).expect("made");
+    std::fs::create_dir_all(inside.join("d")).expect("cannot create the directory");
     for (name, text) in [
         ("outside.nft", "add rule ip t c drop"),
         ("inside/a.nft", "add rule ip t c accept"),
@@ -162,9 +162,10 @@ fn files_are_included_from_their_directories_alone() {
         ("inside/d/.3.nft", "no text of nft's"),
         ("inside/d/4.txt", "no text of nft's"),
     ] {
-        std::fs::write(root.join(name), text).expect("written");
+        std::fs::write(root.join(name), text).expect("cannot write the file");
     }
-    std::os::unix::fs::symlink(root.join("outside.nft"), inside.join("link.nft")).expect("linked");
+    std::os::unix::fs::symlink(root.join("outside.nft"), inside.join("link.nft"))
+        .expect("cannot create the link");
     let includes = Directories::new([inside.clone()]);
     let printed = |text: &str| -> Result<Vec<String>, Error> {
         let (commands, _) = parse(Source::new("first", text), &includes)?;
@@ -187,7 +188,7 @@ fn files_are_included_from_their_directories_alone() {
         let error = printed(&format!("include \"{path}\"")).unwrap_err();
         refused.push(error.message);
     }
-    std::fs::remove_dir_all(&root).expect("removed");
+    std::fs::remove_dir_all(&root).expect("cannot remove the directory");
     assert_eq!(found[0], ["accept"]);
     assert_eq!(found[1], ["accept"]);
     assert_eq!(found[2], ["tcp dport 1", "tcp dport 2"]);

@@ -8,7 +8,7 @@ use chainwright::nft::expr::{CtDirection, CtKey, FibFlags, FibResult, MetaKey, P
 /// Returns the only statement of a rule.
 fn statement_of(family: &str, text: &str) -> Statement {
     let commands = commands(&format!("add rule {family} t c {text}"));
-    let rule = rules(&commands).next().expect("a rule");
+    let rule = rules(&commands).next().expect("no rule");
     assert_eq!(rule.statements.len(), 1, "{text}");
     rule.statements[0].0.clone()
 }
@@ -544,7 +544,7 @@ fn verdicts_lead_to_chains() {
 fn statements_have_source_spans() {
     let text = "add rule ip t c tcp dport 22 counter accept";
     let commands = commands(text);
-    let rule = rules(&commands).next().expect("a rule");
+    let rule = rules(&commands).next().expect("no rule");
     let places: Vec<&str> = rule
         .statements
         .iter()

@@ -55,8 +55,9 @@ pub(crate) struct SetInfo {
 }
 
 impl SetInfo {
-    /// Whether the kernel stores a set with this definition in a resizable hash table, the only type that rules can add
-    /// to. It uses bitmaps for short keys, hash tables of a fixed size for sets with a size, and trees for ranges.
+    /// Returns `true` if the kernel stores a set with this definition in a resizable hash table, the only type that
+    /// rules can add to. It uses bitmaps for short keys, hash tables of a fixed size for sets with a size, and trees
+    /// for ranges.
     pub(crate) const fn in_growing_table(flags: SetFlags, key_length: u32, has_size: bool) -> bool {
         if flags.intersects(SetFlags::INTERVAL) {
             return false;

@@ -342,7 +342,7 @@ fn with_placeholder(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>,
     Ok(with_placeholder)
 }
 
-/// Whether the kernel has an expression in this family; all families have those without a case.
+/// Returns `true` if the kernel has an expression in this family; all families have those without a case.
 fn exists(name: &BStr, family: Family) -> bool {
     let is_ip = matches!(family, Family::IP | Family::IP6 | Family::INET);
     match name.to_str().unwrap_or_default() {

@@ -38,7 +38,7 @@ pub(super) struct KernelTable {
 pub(super) type Written = HashMap<String, Vec<u8>>;
 
 impl KernelTable {
-    /// The addresses and ports that lead to each port's groups, by the port's number.
+    /// Returns the addresses and ports that lead to each port's groups, by the port's number.
     pub(super) fn frontend_keys(&self) -> HashMap<u32, HashSet<ElementData>> {
         let kinds = [
             SetKind::ServiceIps,
@@ -93,7 +93,7 @@ impl KernelTable {
         first.or_else(|| frontends.iter().filter_map(number).find(is_own))
     }
 
-    /// A port's endpoints, in their slots.
+    /// Returns a port's endpoints, in their slots.
     pub(super) fn slots(&self, id: u32) -> [Vec<SocketAddr>; 2] {
         [0, 1].map(|local| {
             let slots = self.slots.get(&(cluster_group(id) + local));
@@ -102,7 +102,7 @@ impl KernelTable {
         })
     }
 
-    /// The numbers of a port's endpoints, used for affinity.
+    /// Returns the numbers of a port's endpoints, used for affinity.
     pub(super) fn numbers(&self, id: u32) -> HashMap<SocketAddr, u32> {
         self.numbers.get(&id).cloned().unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl KernelTable {
         differing
     }
 
-    /// Whether sets of `desired` are missing; `None` if an existing one differs.
+    /// Returns whether sets of `desired` are missing; `None` if an existing one differs.
     pub(super) fn lacks_sets(&self, desired: &Snapshot) -> Option<bool> {
         let there: HashMap<_, _> = sets(&self.now).collect();
         let mut lacks = false;
@@ -140,7 +140,7 @@ impl KernelTable {
     }
 }
 
-/// The types of keys and data of the table's sets, by name.
+/// Returns the types of keys and data of the table's sets, by name.
 fn sets(snapshot: &Snapshot) -> impl Iterator<Item = (&BStr, impl PartialEq)> {
     let sets = snapshot.tables().flat_map(|table| table.sets());
     sets.map(|set| {
@@ -150,19 +150,19 @@ fn sets(snapshot: &Snapshot) -> impl Iterator<Item = (&BStr, impl PartialEq)> {
     })
 }
 
-/// The table's chains by name.
+/// Returns the table's chains by name.
 fn chains(snapshot: &Snapshot) -> impl Iterator<Item = (String, SnapshotChain<'_>)> {
     let chains = snapshot.tables().flat_map(|table| table.chains());
     chains.map(|chain| (chain.chain().name().to_string(), chain))
 }
 
-/// Whether both are at the same hook, or at none.
+/// Returns `true` if both are at the same hook, or at none.
 fn is_same_base(one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
     let (one, other) = (one.chain(), other.chain());
     one.hook() == other.hook() && one.chain_type() == other.chain_type()
 }
 
-/// Whether both have the same rules. A firewall's rules for prefix lengths may be in any order.
+/// Returns `true` if both have the same rules. A firewall's rules for prefix lengths may be in any order.
 fn is_same(name: &str, one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
     if one.rules().len() != other.rules().len() {
         return false;

@@ -20,20 +20,18 @@
 //! | `local-ips`, `local-nodeports` | the same → group, for traffic from outside that stays on this node |
 //! | `groups` | group → number of endpoints and seconds of affinity |
 //! | `endpoints` | group, slot → endpoint |
-//! | `affinity` | group, client → number of the endpoint; maintained by the rules |
+//! | `affinity` | even group of the service port, client → number of the endpoint; maintained by the rules |
 //! | `affinity-places` | group, slot → number of the endpoint |
 //! | `affinity-endpoints` | group, number of the endpoint → endpoint |
 //! | `masquerade-…`, `reject-…`, `drop-…`, `firewall-ips` | (address, protocol,) port |
 //! | `firewall-sources` | address, protocol, port, prefix length, network |
-//! | `hairpin-connections` | endpoints of this node, twice |
+//! | `hairpin-connections` | the address of an endpoint on this node, as source and as destination, with protocol and port |
 //! | `cluster-ips`, `nodeport-ips` | address |
 //!
 //! Each rule performs its own lookups: Linux 6.18 refuses a rule that reads registers set by another rule (`ENODATA`).
 //!
 //! Differences from kube-proxy's nftables mode: the affinity of a client to a service ends for all of its ports' groups
-//! together, not for the set of one endpoint; a service has at most 32,767 endpoints on a node, further ones are left
-//! out.
-//! groups, not to one endpoint's set; a service has at most 32,767 endpoints on a node, the others are left out.
+//! together, not for the set of one endpoint; a service port has at most 32,767 endpoints, further ones are omitted.
 
 mod kernel;
 mod rules;
@@ -62,9 +60,9 @@ use crate::service::resolve::ServicePort;
 use chainwright::Error;
 use chainwright::iptables::Family;
 use chainwright::nft::{
-    self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
+    self, CommitError, Connection, Element, Generation, Ownership, Ruleset, Scope, SetId, Table,
+    Transaction,
 };
-use chainwright_testing::FakeKernel;
 
 /// Largest number of clients that the rules remember for services with affinity.
 const CLIENTS: u32 = 1 << 18;
@@ -72,13 +70,13 @@ const CLIENTS: u32 = 1 << 18;
 /// transaction contains complete services.
 const MAX_ELEMENTS_PER_TRANSACTION: usize = 20_000;
 
-/// Whether this is a set or map of the layout whose keys are frontends of services.
+/// Returns `true` if this is a set or map of the layout whose keys are frontends of services.
 pub(crate) fn has_frontend_keys(table: &BStr, set: &BStr) -> bool {
     let mut kinds = SetKind::ALL.iter().filter(|kind| kind.has_frontend_keys());
     table == TABLE && kinds.any(|kind| set == kind.name())
 }
 
-/// Whether a table has the layout's name.
+/// Returns `true` if a table has the layout's name.
 pub(crate) fn is_table(name: &BStr) -> bool {
     name == TABLE
 }
@@ -92,7 +90,7 @@ pub(in crate::service) struct Flat {
     name: &'static str,
     common: Common,
     state: State,
-    /// What keeps other programs from changing the table; `None` before that was checked.
+    /// The protection against changes by other programs; `None` before that was checked.
     ownership: Option<Ownership>,
     /// The generation that the last commit left, if others may change the table.
     generation: Option<Generation>,
@@ -131,7 +129,7 @@ impl IdAllocator {
     /// Upper bound: elements with numbers from here on were written by other programs, as a group's number is twice its
     /// port's.
     const END: u32 = 1 << 30;
-    /// How long a number stays unused, because packets in flight may have looked it up.
+    /// The time for which a number stays unused, because packets in flight may have looked it up.
     const QUARANTINE: Duration = Duration::from_secs(1);
 
     fn take(&mut self) -> u32 {
@@ -505,7 +503,7 @@ impl Flat {
         })
     }
 
-    /// The elements for the node port addresses, where a set contains them.
+    /// Returns the elements for the node port addresses, where a set contains them.
     fn nodeport_ips(&self) -> Vec<Entry> {
         match self.common.config.node_port_addresses.of(self.family) {
             NodePortsOf::These(addresses) => {
@@ -692,13 +690,8 @@ impl Flat {
         existing: &kernel::KernelTable,
         elements: &mut Elements,
     ) -> Result<bool, Error> {
-        let open = |source| chainwright::netlink::Error::Open {
-            protocol: libc::NETLINK_NETFILTER,
-            source,
-        };
         let mut pick_keys: Vec<PickKey> = self.state.pick_keys.iter().copied().collect();
         pick_keys.sort_unstable_by_key(|pick_key| pick_key.number());
-        let mut model = FakeKernel::new().connect().map_err(open)?;
         let mut tx = Transaction::new();
         tx.add(&self.rules().table_object(false)?)?;
         let all = Base {
@@ -710,8 +703,7 @@ impl Flat {
         for pick_key in &pick_keys {
             self.rules().write_pick_chains(&mut tx, *pick_key)?;
         }
-        model.commit(&tx)?;
-        let desired = model.snapshot(Scope::table(self.table(), TABLE))?;
+        let desired = Ruleset::of(&tx)?.to_snapshot(&Scope::table(self.table(), TABLE));
         let differing = existing.differing(&desired, &self.written);
         let is_pick_chain = |chain: &str| PickKey::of_chain(chain).is_some();
         let base: HashSet<_> = differing

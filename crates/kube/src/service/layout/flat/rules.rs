@@ -18,8 +18,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{self, Chain, Hook, Policy, Priority, Rule, Table, TableFlags, Transaction};
 
-/// How traffic is addressed: to an address and port of a service, or to a port of the node. The former is looked up
-/// first.
+/// The address of traffic: an address and port of a service, or a port of the node. The former is looked up first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FrontendKind {
     Address,
@@ -35,8 +34,8 @@ impl PickKey {
     pub(super) const MAX_ENDPOINTS: usize = (1 << 15) - 1;
     const SECONDS: u32 = 1 << 17;
 
-    /// A shape with this number of endpoints and affinity. The time is limited to between one second and a day and a
-    /// half.
+    /// Creates a shape with this number of endpoints and affinity. The time is limited to between one second and a day
+    /// and a half.
     pub(super) fn new(endpoints: usize, affinity: Option<Duration>) -> Self {
         let endpoints = endpoints.min(Self::MAX_ENDPOINTS) as u32;
         let seconds = affinity.map_or(0, |time| {
@@ -60,7 +59,7 @@ impl PickKey {
         }
     }
 
-    /// The shape of a chain that chooses an endpoint, by the chain's name.
+    /// Returns the shape of a chain that chooses an endpoint, by the chain's name.
     pub(super) fn of_chain(name: &str) -> Option<Self> {
         let name = name.strip_prefix("local-").unwrap_or(name);
         let (endpoints, seconds) = match name.strip_prefix("pick-")?.split_once("-keep-") {
@@ -71,7 +70,7 @@ impl PickKey {
         (pick_key.chain(false) == name).then_some(pick_key)
     }
 
-    /// Name of the chain that chooses an endpoint.
+    /// Returns the name of the chain that chooses an endpoint.
     pub(super) fn chain(self, local: bool) -> String {
         let local = if local { "local-" } else { "" };
         let endpoints = self.endpoints();
@@ -113,14 +112,14 @@ impl Rules<'_> {
         self.family.into()
     }
 
-    /// The table as listed for other programs.
+    /// Returns the table as listed for other programs.
     pub(super) fn table_object(&self, owned: bool) -> Result<Table<'static>, Error> {
         let mut table = Table::new(self.table(), self.name);
         table.flags = owned.then_some(TableFlags::OWNER | TableFlags::PERSIST);
         Ok(table.with_comment("services, by chainwright")?)
     }
 
-    /// The permanent chains, with their hooks.
+    /// Returns the permanent chains, with their hooks.
     fn chains(&self) -> Vec<Chain<'static>> {
         let base = |name, chain_type, hook, priority: Priority| {
             let chain = Chain::new(self.table(), self.name, name);
@@ -204,7 +203,7 @@ impl Rules<'_> {
         Build::new(self.table(), self.name, chain)
     }
 
-    /// `ip daddr . meta l4proto . th dport`.
+    /// Returns the key of a service: `ip daddr . meta l4proto . th dport`.
     const fn service(&self) -> [Selector; 3] {
         [self.daddr(), meta::L4PROTO, th::DPORT]
     }
@@ -223,7 +222,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Rules for packets to addresses that serve node ports: if there are several, at most one matches.
+    /// Returns the rules for packets to addresses that serve node ports: if there are several, at most one matches.
     fn at_node<'r>(
         &self,
         begin: impl Fn() -> Build<'r>,
@@ -260,13 +259,13 @@ impl Rules<'_> {
         }
     }
 
-    /// Rules before and after destination translation.
+    /// Returns the rules before and after destination translation.
     fn filters(&self) -> Result<Vec<Rule<'_>>, BuildError> {
         let new = |chain, to| self.rule(chain).ct_state(CtState::NEW).jump(to);
         // Packets that already have an endpoint need no lookups: a failing lookup costs as much as a successful one.
         let translated = |chain| {
             let rule = self.rule(chain).ct_status(CtStatus::DNAT);
-            rule.comment("goes to an endpoint").accept()
+            rule.comment("already translated to an endpoint").accept()
         };
         let service = self.service();
         let nodeport = [meta::L4PROTO, th::DPORT];
@@ -294,7 +293,7 @@ impl Rules<'_> {
                 .drop()?,
             self.rule(CLUSTER_IPS)
                 .lookup(self.daddr(), SetKind::ClusterIps.name())
-                .comment("no such port of a cluster IP")
+                .comment("no service at this port of a cluster IP")
                 .reject()?,
         ];
         let refused = || self.rule(NODEPORT_REFUSALS);
@@ -308,13 +307,13 @@ impl Rules<'_> {
         for network in &self.config.service_networks {
             if is_of(network.addr(), self.family) {
                 let rule = self.is_to(self.rule(CLUSTER_IPS), *network);
-                rules.push(rule.comment("no such cluster IP").drop()?);
+                rules.push(rule.comment("no service at this cluster IP").drop()?);
             }
         }
         Ok(rules)
     }
 
-    /// Rules that translate addresses.
+    /// Returns the rules that translate addresses.
     fn translations(&self) -> Result<Vec<Rule<'_>>, BuildError> {
         let service = self.service();
         let nodeport = [meta::L4PROTO, th::DPORT];
@@ -325,7 +324,7 @@ impl Rules<'_> {
         // first jump: it is processed once more.
         let once_more = |chain| {
             let rule = self.rule(chain);
-            rule.comment("a commit came between two look-ups")
+            rule.comment("a commit happened between two lookups: retry")
                 .jump(SERVICES)
         };
         let mut rules = vec![
@@ -375,11 +374,18 @@ impl Rules<'_> {
             }
             rules.push(self.rule(chain).comment("no service").accept()?);
             if let Some(rule) = self.match_pods(self.rule(local), true) {
-                rules.push(rule.comment("pods' traffic goes anywhere").goto(anywhere)?);
+                rules.push(
+                    rule.comment("pod traffic: endpoints of all nodes")
+                        .goto(anywhere)?,
+                );
             }
             let own = || self.rule(local).fib_saddr_type(AddressType::LOCAL);
             rules.push(masquerade(own())?);
-            rules.push(own().comment("so does the node's own").goto(anywhere)?);
+            rules.push(
+                own()
+                    .comment("traffic of the node: endpoints of all nodes")
+                    .goto(anywhere)?,
+            );
             rules.push(self.dispatch(local, frontend_kind, true));
             rules.push(self.dispatch(anywhere, frontend_kind, false));
         }
@@ -434,7 +440,7 @@ impl Rules<'_> {
         })
     }
 
-    /// A rule that loads the endpoint group of the packet's destination, and matches only if there is one.
+    /// Returns a rule that loads the endpoint group of the packet's destination, and matches only if there is one.
     fn group(&self, chain: &str, frontend_kind: FrontendKind, local: bool) -> Rule<'static> {
         let rule = Rule::new(self.table(), self.name, chain.to_owned());
         self.with_group(rule, frontend_kind, local)
@@ -632,7 +638,7 @@ impl Rules<'_> {
         Ok(())
     }
 
-    /// A rule that accepts clients in a network of this prefix length for which a load balancer is open.
+    /// Returns a rule that accepts clients in a network of this prefix length for which a load balancer is open.
     fn length(&self, length: u8) -> Rule<'static> {
         let words = self.address_words();
         let (bytes, saddr, daddr) = match self.family {
@@ -670,7 +676,7 @@ impl Rules<'_> {
     }
 }
 
-/// Whether packets pass this chain on the way to those that choose an endpoint.
+/// Returns `true` if packets pass this chain on the way to those that choose an endpoint.
 pub(super) fn leads_to_endpoints(chain: &str) -> bool {
     [
         "nat-prerouting",

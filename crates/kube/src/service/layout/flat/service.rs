@@ -22,7 +22,7 @@ pub(super) struct ServiceFrontend {
     pub(super) port: u16,
 }
 
-/// How traffic to a frontend is handled.
+/// The handling of traffic to a frontend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// The group that receives it.
@@ -36,7 +36,7 @@ pub(super) struct Target {
 }
 
 impl ServiceFrontend {
-    /// The key of the frontend's elements.
+    /// Returns the key of the frontend's elements.
     pub(super) fn key(&self) -> ElementData {
         let address = match self.address {
             Some(address) => ElementData::new().address(address),
@@ -85,12 +85,12 @@ impl ServiceFrontend {
     }
 }
 
-/// The group of all of a service's endpoints; the group of local endpoints follows it.
+/// Returns the group of all of a service's endpoints; the group of local endpoints follows it.
 pub(super) const fn cluster_group(id: u32) -> u32 {
     id * 2
 }
 
-/// The service that a group belongs to.
+/// Returns the service that a group belongs to.
 pub(super) const fn id_of_group(group: u32) -> u32 {
     group / 2
 }
@@ -150,8 +150,8 @@ pub(super) fn frontends(
     }
 }
 
-/// The networks that may use the load balancer. If they contain the node, they include the balancer's address, too: a
-/// node that has this address as its own sends from it.
+/// Returns the networks that may use the load balancer. If they contain the node, they include the balancer's address,
+/// too: a node that has this address as its own sends from it.
 fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     if port.source_ranges.is_empty() {
         return None;
@@ -166,8 +166,8 @@ fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     Some(sources.into())
 }
 
-/// The endpoints that some traffic on this node reaches: those of the cluster, and those of the node. Empty for a port
-/// that has lost all of its addresses to others.
+/// Returns the endpoints that some traffic on this node reaches: those of the cluster, and those of the node. Empty for
+/// a port that has lost all of its addresses to others.
 fn used(port: &ServicePort) -> [&[Backend]; 2] {
     let Backends { cluster, local, .. } = &port.backends;
     if !port.has_cluster_ip && !port.is_external() {
@@ -179,7 +179,7 @@ fn used(port: &ServicePort) -> [&[Backend]; 2] {
     ]
 }
 
-/// Endpoints of this node, whose connections to themselves are masqueraded; some of them twice.
+/// Returns the endpoints of this node, whose connections to themselves are masqueraded; some of them twice.
 pub(super) fn hairpins(port: &ServicePort) -> impl Iterator<Item = (Protocol, SocketAddr)> {
     let protocol = port.name.protocol;
     let backends = used(port).into_iter().flatten();
@@ -299,7 +299,8 @@ impl PortSlots {
         }
     }
 
-    /// The additional entries of a group with affinity: each endpoint's number by slot, and the endpoint by its number.
+    /// Returns the additional entries of a group with affinity: each endpoint's number by slot, and the endpoint by its
+    /// number.
     fn kept(&self, g: usize) -> HashSet<(SetKind, Entry)> {
         if !self.has_affinity {
             return HashSet::new();
@@ -348,8 +349,8 @@ fn numbered(
     numbers
 }
 
-/// An endpoint's number, if no other endpoint of the service has it: the same in both groups of the service, after a
-/// restart, and when the endpoint returns.
+/// Returns an endpoint's number, if no other endpoint of the service has it: the same in both groups of the service,
+/// after a restart, and when the endpoint returns.
 fn number_of(endpoint: SocketAddr) -> u32 {
     // FNV-1a: short, well known, and the same everywhere.
     let words = ElementData::new().endpoint(endpoint);
@@ -427,7 +428,7 @@ mod tests {
             pair.sort();
             Some(pair)
         });
-        let [low, high] = pair.expect("of so many some have");
+        let [low, high] = pair.expect("some endpoints should have the same number");
         let alone = numbered(&HashMap::new(), [high].into_iter());
         for before in [&alone, &numbered(&alone, [high, low].into_iter())] {
             let both = numbered(before, [low, high].into_iter());

@@ -47,7 +47,7 @@ pub(super) enum SetKind {
     DropNodeports,
 }
 
-/// What a set's elements map to.
+/// The kind of value to which a set's elements map.
 enum Maps {
     Nothing,
     Number,
@@ -57,7 +57,7 @@ enum Maps {
 }
 
 impl SetKind {
-    /// In the order in which they are created and filled: what others refer to comes first.
+    /// All sets, in the order in which they are created and filled: a set precedes those that refer to it.
     pub(super) const ALL: [Self; 22] = [
         Self::ClusterIps,
         Self::NodeportIps,
@@ -83,11 +83,11 @@ impl SetKind {
         Self::DropNodeports,
     ];
 
-    /// The name and a description.
+    /// Returns the name and a description.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::ClusterIps => ("cluster-ips", "active cluster IPs"),
-            Self::NodeportIps => ("nodeport-ips", "addresses that node ports are at"),
+            Self::NodeportIps => ("nodeport-ips", "node port addresses"),
             Self::MasqueradeIps => ("masquerade-ips", "external, policy Cluster: masqueraded"),
             Self::MasqueradeNodeports => ("masquerade-nodeports", "policy Cluster: masqueraded"),
             Self::ServiceIps => ("service-ips", "service -> group of endpoints"),
@@ -102,18 +102,21 @@ impl SetKind {
             ),
             Self::Groups => (
                 "groups",
-                "group -> number of endpoints, with affinity's seconds",
+                "group -> number of endpoints, with affinity timeout",
             ),
-            Self::Picks => ("picks", "number of endpoints -> chain that draws one"),
+            Self::Picks => (
+                "picks",
+                "number of endpoints -> chain that selects one at random",
+            ),
             Self::LocalPicks => (
                 "local-picks",
                 "the same for traffic that stays on this node",
             ),
-            Self::Endpoints => ("endpoints", "group and place -> endpoint"),
+            Self::Endpoints => ("endpoints", "group and index -> endpoint"),
             Self::Affinity => ("affinity", "group and client -> number of the endpoint"),
             Self::AffinityPlaces => (
                 "affinity-places",
-                "group and place -> number of the endpoint",
+                "group and index -> number of the endpoint",
             ),
             Self::AffinityEndpoints => (
                 "affinity-endpoints",
@@ -121,13 +124,10 @@ impl SetKind {
             ),
             Self::Hairpins => (
                 "hairpin-connections",
-                "endpoints of this node to themselves",
+                "connections of this node's endpoints to themselves",
             ),
-            Self::FirewallIps => ("firewall-ips", "load balancers not open to all"),
-            Self::FirewallSources => (
-                "firewall-sources",
-                "whom they are open to, by length of prefix",
-            ),
+            Self::FirewallIps => ("firewall-ips", "load balancers with source ranges"),
+            Self::FirewallSources => ("firewall-sources", "their source ranges, by prefix length"),
             Self::RejectIps => ("reject-ips", "services without endpoints"),
             Self::RejectNodeports => ("reject-nodeports", "services without endpoints"),
             Self::DropIps => ("drop-ips", "policy Local without endpoints on this node"),
@@ -142,13 +142,13 @@ impl SetKind {
         self.words().0
     }
 
-    /// Whether the elements depend only on the services and the configuration.
+    /// Returns `true` if the elements depend only on the services and the configuration.
     pub(super) const fn depends_only_on_services(self) -> bool {
         !matches!(self, Self::Picks | Self::LocalPicks | Self::Affinity)
     }
 
-    /// Whether its elements are added in a transaction before the others: packets look these up before they are sent
-    /// to an endpoint, and must not miss them when they are.
+    /// Returns `true` if its elements are added in a transaction before the others: packets look these up before they
+    /// are sent to an endpoint, and must not miss them when they are.
     pub(super) const fn is_added_first(self) -> bool {
         matches!(
             self,
@@ -160,8 +160,8 @@ impl SetKind {
         )
     }
 
-    /// Whether its elements are deleted in a transaction after the others: a packet looks these up with what it found
-    /// before, or when it found nothing.
+    /// Returns `true` if its elements are deleted in a transaction after the others: a packet looks these up with what
+    /// it found before, or when it found nothing.
     pub(super) const fn is_deleted_last(self) -> bool {
         matches!(
             self,
@@ -178,7 +178,7 @@ impl SetKind {
         )
     }
 
-    /// Whether its keys are frontends of services: an optional address, a protocol and a port.
+    /// Returns `true` if its keys are frontends of services: an optional address, a protocol and a port.
     pub(super) const fn has_frontend_keys(self) -> bool {
         matches!(
             self,
@@ -232,7 +232,7 @@ impl SetKind {
         }
     }
 
-    /// The set for a table of this name; `affinity` is the number of clients to remember.
+    /// Returns the set for a table of this name; `affinity` is the number of clients to remember.
     pub(super) fn set(
         self,
         family: Family,
@@ -330,7 +330,7 @@ impl ElementData {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The word at this index, as a number.
+    /// Returns the word at this index, as a number.
     pub(super) fn number_at(&self, word: usize) -> Option<u32> {
         let bytes = self.as_bytes().get(word * 4..word * 4 + 4)?;
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))

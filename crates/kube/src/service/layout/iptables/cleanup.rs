@@ -18,14 +18,14 @@ pub(super) const TABLES: [&str; 3] = ["mangle", "filter", "nat"];
 /// Prefix of chains of a port up to Kubernetes 1.23; later versions have two chains instead.
 const BEFORE_1_24: &str = "KUBE-XLB-";
 
-/// Whether a chain is one that kube-proxy creates for a port, in this version or an older one.
+/// Returns `true` if a chain is one that kube-proxy creates for a port, in this version or an older one.
 pub(super) fn is_port_chain(chain: &BString) -> bool {
     let prefixes = ChainKind::ALL.map(ChainKind::prefix);
     let mut prefixes = prefixes.into_iter().chain([BEFORE_1_24]);
     prefixes.any(|prefix| chain.starts_with(prefix.as_bytes()))
 }
 
-/// Whether a chain belongs to kube-proxy. `KUBE-FIREWALL`, `KUBE-MARK-DROP`, `KUBE-IPTABLES-HINT` and
+/// Returns `true` if a chain belongs to kube-proxy. `KUBE-FIREWALL`, `KUBE-MARK-DROP`, `KUBE-IPTABLES-HINT` and
 /// `KUBE-KUBELET-CANARY` belong to a kubelet.
 fn is_kube_proxy_chain(chain: &BString) -> bool {
     const SHARED: [&str; 8] = [
@@ -73,8 +73,8 @@ fn jumps_to(
     Ok(jumps_found)
 }
 
-/// Whether one family's tables contain chains of kube-proxy's iptables mode, from this layout or from kube-proxy.
-/// Creates no table.
+/// Returns whether one family's tables contain chains of kube-proxy's iptables mode, from this layout or from
+/// kube-proxy. Creates no table.
 pub(in crate::service) fn is_installed(backend: Backend, family: Family) -> Result<bool, Error> {
     let in_use = iptables::tables_in_use(backend, family)?;
     let tables: Vec<&str> = TABLES

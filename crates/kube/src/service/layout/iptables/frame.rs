@@ -16,7 +16,7 @@ use chainwright::xt::{Match, Target as Extension};
 const INVALID_DROPPED: &str = "ct_state_invalid_dropped_pkts";
 
 impl Rules<'_> {
-    /// Chains with constant rules.
+    /// Returns the chains with constant rules.
     pub(super) fn fixed(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
         let bits = self.config.masquerade_mark;
         let marked = |invert| {
@@ -72,7 +72,7 @@ impl Rules<'_> {
         chains
     }
 
-    /// Rules to add to chains that other programs also use: if loopback addresses serve node ports, packets
+    /// Returns the rules to add to chains that other programs also use: if loopback addresses serve node ports, packets
     /// to these from outside must be dropped, and a kubelet need not have added that rule.
     pub(super) fn rules_beside_others(&self, table: &str) -> Vec<(&'static str, Rule)> {
         match self.has_node_ports_at_loopback() && table == "filter" {
@@ -81,7 +81,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The rules that must be first in built-in chains.
+    /// Returns the rules that must be first in built-in chains.
     pub(super) fn jumps(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
         let jump = |comment_text: &str, chain| Rule::jump(chain).with(comment(comment_text));
         // Only a connection's first packet: the others follow its decision.

@@ -26,7 +26,7 @@
 //!   transaction over filter and nat. kube-proxy makes two, and adds its jumps one by one.
 //! - Whenever the layout adopts, jumps from built-in chains are moved to the front; kube-proxy leaves them where they
 //!   are.
-//! - The matches `nfacct` are written if [`Config::nfacct`] is set; kube-proxy asks the kernel whether it supports them
+//! - The matches `nfacct` are written if [`Config::nfacct`] is set; kube-proxy checks whether the kernel supports them,
 //!   and creates the counters.
 //! - [`Config::tcp_be_liberal`] decides whether invalid packets are dropped; kube-proxy reads the kernel setting.
 //! - `route_localnet`, which node ports at loopback addresses need, is set when the layout adopts, in the calling
@@ -35,7 +35,6 @@
 //!   layout adopts, and endpoints without traffic do not count.
 //! - `KUBE-FIREWALL` belongs to a kubelet: a missing rule is added, and others stay. kube-proxy flushes the chain.
 //! - `--random-fully` is always written, as kube-proxy does with iptables 1.6.2 or later.
-//! - `--random-fully` is always written, as kube-proxy does where iptables is 1.6.2 or later.
 
 mod cleanup;
 mod frame;
@@ -152,7 +151,7 @@ impl FamilyLayout for Iptables {
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         match self.change_only(ports, changes) {
             Err(error) if is_unexpected_state(&error) => {
-                tracing::debug!(%error, "the tables were changed by another process");
+                tracing::debug!(%error, "another process changed the tables");
                 self.full_sync(ports)
             }
             result => Ok(result?),
@@ -191,7 +190,7 @@ fn route_localnet() {
     }
 }
 
-/// Number of transactions for changes of so many tables.
+/// Returns the number of transactions for changes of so many tables.
 const fn transactions(ipt: &iptables::Iptables, tables: usize) -> usize {
     match (ipt.backend(), tables) {
         (_, 0) => 0,
@@ -434,16 +433,18 @@ impl<'e> Chains<'e> {
     }
 }
 
-/// The tables are not as they were left.
-#[derive(Debug, thiserror::Error)]
-#[error("a service chain was changed by another process")]
+/// The error that the tables differ from the state in which the layout left them.
+#[derive(thiserror::Error)]
+#[error("another process changed a service chain")]
 struct UnexpectedState;
+
+chainwright::debug_as_message!(UnexpectedState);
 
 fn unexpected_state() -> iptables::Error {
     iptables::Error::Other(Box::new(UnexpectedState))
 }
 
-/// Whether a change may have failed because the tables are not as they were left.
+/// Returns `true` if a change may have failed because the tables are not as they were left.
 fn is_unexpected_state(error: &iptables::Error) -> bool {
     use iptables::Error as E;
     match error {

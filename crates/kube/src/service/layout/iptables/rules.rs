@@ -102,7 +102,7 @@ pub(super) struct Rules<'c> {
 }
 
 impl Rules<'_> {
-    /// The chains of a single port, all in nat. Their rules jump to one another and to `KUBE-MARK-MASQ`.
+    /// Returns the chains of a single port, all in nat. Their rules jump to one another and to `KUBE-MARK-MASQ`.
     pub(super) fn own(&self, port: &ServicePort) -> Vec<Chain> {
         let name = &port.name;
         let backends = &port.backends;
@@ -134,7 +134,7 @@ impl Rules<'_> {
         chains
     }
 
-    /// The rules of a port in chains that it shares with others, in order.
+    /// Returns the rules of a port in chains that it shares with others, in order.
     pub(super) fn shared(&self, port: &ServicePort) -> Vec<(Shared, Rule)> {
         let name = &port.name;
         let any = port.backends.any;
@@ -230,7 +230,7 @@ impl Rules<'_> {
         rules
     }
 
-    /// All rules of a shared chain, sorted by the ports' names.
+    /// Returns all rules of a shared chain, sorted by the ports' names.
     pub(super) fn whole(&self, chain: Shared, ports: &Ports) -> Vec<Rule> {
         let mut all = Vec::new();
         for port in sorted(ports) {
@@ -241,7 +241,7 @@ impl Rules<'_> {
         all
     }
 
-    /// The rules at the end of a chain that belong to no port.
+    /// Returns the rules at the end of a chain that belong to no port.
     pub(super) fn last(&self, chain: Shared) -> Vec<Rule> {
         if chain != Shared::Services {
             return Vec::new();
@@ -284,12 +284,13 @@ impl Rules<'_> {
         }
     }
 
-    /// Node ports are never at IPv6's loopback address: the kernel has no `route_localnet` for it.
+    /// Returns `true` if a loopback address of this family serves node ports: never IPv6's, for which the kernel has no
+    /// `route_localnet`.
     pub(super) fn has_node_ports_at_loopback(&self) -> bool {
         self.config.localhost_node_ports && self.family == Family::Ipv4
     }
 
-    /// Whether a loopback address serves node ports, given the configuration and the node port addresses.
+    /// Returns `true` if a loopback address serves node ports, given the configuration and the node port addresses.
     pub(super) fn serves_at_loopback(&self) -> bool {
         let lo = loopback_network(self.family);
         self.has_node_ports_at_loopback()
@@ -302,7 +303,7 @@ impl Rules<'_> {
             }
     }
 
-    /// The target for packets without an endpoint.
+    /// Returns the target for packets without an endpoint.
     const fn refuse(&self, refusal: Refusal) -> Target {
         match refusal {
             Refusal::Reject => {
@@ -391,14 +392,14 @@ impl Rules<'_> {
         }
     }
 
-    /// The list of an endpoint's clients.
+    /// Returns the list of an endpoint's clients.
     fn clients_of(&self, chain: &str, action: RecentAction) -> Recent {
         let name = RecentName::new(chain).expect("invariant: a chain's name has 25 bytes");
         Recent::new(self.family, action, name)
     }
 
-    /// Traffic from outside: masqueraded and sent to any endpoint, or sent to one on this node with the sender's
-    /// address.
+    /// Returns the rules for traffic from outside: masqueraded and sent to any endpoint, or sent to one on this node
+    /// with the sender's address.
     fn outside(&self, port: &ServicePort) -> Vec<Rule> {
         let name = &port.name;
         let cluster = name.iptables_chain(ChainKind::Service);
@@ -437,8 +438,8 @@ impl Rules<'_> {
         rules
     }
 
-    /// Clients in the source ranges continue; a packet that reaches the end keeps its destination, by which it is
-    /// dropped.
+    /// Returns the rules for a load balancer's source ranges: clients in the ranges continue; a packet that reaches the
+    /// end keeps its destination, by which it is dropped.
     fn firewall(&self, port: &ServicePort) -> Vec<Rule> {
         let name = &port.name;
         let accept = |source| Rule {
@@ -465,8 +466,8 @@ impl Rules<'_> {
         rules
     }
 
-    /// The chain of one endpoint. Traffic from the endpoint itself is masqueraded, because it would otherwise answer
-    /// itself.
+    /// Returns the chain of one endpoint. Traffic from the endpoint itself is masqueraded, because it would otherwise
+    /// answer itself.
     fn endpoint(&self, port: &ServicePort, backend: Backend) -> Chain {
         let name = &port.name;
         let chain = name.iptables_endpoint_chain(backend.address);
@@ -493,14 +494,14 @@ impl Rules<'_> {
     }
 }
 
-/// The ports sorted by name.
+/// Returns the ports sorted by name.
 pub(super) fn sorted(ports: &Ports) -> Vec<&ServicePort> {
     let mut sorted: Vec<&ServicePort> = ports.values().map(|port| &**port).collect();
     sorted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     sorted
 }
 
-/// Whether a port's load balancers have source ranges.
+/// Returns `true` if a port's load balancers have source ranges.
 fn has_firewall(port: &ServicePort) -> bool {
     port.backends.any && !port.load_balancer_ips.is_empty() && !port.source_ranges.is_empty()
 }
@@ -513,7 +514,7 @@ fn refusal_comment(port: &ServicePort, refusal: Refusal) -> String {
     }
 }
 
-/// A rule that matches this port, with these matches before it.
+/// Returns a rule that matches this port, with these matches before it.
 fn to<const N: usize>(
     protocol_of: Protocol,
     port: u16,
@@ -558,12 +559,12 @@ fn ports(protocol: Protocol, destination: PortRange) -> Match {
     }
 }
 
-/// A single address.
+/// Returns a single address.
 fn whole(address: IpAddr) -> Address {
     Address::network(address, u8::MAX.into())
 }
 
-/// The loopback addresses.
+/// Returns the loopback addresses.
 fn loopback(family: Family) -> Address {
     let network = loopback_network(family);
     Address::network(network.addr(), network.prefix_len().into())
@@ -593,7 +594,7 @@ pub(super) fn count(name: &str) -> Match {
     Match::Nfacct(Nfacct { name: name.into() })
 }
 
-/// A comment, cut to the longest possible length. Kubernetes' names all fit.
+/// Returns a comment, cut to the longest possible length. Kubernetes' names all fit.
 pub(super) fn comment(text: impl Into<String>) -> Match {
     const MAX_LENGTH: usize = 255;
     let mut text = text.into();
@@ -604,7 +605,7 @@ pub(super) fn comment(text: impl Into<String>) -> Match {
     Match::Comment(Comment::new(text).expect("invariant: it was cut to what fits"))
 }
 
-/// The probability 1/`many` in units of 2⁻³¹, as iptables computes it from kube-proxy's ten decimals.
+/// Returns the probability 1/`many` in units of 2⁻³¹, as iptables computes it from kube-proxy's ten decimals.
 fn probability_of_one_in(many: usize) -> u32 {
     const DECIMALS: u64 = 10_000_000_000;
     const ONE: u64 = 1 << 31;

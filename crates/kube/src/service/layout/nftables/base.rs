@@ -115,15 +115,15 @@ const CHAINS: [&str; 6] = [
     CLUSTER_IPS_CHECK,
 ];
 
-/// Whether this library created a table of this name, or owned it once. A table that it took over from a kube-proxy and
-/// could not own still counts as kube-proxy's.
+/// Returns `true` if this library created a table of this name, or owned it once. A table that it took over from a
+/// kube-proxy and could not own still counts as kube-proxy's.
 pub(super) fn is_own(table: &TableRef<'_>) -> bool {
     let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_CREATOR);
     let flags = table.flags().unwrap_or_default();
     maker == Some(CREATED_BY) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
 }
 
-/// Whether a chain or set blocks clients that may not use a load balancer, or leads to one that does.
+/// Returns `true` if a chain or set blocks clients that may not use a load balancer, or leads to one that does.
 pub(super) fn is_firewall(name: &BStr) -> bool {
     name.starts_with(b"firewall-") || name.ends_with(b"-pre-dnat")
 }
@@ -189,7 +189,7 @@ pub(super) fn write(writer: &mut Writer<'_>, family: Family, config: &Config) ->
     Ok(())
 }
 
-/// The rules of the other chains, in order.
+/// Returns the rules of the other chains, in order.
 fn rules(
     family: Family,
     config: &Config,

@@ -77,27 +77,27 @@ impl Difference {
         self.gone.iter().map(|name| &**name)
     }
 
-    /// Chains that stay and get new rules.
+    /// Returns the chains that stay and get new rules.
     pub(super) fn changed_chains(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(|chain| &*chain.name)
     }
 
-    /// Whether new chains, or what blocks traffic, must exist before what leads to endpoints: packets that enter a new
-    /// chain at the moment of its commit find no rules in it.
+    /// Returns `true` if new chains, or the rules and elements that block traffic, must exist before those that lead to
+    /// endpoints: packets that enter a new chain at the moment of its commit find no rules in it.
     pub(super) fn needs_first(&self) -> bool {
         let mut elements = self.elements.iter();
         elements.any(|c| c.after.is_some() && (c.before.is_some() || comes(c) == Part::First))
     }
 
-    /// Writes new sets and chains, and what blocks traffic.
+    /// Writes new sets and chains, and the rules and elements that block traffic.
     pub(super) fn write_first(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         self.write_new(writer)?;
         self.write_deleted(writer, Part::First)?;
         self.write_added(writer, Part::First)
     }
 
-    /// Writes what leads to endpoints, with new rules before old ones. Includes new sets and chains if they do not
-    /// exist yet.
+    /// Writes the rules and elements that lead to endpoints, with new rules before old ones. Includes new sets and
+    /// chains if they do not exist yet.
     pub(super) fn write_main(&self, writer: &mut Writer<'_>, are_new: bool) -> Result<(), Error> {
         if are_new {
             self.write_new(writer)?;
@@ -109,8 +109,8 @@ impl Difference {
         self.write_added(writer, Part::Main)
     }
 
-    /// Deletes what only packets in flight can still reach: old rules, by their handles, the rules of removed chains,
-    /// sets, and elements.
+    /// Deletes the objects that only packets in flight can still reach: old rules, by their handles, the rules of
+    /// removed chains, sets, and elements.
     pub(super) fn write_last(
         &self,
         writer: &mut Writer<'_>,
@@ -145,7 +145,7 @@ impl Difference {
         Ok(())
     }
 
-    /// The changed elements of a set.
+    /// Returns the changed elements of a set.
     fn of(&self, set: Shared) -> &[Changed<Key, Value>] {
         let first = (self.elements).partition_point(|changed| changed.key.set < set);
         let last = (self.elements).partition_point(|changed| changed.key.set <= set);
@@ -189,8 +189,8 @@ enum Part {
     Last,
 }
 
-/// In which part an element is added: firewalls, which packets look up before they are sent to an endpoint, come first,
-/// so that no load balancer is reachable before its firewall exists.
+/// Returns the part in which an element is added: firewalls, which packets look up before they are sent to an endpoint,
+/// come first, so that no load balancer is reachable before its firewall exists.
 const fn comes(changed: &Changed<Key, Value>) -> Part {
     match changed.key.set {
         Shared::FirewallIps => Part::First,
@@ -198,9 +198,9 @@ const fn comes(changed: &Changed<Key, Value>) -> Part {
     }
 }
 
-/// In which part an element is deleted: with the addition if it gets another value; last if packets look it up after
-/// they were sent to an endpoint, or when there was none. A firewall may be removed together with what leads to
-/// endpoints: a packet that does not find it made this lookup after the commit, and so finds no endpoint either.
+/// Returns the part in which an element is deleted: with the addition if it gets another value; last if packets look it
+/// up after they were sent to an endpoint, or when there was none. A firewall may be removed together with what leads
+/// to endpoints: a packet that does not find it made this lookup after the commit, and so finds no endpoint either.
 const fn goes(changed: &Changed<Key, Value>) -> Part {
     match (changed.key.set, &changed.after) {
         (_, Some(_)) => comes(changed),

@@ -47,7 +47,7 @@ impl Shared {
         Self::ServiceNodePorts,
     ];
 
-    /// In the order in which they are filled: what blocks or masquerades traffic comes before what lets it in.
+    /// In the order in which they are filled: sets that block or masquerade traffic come before those that admit it.
     pub(super) const FILL_ORDER: [Self; 7] = [
         Self::HairpinConnections,
         Self::FirewallIps,
@@ -58,7 +58,7 @@ impl Shared {
         Self::NoEndpointNodePorts,
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::HairpinConnections => "hairpin-connections",
@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// The set's definition.
+    /// Returns the set's definition.
     pub(super) fn set(self, family: Family) -> Result<Set<'static>, CommentError> {
         const PROTOCOL: (DataType, u32) = (DataType::INET_PROTO, 1);
         const PORT: (DataType, u32) = (DataType::INET_SERVICE, 2);
@@ -128,7 +128,7 @@ pub(super) fn with_nft_userdata(
     key_order: u32,
     declared: Option<Declared>,
 ) -> Set<'_> {
-    /// An expression of this kind (`nft`'s number) without content.
+    /// Returns an expression of this kind (`nft`'s number) without content.
     const fn expression(kind: u8) -> [u8; 8] {
         [0, 4, kind, 0, 0, 0, 1, 0]
     }
@@ -156,7 +156,7 @@ pub(super) fn with_nft_userdata(
     }
 }
 
-/// The type of a set of addresses of a family.
+/// Returns the type of a set of addresses of a family.
 pub(super) fn address_type(family: Family) -> (DataType, u32) {
     match family {
         Family::IP6 => (DataType::IPV6_ADDR, 16),
@@ -172,18 +172,18 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a cluster IP.
+    /// Returns the key of a cluster IP.
     pub(super) fn address(set: Shared, address: IpAddr) -> Self {
         let bytes = with_octets(address, <[u8]>::to_vec);
         Self { set, bytes }
     }
 
-    /// The element, for deletion.
+    /// Returns the element, for deletion.
     pub(super) fn element(&self) -> Element<'_> {
         Element::new(&self.bytes)
     }
 
-    /// `address . protocol . port`
+    /// Returns the key `address . protocol . port`.
     pub(super) fn service(set: Shared, address: IpAddr, protocol: Protocol, port: u16) -> Self {
         let bytes = with_octets(address, |address| {
             concatenation([address, &[protocol.number()], &port.to_be_bytes()])
@@ -191,13 +191,13 @@ impl Key {
         Self { set, bytes }
     }
 
-    /// `protocol . port`
+    /// Returns the key `protocol . port`.
     pub(super) fn node_port(set: Shared, protocol: Protocol, port: u16) -> Self {
         let bytes = concatenation([&[protocol.number()][..], &port.to_be_bytes()]);
         Self { set, bytes }
     }
 
-    /// `address . address . protocol . port`
+    /// Returns the key `address . address . protocol . port`.
     pub(super) fn hairpin(endpoint: SocketAddr, protocol: Protocol) -> Self {
         let bytes = with_octets(endpoint.ip(), |ip| {
             let port = endpoint.port().to_be_bytes();
@@ -227,7 +227,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The element with this key.
+    /// Returns the element with this key.
     pub(super) fn element<'e>(&'e self, key: &'e Key) -> Result<Element<'e>, CommentError> {
         let element = key.element();
         match self {

@@ -53,9 +53,9 @@ use chainwright::Error;
 use chainwright::iptables::Family;
 use chainwright::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
-    RuleFilter, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
+    RuleFilter, Ruleset, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef,
+    Transaction,
 };
-use chainwright_testing::FakeKernel;
 use difference::Difference;
 use elements::{Key, Shared, Value};
 use port::content;
@@ -69,11 +69,11 @@ const COMMENT: &str = "rules for kube-proxy";
 /// which it searches for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in one (Linux
 /// 6.18, a debug build on a busy machine).
 const MAX_TRANSACTION_BYTES: usize = 1 << 20;
-/// How often a repair starts again when others change the table between reading and committing, before it falls back to
-/// [`Connection::reconcile`], which retries as configured in [`Retry`](chainwright::Retry).
+/// Maximum number of times that a repair starts again when others change the table between reading and committing,
+/// before it falls back to [`Connection::reconcile`], which retries as configured in [`Retry`](chainwright::Retry).
 const ATTEMPTS: usize = 16;
 
-/// Whether this library created the table; `None` if it is neither kube-proxy's nor of this layout.
+/// Returns whether this library created the table; `None` if it is neither kube-proxy's nor of this layout.
 pub(crate) fn is_own_table(table: &TableRef<'_>) -> Option<bool> {
     (table.name() == TABLE).then(|| base::is_own(table))
 }
@@ -84,7 +84,8 @@ type Elements = SharedElements<PortName, Key, Value>;
 /// kube-proxy's layout in nftables, of one family.
 #[derive(Debug)]
 pub(in crate::service) struct Nftables {
-    nft: Connection,
+    /// `None` while it is [lent](Self::with_flat).
+    nft: Option<Connection>,
     of: Family,
     family: nft::Family,
     common: Common,
@@ -98,7 +99,7 @@ pub(in crate::service) struct Nftables {
     check_only: bool,
 }
 
-/// How the kernel's state is known to be what was written.
+/// The evidence that the kernel's state equals the written one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KernelState {
     /// It is not known.
@@ -113,7 +114,7 @@ impl Nftables {
     /// Creates the layout with a connection that it may make the table's owner.
     pub(in crate::service) fn new(nft: Connection, family: Family, config: Arc<Config>) -> Self {
         Self {
-            nft,
+            nft: Some(nft),
             of: family,
             family: family.into(),
             common: Common::new(config),
@@ -133,20 +134,20 @@ impl Nftables {
     fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
         match std::mem::replace(&mut self.kernel_state, KernelState::No) {
             KernelState::Owned => {
-                self.nft.commit(tx)?;
+                self.nft().commit(tx)?;
                 self.kernel_state = KernelState::Owned;
             }
             KernelState::Since(generation) => {
                 let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
-                let made = self.nft.commit_returning_generation(tx)?;
+                let made = self.nft().commit_returning_generation(tx)?;
                 if let Some(made) = made.filter(|_| !self.check_only) {
                     self.common.commits.note(generation, made);
                 }
                 self.kernel_state = made.map_or(KernelState::No, KernelState::Since);
             }
             KernelState::No => {
-                let made = self.nft.commit_returning_generation(tx)?;
+                let made = self.nft().commit_returning_generation(tx)?;
                 self.kernel_state = made.map_or(KernelState::No, KernelState::Since);
             }
         }
@@ -172,7 +173,7 @@ impl Nftables {
         if self.common.config.own {
             let mut tx = Transaction::new();
             base::add_table(&mut tx, self.family, owned)?;
-            match self.nft.commit(&tx) {
+            match self.nft().commit(&tx) {
                 Ok(()) => (made, is_owned) = (1, true),
                 // This kernel does not support tables that outlive their owner.
                 Err(error) if is_refused(&error, &[libc::EOPNOTSUPP, libc::EINVAL]) => {}
@@ -189,17 +190,17 @@ impl Nftables {
         // No need to keep others from the table: their changes are looked for afterwards.
         let mut was_alone = true;
         let mut last: Option<Generation> = None;
-        let before = self.nft.generation()?;
+        let before = self.nft().generation()?;
         let all = ports.len() + elements.iter().count();
         let in_pieces = !self.check_only;
         let filled = fill(&mut writer, ports, &elements, in_pieces, |tx, done| {
             made += 1;
             if is_owned {
-                self.nft.commit(tx)?;
+                self.nft().commit(tx)?;
                 self.common.observer.report(self.of, done, all);
                 return Ok(());
             }
-            let generation = self.nft.commit_returning_generation(tx)?;
+            let generation = self.nft().commit_returning_generation(tx)?;
             let is_next = generation == Some(last.unwrap_or(before).next());
             if let Some(made) = generation.filter(|_| is_next && !self.check_only) {
                 self.common.commits.note(last.unwrap_or(before), made);
@@ -219,25 +220,25 @@ impl Nftables {
         Ok(made)
     }
 
-    /// The desired table.
+    /// Returns the desired table.
     fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
-        let mut model = model()?;
+        let mut desired = Ruleset::new();
         let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
         fill(&mut writer, ports, &self.elements, false, |tx, _| {
-            Ok(model.commit(tx)?)
+            desired.apply(tx)?;
+            Ok(())
         })?;
-        Ok(model.snapshot(self.scope())?)
+        Ok(desired.to_snapshot(&self.scope()))
     }
 
-    /// The part of the desired table that blocks traffic; `None` if nothing does.
+    /// Returns the part of the desired table that blocks traffic; `None` if nothing does.
     fn firewalls(&self, desired: &Snapshot) -> Result<Option<Snapshot>, Error> {
         let mut elements = self.elements.iter();
         if !elements.any(|(key, _)| key.set == Shared::FirewallIps) {
             return Ok(None);
         }
-        let mut model = model()?;
-        desired.restore(&mut model)?;
+        let mut firewalls = Ruleset::try_from(desired)?;
         let mut tx = Transaction::new();
         let chains = desired.tables().flat_map(|table| table.chains());
         let chains = chains.map(|chain| chain.chain().name());
@@ -255,8 +256,8 @@ impl Nftables {
         for chain in others {
             tx.delete(&nft::Chain::new(self.family, TABLE, chain))?;
         }
-        model.commit(&tx)?;
-        Ok(Some(model.snapshot(self.scope())?))
+        firewalls.apply(&tx)?;
+        Ok(Some(firewalls.to_snapshot(&self.scope())))
     }
 
     /// Brings an existing table to the desired state, by transactions [in order](InOrder), each based on the result of
@@ -269,7 +270,8 @@ impl Nftables {
         let is_owned = flags.contains(TableFlags::OWNER);
         let mut in_order = StagedCommits::new(!self.check_only);
         for _ in 0..ATTEMPTS {
-            let now = self.nft.snapshot(self.scope())?;
+            let scope = self.scope();
+            let now = self.nft().snapshot(scope)?;
             let whole = now.plan(&desired, options)?;
             self.kernel_state = match now.generation() {
                 Some(_) if is_owned => KernelState::Owned,
@@ -310,7 +312,7 @@ impl Nftables {
             }
         }
         // Others keep changing the table first, or react to each change.
-        let plan = self.nft.reconcile(&desired, options)?;
+        let plan = self.nft().reconcile(&desired, options)?;
         self.kernel_state = match is_owned {
             true => KernelState::Owned,
             false => KernelState::No,
@@ -377,30 +379,36 @@ impl Nftables {
         if !self.check_only
             && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
         {
-            tracing::warn!(%error, "cannot create the stand-in table: services are interrupted while the table is recreated");
+            tracing::warn!(%error, "cannot create the temporary table: services are interrupted while the table is recreated");
         }
-        let made = in_order.step(|| desired.restore(&mut self.nft).map(|_| 1));
+        let made = in_order.step(|| desired.restore(self.nft()).map(|_| 1));
         in_order.step(|| self.with_flat(Flat::remove_stand_in))?;
         made
     }
 
-    /// Calls a function with the flat layout, over this layout's connection.
+    fn nft(&mut self) -> &mut Connection {
+        (self.nft.as_mut()).expect("invariant: `with_flat` returns it")
+    }
+
+    /// Lends this layout's connection to the flat layout, and calls a function with that.
     fn with_flat<R>(
         &mut self,
         with: impl FnOnce(&mut Flat) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let nft = std::mem::replace(&mut self.nft, model()?);
+        let nft = self.nft.take();
+        let nft = nft.expect("invariant: the connection is not lent already");
         let mut flat = Flat::new(nft, self.of, Arc::clone(&self.common.config));
         flat.set_check_only(self.check_only);
         let done = with(&mut flat);
-        self.nft = flat.into_connection();
+        self.nft = Some(flat.into_connection());
         done
     }
 
-    /// The flags that the table must have, `None` if there is no table; and whether owning it took a transaction.
+    /// Returns the flags that the table must have, `None` if there is no table; and whether owning it took a
+    /// transaction.
     fn flags(&mut self) -> Result<(Option<TableFlags>, usize), Error> {
-        let port = self.nft.port();
-        let Some(table) = self.nft.table(self.family, TABLE)? else {
+        let (family, port) = (self.family, self.nft().port());
+        let Some(table) = self.nft().table(family, TABLE)? else {
             return Ok((None, 0));
         };
         let stays = table.flags().unwrap_or_default() & TableFlags::PERSIST;
@@ -413,7 +421,7 @@ impl Nftables {
             return Ok((Some(stays), 0));
         }
         // The kernel reports a table of another owner.
-        Ok(match self.nft.own(self.family, TABLE)? {
+        Ok(match self.nft().own(family, TABLE)? {
             Ownership::Owned => (Some(owned), 1),
             _ => (Some(stays), 0),
         })
@@ -486,12 +494,10 @@ impl Nftables {
         Ok(in_order.made() + self.delete_stale()?)
     }
 
-    /// The rules of chains with their handles.
+    /// Returns the rules of chains with their handles.
     fn rules(&mut self, chain: &str) -> Result<Vec<(String, u64)>, Error> {
-        let mut handles = Vec::new();
-        let mut rules = self
-            .nft
-            .rules(RuleFilter::chain(self.family, TABLE, chain))?;
+        let (family, mut handles) = (self.family, Vec::new());
+        let mut rules = self.nft().rules(RuleFilter::chain(family, TABLE, chain))?;
         while let Some(rule) = rules.next()? {
             handles.push((chain.to_owned(), rule.handle()));
         }
@@ -521,7 +527,7 @@ impl Nftables {
         }
     }
 
-    /// The operations for changed ports. Updates the registered elements.
+    /// Returns the operations for changed ports. Updates the registered elements.
     fn difference(&mut self, changes: &[PortChange]) -> Difference {
         let mut difference = Difference::new(self.family);
         for change in changes {
@@ -547,16 +553,7 @@ impl Nftables {
     }
 }
 
-/// A model without a kernel.
-fn model() -> Result<Connection, Error> {
-    let open = |source| chainwright::netlink::Error::Open {
-        protocol: libc::NETLINK_NETFILTER,
-        source,
-    };
-    Ok(FakeKernel::new().connect().map_err(open)?)
-}
-
-/// Whether a replacement in a plan affects what packets look up: any but a set of clients.
+/// Returns `true` if a replacement in a plan affects the lookups of packets: any but a set of clients.
 fn affects_lookups(one: &Replaced) -> bool {
     match one.kind {
         "set" => !one.name.starts_with(b"affinity-"),
@@ -564,7 +561,7 @@ fn affects_lookups(one: &Replaced) -> bool {
     }
 }
 
-/// The same port without session affinity: it has the same chains, and no sets.
+/// Returns the same port without session affinity: it has the same chains, and no sets.
 fn without_affinity(port: &ServicePort) -> ServicePort {
     ServicePort {
         affinity: Some(Duration::ZERO),
@@ -605,7 +602,7 @@ impl FamilyLayout for Nftables {
     }
 
     fn set_check_only(&mut self, yes: bool) -> bool {
-        self.nft.set_check_only(yes);
+        self.nft().set_check_only(yes);
         self.check_only = yes;
         true
     }
@@ -614,7 +611,8 @@ impl FamilyLayout for Nftables {
         self.kernel_state = KernelState::No;
         self.stale.clear();
         self.elements = Elements::default();
-        remove_table(&mut self.nft, self.family)?;
+        let family = self.family;
+        remove_table(self.nft(), family)?;
         Ok(())
     }
 }
@@ -704,7 +702,7 @@ fn fill(
     commit_if(writer, 0, 0)
 }
 
-/// Whether the kernel refused operations, or the transaction, only for these reasons.
+/// Returns `true` if the kernel refused operations, or the transaction, only for these reasons.
 fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
     let mut failures = error.failures.iter();
     error.outcome == Outcome::NothingApplied
@@ -713,7 +711,7 @@ fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
         && failures.all(|failure| reasons.contains(&failure.errno.number()))
 }
 
-/// Whether the only problem is that chains to be deleted are still referenced.
+/// Returns `true` if the only problem is that chains to be deleted are still referenced.
 fn is_chain_busy(error: &CommitError) -> bool {
     let mut operations = error.failures.iter().map(|failure| &failure.operation);
     is_refused(error, &[libc::EBUSY])
@@ -723,7 +721,7 @@ fn is_chain_busy(error: &CommitError) -> bool {
         })
 }
 
-/// Whether the table differs, or may differ, from the known state.
+/// Returns `true` if the table differs, or may differ, from the known state.
 fn may_have_diverged(error: &CommitError) -> bool {
     error.generation_moved()
         || error.outcome == Outcome::Unknown

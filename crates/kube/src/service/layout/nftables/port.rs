@@ -61,7 +61,7 @@ pub(super) enum PortRule {
     From(Vec<IpNet>),
 }
 
-/// The content for a port.
+/// Returns the content for a port.
 pub(super) fn content(port: &ServicePort, config: &Config) -> Content {
     let mut content = Content::default();
     if port.affinity.is_some() {
@@ -260,7 +260,7 @@ fn endpoint_chain(port: &ServicePort, backend: &Backend) -> String {
     (port.name).nftables_endpoint_name("endpoint-", backend.address)
 }
 
-/// The clients of an endpoint, if the port has session affinity.
+/// Returns the clients of an endpoint, if the port has session affinity.
 fn clients(port: &ServicePort, backend: &Backend) -> Option<Clients> {
     let name = (port.name).nftables_endpoint_name("affinity-", backend.address);
     Some(Clients {

@@ -16,7 +16,7 @@ use chainwright::nft::{Chain, Element, SetId, TableRef};
 use chainwright_lang::{Listing, Options, Part};
 use chainwright_testing::Sandbox;
 
-/// The node of kube-proxy's ruleset in the test data.
+/// Returns the node of kube-proxy's ruleset in the test data.
 fn config() -> Config {
     Config {
         node_addresses: vec![address("10.200.0.10")],
@@ -33,7 +33,7 @@ fn layout(sandbox: &Sandbox, family: Family, config: &Config) -> Nftables {
     Nftables::new(nft, family, Arc::new(config.clone()))
 }
 
-/// The table, or a part of it, as nft prints it.
+/// Returns the table, or a part of it, as nft prints it.
 fn list(sandbox: &Sandbox, family: Family, part: Part<'_>) -> String {
     let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
     let table = Scope::table(family.into(), TABLE);
@@ -121,7 +121,7 @@ fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
     port
 }
 
-/// The services of `services.yaml` that differ in kind.
+/// Returns the services of `services.yaml` that differ in kind.
 fn representative_ports() -> Vec<ServicePort> {
     let http = |service, cluster_ip, number| port("default", service, "", cluster_ip, number);
     let front = to(
@@ -288,7 +288,8 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
     let mut fresh = layout(&Sandbox::new().unwrap(), family, &config);
     fresh.full_sync(&Ports::default()).unwrap();
     let named = |layout: &mut Nftables| {
-        let snapshot = layout.nft.snapshot(layout.scope()).unwrap();
+        let scope = layout.scope();
+        let snapshot = layout.nft().snapshot(scope).unwrap();
         let table = snapshot.table(layout.family, TABLE).unwrap();
         let names = table.chains().map(|c| c.chain().name().to_string());
         names.collect::<std::collections::BTreeSet<_>>()
@@ -392,8 +393,8 @@ fn owned_table_rejects_other_writers() {
     let mut layout = layout(&sandbox, Family::Ipv4, &config);
     layout.full_sync(&ports).unwrap();
     let owned = |table: TableRef<'_>| (table.owner(), table.flags());
-    let port = layout.nft.port();
-    let table = layout.nft.table(nft::Family::IP, TABLE).unwrap();
+    let port = layout.nft().port();
+    let table = layout.nft().table(nft::Family::IP, TABLE).unwrap();
     let flags = TableFlags::OWNER | TableFlags::PERSIST;
     assert_eq!(table.map(owned), Some((Some(port), Some(flags))));
     let mut other = sandbox.run(Connection::open).unwrap().unwrap();
@@ -564,7 +565,7 @@ fn a_cold_start_is_measured() {
     println!("{services} services: {made} transactions, {took:?}");
     let start = std::time::Instant::now();
     assert_eq!(layout.full_sync(&ports).unwrap(), 0);
-    println!("found again: {:?}", start.elapsed());
+    println!("full sync: {:?}", start.elapsed());
     let before = ports.values().next().unwrap();
     let mut after = ServicePort::clone(before);
     after.backends.cluster.pop();
@@ -575,5 +576,5 @@ fn a_cold_start_is_measured() {
     };
     let start = std::time::Instant::now();
     assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
-    println!("one endpoint fewer: {:?}", start.elapsed());
+    println!("one endpoint removed: {:?}", start.elapsed());
 }

@@ -239,18 +239,18 @@ impl<'c> Writer<'c> {
     }
 }
 
-/// A map with numeric keys as `nft` declares it.
+/// Returns a map with numeric keys as `nft` declares it.
 fn numbered(map: AnonymousSet<'_>, declared: Option<Declared>) -> AnonymousSet<'_> {
     let set = with_nft_userdata(map.set().clone(), HOST_ENDIAN, declared);
     AnonymousSet::with_elements(set, map.elements().iter().cloned())
 }
 
-/// A rule has fewer than 2³² endpoints.
+/// Converts a number of endpoints to a modulus: a rule has fewer than 2³² endpoints.
 fn modulus(endpoints: usize) -> u32 {
     u32::try_from(endpoints).unwrap_or(u32::MAX)
 }
 
-/// A packet's source address.
+/// Returns a packet's source address.
 const fn source(family: Family) -> Selector {
     match family {
         Family::IP6 => ip6::SADDR,
@@ -258,7 +258,7 @@ const fn source(family: Family) -> Selector {
     }
 }
 
-/// A packet's destination address.
+/// Returns a packet's destination address.
 pub(super) const fn destination(family: Family) -> Selector {
     match family {
         Family::IP6 => ip6::DADDR,
@@ -312,7 +312,7 @@ pub(super) fn not_from_pods<'b>(
     }
 }
 
-/// The family as iptables' type.
+/// Returns the family as iptables' type.
 pub(super) const fn ip_family(family: Family) -> chainwright::iptables::Family {
     match family {
         Family::IP6 => chainwright::iptables::Family::Ipv6,
@@ -320,7 +320,7 @@ pub(super) const fn ip_family(family: Family) -> chainwright::iptables::Family {
     }
 }
 
-/// The address ranges of networks as sorted numbers: adjacent ones are merged, as in `nft`.
+/// Returns the address ranges of networks as sorted numbers: adjacent ones are merged, as in `nft`.
 fn ranges(networks: &[IpNet]) -> impl Iterator<Item = RangeInclusive<u128>> {
     let number = |address: IpAddr| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),

@@ -15,7 +15,7 @@ use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 
-/// A configuration without nfacct objects, which do not exist here.
+/// Returns a configuration without nfacct objects, which do not exist here.
 fn without_counters() -> Arc<Config> {
     let mut config = config();
     config.nfacct = false;
@@ -47,7 +47,8 @@ fn save(backend: Backend, family: Family) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The rules of all chains of a table except the built-in ones and `KUBE-MARK-DROP`, which does not matter here.
+/// Returns the rules of all chains of a table except the built-in ones and `KUBE-MARK-DROP`, which does not matter
+/// here.
 fn chains(backend: Backend, family: Family, table: &str) -> HashMap<String, Vec<Rule>> {
     let tables = open(backend).read(family, &TABLES).unwrap();
     let chains = tables
@@ -64,7 +65,7 @@ fn chains(backend: Backend, family: Family, table: &str) -> HashMap<String, Vec<
         .collect()
 }
 
-/// The expected chains and rules.
+/// Returns the expected chains and rules.
 fn wanted(
     family: Family,
     config: &Config,
@@ -288,7 +289,7 @@ fn flushed_rules_are_restored() {
     });
 }
 
-/// A kube-proxy's ruleset without the rules that need nfacct objects.
+/// Returns a kube-proxy's ruleset without the rules that need nfacct objects.
 fn left_by(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("nfacct"));
     lines.flat_map(|line| [line, "\n"]).collect()

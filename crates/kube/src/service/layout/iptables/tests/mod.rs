@@ -22,7 +22,7 @@ const KUBE_PROXY_1_36: &str =
 const KUBE_PROXY_1_20: &str =
     include_str!("../../../../../../../tests/data/kube-proxy-1.20-300-services.save");
 
-/// The configuration of the kube-proxies in `tests/data`.
+/// Returns the configuration of the kube-proxies in `tests/data`.
 pub(super) fn config() -> Config {
     let mut config = Config::new("node1");
     config.node_addresses = vec![address("10.200.0.10")];
@@ -70,7 +70,7 @@ pub(super) fn service(namespace: &str, name: &str, cluster_ip: &str, ports: &[Po
     ports.iter().cloned().fold(service, Service::with_port)
 }
 
-/// The distinct services in `tests/data/services.yaml`, and `kubernetes`, which existed beside them.
+/// Returns the distinct services in `tests/data/services.yaml`, and `kubernetes`, which existed beside them.
 fn services() -> Services {
     let mut all = Services::new();
     let port = Port::new;
@@ -147,7 +147,7 @@ fn services() -> Services {
     all
 }
 
-/// The ports of all services.
+/// Returns the ports of all services.
 pub(super) fn ports(services: &Services, family: Family, config: &Config) -> Ports {
     let names = services.names();
     let resolved = names.flat_map(|name| services.resolve(name, family, config));

@@ -7,7 +7,7 @@ use super::super::rules::{Rules, Shared, sorted};
 use super::*;
 use chainwright::iptables::{Rule, text};
 
-/// The rules of each chain of each table in the output of iptables-save, in their order.
+/// Returns the rules of each chain of each table in the output of iptables-save, in their order.
 fn saved(text: &str) -> HashMap<(&str, &str), Vec<&str>> {
     let mut chains: HashMap<_, Vec<_>> = HashMap::new();
     let mut table = "";
@@ -122,7 +122,7 @@ fn chains_and_rules_match_kube_proxy() {
     );
 }
 
-/// Whether it belongs to `svc-1`, `svc-2`, `svc-4` to `svc-299`.
+/// Returns `true` if the line belongs to `svc-1`, `svc-2`, `svc-4` to `svc-299`.
 fn is_foreign(line: &str) -> bool {
     let Some((_, rest)) = line.split_once("/svc-") else {
         return false;

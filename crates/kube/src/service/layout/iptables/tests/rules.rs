@@ -10,7 +10,7 @@ use crate::kubelet::FIREWALL;
 use crate::service::config::NodePortAddresses;
 use crate::service::{Port, Service, Services, TrafficPolicy};
 
-/// A service with port 80, reachable only at its cluster IP.
+/// Returns a service with port 80, reachable only at its cluster IP.
 fn plain() -> Service {
     service(
         "ns1",
@@ -20,7 +20,7 @@ fn plain() -> Service {
     )
 }
 
-/// The rules of a service, those of shared chains last.
+/// Returns the rules of a service, those of shared chains last.
 fn printed(
     family: Family,
     config: &Config,
@@ -47,7 +47,7 @@ fn printed(
     lines
 }
 
-/// Reachable by an external IP, a load balancer and a node port.
+/// Returns a service with an external IP, a load balancer and a node port.
 fn from_outside() -> Service {
     let mut service = plain();
     service.external_ips = vec![address("192.168.99.22")];
@@ -375,7 +375,7 @@ fn probabilities_match_iptables() {
 #[test]
 fn long_comments_are_cut() {
     let Match::Comment(cut) = comment("ü".repeat(200)) else {
-        unreachable!("it is a comment");
+        unreachable!("the match is a comment");
     };
     assert_eq!(cut.as_bytes(), "ü".repeat(127).as_bytes());
     assert_eq!(comment("a\0b"), comment("a"));

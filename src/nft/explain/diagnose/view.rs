@@ -1,0 +1,578 @@
+//! The part of a ruleset that decides whether the kernel accepts an operation: read from the kernel, and changed by the
+//! operations of a transaction.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use chainwright_sys::netlink::NLM_F_REPLACE;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
+    NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE, NFT_MSG_DESTROYOBJ,
+    NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN,
+    NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM,
+    NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID, NFTA_CHAIN_TYPE, NFTA_FLOWTABLE_NAME,
+    NFTA_FLOWTABLE_TABLE, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_RULE_CHAIN_ID, NFTA_RULE_EXPRESSIONS,
+    NFTA_RULE_HANDLE, NFTA_RULE_TABLE, NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_SET_ID,
+    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_FLAGS, NFTA_SET_ID, NFTA_SET_KEY_LEN, NFTA_SET_NAME,
+    NFTA_SET_TABLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER,
+};
+
+use super::{MAX_DEPTH, Place, did_you_mean, kind_words, place};
+use crate::escape::Escaped;
+use crate::netlink::{Attributes, Message};
+use crate::nft::declare::Field as _;
+use crate::nft::expr::{Data, Decoded, ExpressionIter, ExpressionRef, Verdict};
+use crate::nft::mentions::NameKind;
+use crate::nft::{Connection, DataType, ElementRef, Family, Hook, Scope, SetFlags};
+
+/// The attribute with the table's name, in all messages.
+pub(super) const TABLE: u16 = NFTA_TABLE_NAME;
+/// The attribute with the object's name, in messages of sets, elements, stateful objects and flowtables.
+pub(super) const NAME: u16 = NFTA_SET_NAME;
+pub(super) const CHAIN_NAME: u16 = chainwright_sys::nf_tables::NFTA_CHAIN_NAME;
+pub(super) const RULE_CHAIN: u16 = chainwright_sys::nf_tables::NFTA_RULE_CHAIN;
+pub(super) const ELEMENTS_SET_ID: u16 = NFTA_SET_ELEM_LIST_SET_ID;
+
+const _: () = {
+    assert!(NFTA_RULE_TABLE == TABLE && NFTA_SET_TABLE == TABLE && NFTA_OBJ_TABLE == TABLE);
+    assert!(NFTA_SET_ELEM_LIST_TABLE == TABLE && NFTA_FLOWTABLE_TABLE == TABLE);
+    assert!(NFTA_SET_ELEM_LIST_SET == NAME && NFTA_OBJ_NAME == NAME && NFTA_FLOWTABLE_NAME == NAME);
+};
+
+/// A table, by family and name.
+pub(super) type Key = (Family, BString);
+
+#[derive(Default)]
+pub(super) struct TableView {
+    /// Netlink port of the owner.
+    pub(super) owner: Option<u32>,
+}
+
+/// The attachment of a base chain.
+#[derive(Clone)]
+pub(super) struct BaseChain {
+    pub(super) chain_type: BString,
+    pub(super) hook: u32,
+    pub(super) priority: i32,
+    /// Number of its devices.
+    pub(super) devices: usize,
+}
+
+impl BaseChain {
+    /// Returns the attachment in a chain's attributes; `None` for a chain without a hook.
+    pub(super) fn of(attributes: Attributes<'_>) -> Option<Self> {
+        let hook = Hook::decode(attributes.clone().find(NFTA_CHAIN_HOOK)?)?;
+        let several = hook.devices.iter().flat_map(|devices| devices.iter());
+        Some(Self {
+            chain_type: attributes
+                .clone()
+                .find(NFTA_CHAIN_TYPE)
+                .map_or_else(|| "filter".into(), name),
+            hook: hook.number?,
+            priority: hook.priority?,
+            devices: several.count() + usize::from(hook.device.is_some()),
+        })
+    }
+}
+
+#[derive(Default)]
+pub(super) struct ChainView {
+    pub(super) base: Option<BaseChain>,
+    rules: Vec<RuleView>,
+}
+
+/// What a rule refers to, and where it is allowed.
+#[derive(Default)]
+pub(super) struct RuleView {
+    handle: Option<u64>,
+    /// The encoded expressions that are not allowed everywhere.
+    placed: Vec<BString>,
+    /// Target chains.
+    pub(super) jumps: Vec<BString>,
+    /// The sets that it uses, by [`set_key`].
+    sets: Vec<BString>,
+    /// The names that it refers to, without those of anonymous sets and chains.
+    pub(super) names: Vec<(NameKind, BString)>,
+}
+
+impl RuleView {
+    pub(super) fn of(attributes: Attributes<'_>) -> Self {
+        let mut rule = Self {
+            handle: attributes
+                .clone()
+                .find(NFTA_RULE_HANDLE)
+                .and_then(u64::decode),
+            ..Self::default()
+        };
+        for expression in expressions(attributes) {
+            rule.add(&expression);
+        }
+        rule
+    }
+
+    fn add(&mut self, expression: &ExpressionRef<'_>) {
+        let mut set = |name: Option<crate::nft::Name<'_>>, id| {
+            let Some(name) = name else { return };
+            if !is_template(&name) {
+                self.names.push((NameKind::Set, name.as_bstr().into()));
+            }
+            self.sets.push(set_key(name.as_bstr(), id));
+        };
+        match expression.name.as_bytes() {
+            b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" => {}
+            _ => {
+                // The families do not differ in which expressions are restricted.
+                let is_placed = place(Family::IP, expression).is_some();
+                return self.placed.extend(is_placed.then(|| expression.raw.into()));
+            }
+        }
+        match expression.decode() {
+            Ok(Decoded::Immediate(immediate)) => {
+                let target = immediate.data.as_ref().and_then(jump);
+                if let Some(target) = target {
+                    if !target.starts_with(b"#") {
+                        self.names.push((NameKind::Chain, target.clone()));
+                    }
+                    self.jumps.push(target);
+                }
+            }
+            Ok(Decoded::Lookup(lookup)) => set(lookup.set, lookup.set_id),
+            Ok(Decoded::Dynset(dynset)) => set(dynset.set_name, dynset.set_id),
+            Ok(Decoded::Objref(objref)) => {
+                set(objref.set_name, objref.set_id);
+                let name = objref.imm_name.map(|name| name.as_bstr().into());
+                self.names.extend(name.map(|name| (NameKind::Object, name)));
+            }
+            Ok(Decoded::FlowOffload(flow)) => {
+                let name = flow.table_name.map(|name| name.as_bstr().into());
+                self.names
+                    .extend(name.map(|name| (NameKind::Flowtable, name)));
+                self.placed.push(expression.raw.into());
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) struct SetView {
+    pub(super) flags: SetFlags,
+    pub(super) key_length: Option<u32>,
+    pub(super) data_length: Option<u32>,
+    pub(super) has_verdicts: bool,
+    /// Chains that its elements jump to.
+    jumps: Vec<BString>,
+}
+
+impl SetView {
+    pub(super) fn of(attributes: Attributes<'_>) -> Self {
+        let number = |kind| attributes.clone().find(kind).and_then(u32::decode);
+        let flags = attributes
+            .clone()
+            .find(NFTA_SET_FLAGS)
+            .and_then(SetFlags::decode);
+        let data_type = number(NFTA_SET_DATA_TYPE);
+        Self {
+            flags: flags.unwrap_or_default(),
+            key_length: number(NFTA_SET_KEY_LEN),
+            data_length: number(NFTA_SET_DATA_LEN),
+            has_verdicts: data_type == Some(DataType::VERDICT.0),
+            jumps: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_map(&self) -> bool {
+        self.flags.intersects(SetFlags::MAP | SetFlags::OBJECT)
+    }
+}
+
+/// Returns a name without the trailing NUL.
+pub(super) fn name(payload: &[u8]) -> BString {
+    payload.strip_suffix(&[0]).unwrap_or(payload).into()
+}
+
+/// Whether the kernel replaces this name by a unique one.
+fn is_template(name: &[u8]) -> bool {
+    name.contains(&b'%')
+}
+
+/// Returns the key of a set: its name, or its number in the transaction if the kernel chooses the name.
+pub(super) fn set_key(name: &BStr, id: Option<u32>) -> BString {
+    match id {
+        Some(id) if is_template(name) => format!("#{id}").into(),
+        _ => name.into(),
+    }
+}
+
+/// Returns the chain that a verdict leads to: its name, or its number in the transaction.
+pub(super) fn jump(data: &Data<'_>) -> Option<BString> {
+    match data {
+        Data::Verdict(Verdict::Jump(name) | Verdict::Goto(name)) => Some(name.as_bstr().into()),
+        Data::Verdict(Verdict::JumpId(id) | Verdict::GotoId(id)) => Some(format!("#{id}").into()),
+        _ => None,
+    }
+}
+
+pub(super) fn expressions(
+    attributes: Attributes<'_>,
+) -> impl Iterator<Item = ExpressionRef<'_>> + Clone {
+    let list = attributes.clone().find(NFTA_RULE_EXPRESSIONS);
+    ExpressionIter::new(list.unwrap_or_default()).map_while(Result::ok)
+}
+
+/// A ruleset, in part.
+#[derive(Default)]
+pub(in crate::nft) struct View {
+    /// Whether the tables were read, so that what is not here does not exist.
+    pub(super) is_complete: bool,
+    pub(super) tables: BTreeMap<Key, TableView>,
+    pub(super) chains: BTreeMap<(Key, BString), ChainView>,
+    pub(super) sets: BTreeMap<(Key, BString), SetView>,
+    /// Stateful objects and flowtables.
+    others: HashSet<(Key, NameKind, BString)>,
+}
+
+impl View {
+    /// Reads the names of all tables, and the content of these.
+    pub(in crate::nft) fn read<'t>(
+        nft: &mut Connection,
+        tables: impl IntoIterator<Item = &'t (Family, BString)>,
+    ) -> Self {
+        let mut view = Self::default();
+        view.is_complete = view.try_read(nft, tables).is_ok();
+        view
+    }
+
+    fn try_read<'t>(
+        &mut self,
+        nft: &mut Connection,
+        tables: impl IntoIterator<Item = &'t (Family, BString)>,
+    ) -> Result<(), crate::netlink::Error> {
+        let mut listing = nft.tables(Scope::all())?;
+        while let Some(table) = listing.next()? {
+            let key = (table.family(), table.name().into());
+            let owner = table.owner();
+            self.tables.insert(key, TableView { owner });
+        }
+        drop(listing);
+        for (family, name) in tables {
+            if !self.tables.contains_key(&(*family, name.clone())) {
+                continue;
+            }
+            let scope = Scope::table(*family, name.as_slice());
+            let snapshot = nft.snapshot_once(scope)?;
+            let Some(table) = snapshot.table(*family, name) else {
+                continue;
+            };
+            let key = (*family, name.clone());
+            for chain in table.chains() {
+                let view = ChainView {
+                    base: BaseChain::of(chain.chain().attributes()),
+                    rules: chain
+                        .rules()
+                        .map(|rule| RuleView::of(rule.attributes()))
+                        .collect(),
+                };
+                let name = chain.chain().name().into();
+                self.chains.insert((key.clone(), name), view);
+            }
+            for set in table.sets() {
+                let mut view = SetView::of(set.set().attributes());
+                if view.has_verdicts {
+                    view.jumps.extend(
+                        set.elements().filter_map(|element| {
+                            element.to_builder().data.as_ref().and_then(jump)
+                        }),
+                    );
+                }
+                let name = set.set().name().into();
+                self.sets.insert((key.clone(), name), view);
+            }
+            let objects = table.objects();
+            let objects = objects.map(|object| (NameKind::Object, object.name().into()));
+            let flowtables = table.flowtables();
+            let flowtables = flowtables.map(|table| (NameKind::Flowtable, table.name().into()));
+            let others = objects.chain(flowtables);
+            self.others
+                .extend(others.map(|(kind, name)| (key.clone(), kind, name)));
+        }
+        Ok(())
+    }
+
+    /// Applies an operation.
+    pub(in crate::nft) fn apply(&mut self, message: &Message<'_>) {
+        let _ = self.try_apply(message);
+    }
+
+    fn try_apply(&mut self, message: &Message<'_>) -> Option<()> {
+        let (header, bytes) = message.nfgenmsg().ok()?;
+        let attributes = Attributes::new(bytes);
+        let find = |kind| attributes.clone().find(kind);
+        let family = Family(header.family);
+        let Some(table) = find(TABLE).map(|table| (family, name(table))) else {
+            if [NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE].contains(&(message.kind as u8)) {
+                self.retain(|(other, _)| family != Family::UNSPEC && *other != family);
+            }
+            return None;
+        };
+        let named = |kind| Some((table.clone(), name(find(kind)?)));
+        match message.kind as u8 {
+            NFT_MSG_NEWTABLE => {
+                let owner = find(NFTA_TABLE_OWNER).and_then(u32::decode);
+                self.tables.entry(table).or_insert(TableView { owner });
+            }
+            NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => self.retain(|other| *other != table),
+            NFT_MSG_NEWCHAIN => {
+                let id = find(NFTA_CHAIN_ID).and_then(u32::decode);
+                let by_id = || Some((table.clone(), format!("#{}", id?).into()));
+                let base = BaseChain::of(attributes.clone());
+                let chain = self.chains.entry(named(CHAIN_NAME).or_else(by_id)?);
+                let chain = chain.or_default();
+                chain.base = chain.base.take().or(base);
+            }
+            NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => _ = self.chains.remove(&named(CHAIN_NAME)?),
+            NFT_MSG_NEWRULE => {
+                let id = find(NFTA_RULE_CHAIN_ID).and_then(u32::decode);
+                let by_id = || Some((table.clone(), format!("#{}", id?).into()));
+                let chain = self.chains.get_mut(&named(RULE_CHAIN).or_else(by_id)?)?;
+                let rule = RuleView::of(attributes.clone());
+                if message.flags & NLM_F_REPLACE != 0 {
+                    chain.rules.retain(|other| other.handle != rule.handle);
+                }
+                chain.rules.push(rule);
+            }
+            NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
+                let handle = find(NFTA_RULE_HANDLE).and_then(u64::decode);
+                let only = find(RULE_CHAIN).map(name);
+                for ((of, name), chain) in &mut self.chains {
+                    if *of == table && only.as_ref().is_none_or(|only| only == name) {
+                        let stays = |rule: &RuleView| handle.is_some() && rule.handle != handle;
+                        chain.rules.retain(stays);
+                    }
+                }
+            }
+            NFT_MSG_NEWSET => {
+                let id = find(NFTA_SET_ID).and_then(u32::decode);
+                let key = set_key(name(find(NAME)?).as_bstr(), id);
+                let set = SetView::of(attributes.clone());
+                self.sets.entry((table, key)).or_insert(set);
+            }
+            NFT_MSG_DELSET | NFT_MSG_DESTROYSET => _ = self.sets.remove(&named(NAME)?),
+            NFT_MSG_NEWSETELEM => {
+                let id = find(ELEMENTS_SET_ID).and_then(u32::decode);
+                let key = set_key(name(find(NAME)?).as_bstr(), id);
+                let set = self.sets.get_mut(&(table, key))?;
+                if set.has_verdicts {
+                    let list = Attributes::new(find(NFTA_SET_ELEM_LIST_ELEMENTS)?);
+                    let elements = list.map_while(Result::ok);
+                    set.jumps.extend(elements.filter_map(|element| {
+                        let element = ElementRef::parse(element.payload).ok()?;
+                        element.to_builder().data.as_ref().and_then(jump)
+                    }));
+                }
+            }
+            NFT_MSG_NEWOBJ | NFT_MSG_NEWFLOWTABLE => {
+                let kind = NameKind::by(message.kind as u8)?;
+                self.others.insert((table, kind, name(find(NAME)?)));
+            }
+            NFT_MSG_DELOBJ
+            | NFT_MSG_DESTROYOBJ
+            | NFT_MSG_DELFLOWTABLE
+            | NFT_MSG_DESTROYFLOWTABLE => {
+                let kind = NameKind::by(message.kind as u8)?;
+                self.others.remove(&(table, kind, name(find(NAME)?)));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Keeps only some tables, with their content.
+    fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
+        self.tables.retain(|table, _| keep(table));
+        self.chains.retain(|(table, _), _| keep(table));
+        self.sets.retain(|(table, _), _| keep(table));
+        self.others.retain(|(table, ..)| keep(table));
+    }
+
+    /// Removes the rule that was added last to a chain.
+    pub(super) fn remove_last_rule(&mut self, table: &Key, chain: &BString) {
+        let chain = self.chains.get_mut(&(table.clone(), chain.clone()));
+        chain.map(|chain| chain.rules.pop());
+    }
+
+    /// Whether there is such an object.
+    pub(super) fn has(&self, table: &Key, kind: NameKind, name: &BString) -> bool {
+        let key = || (table.clone(), name.clone());
+        match kind {
+            NameKind::Table => self.tables.contains_key(table),
+            NameKind::Chain => self.chains.contains_key(&key()),
+            NameKind::Set => self.sets.contains_key(&key()),
+            kind => self.others.contains(&(table.clone(), kind, name.clone())),
+        }
+    }
+
+    /// Explains that an object does not exist.
+    pub(super) fn no_such(&self, table: &Key, kind: NameKind, name: &BString) -> String {
+        let of_table = |(of, name)| (of == table).then_some(name);
+        let hint = match kind {
+            NameKind::Chain => {
+                let chains = self.chains.keys().map(|(of, name)| (of, name));
+                did_you_mean(name, chains.filter_map(of_table))
+            }
+            NameKind::Set => {
+                let sets = self.sets.keys().map(|(of, name)| (of, name));
+                did_you_mean(name, sets.filter_map(of_table))
+            }
+            kind => {
+                let others = self.others.iter().filter(|(_, of, _)| *of == kind);
+                let others = others.map(|(of, _, name)| (of, name));
+                did_you_mean(name, others.filter_map(of_table))
+            }
+        };
+        format!(
+            "the table {} {} has no {} {}{hint}",
+            table.0,
+            Escaped(table.1.as_bstr()),
+            kind_words(kind),
+            Escaped(name.as_bstr())
+        )
+    }
+
+    /// Explains that an object does not exist that an addition refers to.
+    pub(super) fn no_such_yet(&self, table: &Key, kind: NameKind, name: &BString) -> String {
+        let missing = self.no_such(table, kind, name);
+        format!("{missing}; add it first, earlier in the same transaction")
+    }
+
+    /// Returns the chains that a rule leads to.
+    fn next<'v>(&'v self, table: &'v Key, rule: &'v RuleView) -> impl Iterator<Item = &'v BString> {
+        let sets = rule.sets.iter();
+        let sets = sets.filter_map(|set| self.sets.get(&(table.clone(), set.clone())));
+        rule.jumps
+            .iter()
+            .chain(sets.flat_map(|set| set.jumps.iter()))
+    }
+
+    /// Finds an expression that is not allowed in a chain that a base chain leads to: the base chain, the chain with
+    /// the rule, and where the expression would be allowed.
+    pub(super) fn misplaced<'v>(
+        &'v self,
+        table: &'v Key,
+    ) -> Option<(&'v BStr, &'v BaseChain, &'v BStr, Place)> {
+        let of_table = self.chains.iter().filter(|((of, _), _)| of == table);
+        for ((_, base_name), chain) in of_table {
+            let Some(base) = &chain.base else { continue };
+            let (mut seen, mut rest) = (HashSet::from([base_name]), vec![base_name]);
+            while let Some(name) = rest.pop() {
+                let Some(chain) = self.chains.get(&(table.clone(), name.clone())) else {
+                    continue;
+                };
+                for rule in &chain.rules {
+                    for raw in &rule.placed {
+                        let expression = ExpressionIter::new(raw).next()?.ok()?;
+                        if let Some(place) = place(table.0, &expression)
+                            && !place.allows(base)
+                        {
+                            return Some((base_name.as_bstr(), base, name.as_bstr(), place));
+                        }
+                    }
+                    let next = self.next(table, rule).filter(|next| seen.insert(next));
+                    rest.extend(next.collect::<Vec<_>>());
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns a path of jumps through this chain that the kernel refuses: it returns to its start, or is too long.
+    pub(super) fn looping<'v>(
+        &'v self,
+        table: &'v Key,
+        chain: &'v BString,
+    ) -> Option<Vec<&'v BStr>> {
+        let mut path = vec![chain.as_bstr()];
+        let mut seen = HashSet::new();
+        if self.returns(table, chain, chain, &mut path, &mut seen) {
+            return Some(path);
+        }
+        let of_table = self.chains.iter().filter(|((of, _), _)| of == table);
+        of_table
+            .filter(|(_, chain)| chain.base.is_some())
+            .find_map(|((_, name), _)| {
+                let mut path = vec![name.as_bstr()];
+                self.descends(table, name, &mut path).then_some(path)
+            })
+    }
+
+    /// Whether jumps from a chain lead back to this start; extends the path up to it.
+    fn returns<'v>(
+        &'v self,
+        table: &'v Key,
+        from: &'v BString,
+        start: &'v BString,
+        path: &mut Vec<&'v BStr>,
+        seen: &mut HashSet<&'v BString>,
+    ) -> bool {
+        let Some(chain) = self.chains.get(&(table.clone(), from.clone())) else {
+            return false;
+        };
+        for next in chain.rules.iter().flat_map(|rule| self.next(table, rule)) {
+            path.push(next.as_bstr());
+            let is_new = seen.insert(next);
+            if next == start || (is_new && self.returns(table, next, start, path, seen)) {
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+
+    /// Whether jumps from a chain nest too deeply; extends the path by them.
+    fn descends<'v>(&'v self, table: &'v Key, from: &'v BString, path: &mut Vec<&'v BStr>) -> bool {
+        if path.len() > MAX_DEPTH {
+            return true;
+        }
+        let Some(chain) = self.chains.get(&(table.clone(), from.clone())) else {
+            return false;
+        };
+        chain
+            .rules
+            .iter()
+            .flat_map(|rule| self.next(table, rule))
+            .any(|next| {
+                path.push(next.as_bstr());
+                let is_too_deep = self.descends(table, next, path);
+                if !is_too_deep {
+                    path.pop();
+                }
+                is_too_deep
+            })
+    }
+
+    /// Describes the rules and maps that refer to an object.
+    pub(super) fn users(&self, table: &Key, kind: NameKind, name: &BString) -> Vec<String> {
+        let mut users = Vec::new();
+        for ((_, chain), view) in self.chains.iter().filter(|((of, _), _)| of == table) {
+            let mut of_name = view.rules.iter().filter(|rule| {
+                let mut names = rule.names.iter();
+                names.any(|(of, other)| *of == kind && other == name)
+            });
+            let chain = Escaped(chain.as_bstr());
+            users.extend(of_name.by_ref().map(|rule| match rule.handle {
+                Some(handle) => format!("the rule with handle {handle} in the chain {chain}"),
+                None => format!("a rule in the chain {chain}"),
+            }));
+        }
+        if kind == NameKind::Chain {
+            let sets = self.sets.iter().filter(|((of, _), _)| of == table);
+            let sets = sets.filter(|(_, set)| set.jumps.contains(name));
+            users.extend(
+                sets.map(|((_, map), _)| {
+                    format!("an element of the map {}", Escaped(map.as_bstr()))
+                }),
+            );
+        }
+        users
+    }
+}
