@@ -455,7 +455,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn encode(&self, writer: &mut MessageWriter<'_>) {
+    pub(crate) fn encode(&self, writer: &mut MessageWriter<'_>) {
         self.original.encode(writer, CTA_TUPLE_ORIG);
         self.reply.encode(writer, CTA_TUPLE_REPLY);
         let seconds = u32::try_from(self.timeout.as_secs()).unwrap_or(u32::MAX);

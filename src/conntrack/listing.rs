@@ -1,9 +1,8 @@
 //! Listings: a dump streamed as borrowed views.
 
-use super::connection::Connection;
 use super::entry::EntryRef;
 use super::filter::Filter;
-use crate::netlink::{Dump, DumpItem, Error, Unread};
+use crate::netlink::{Dump, DumpReader, Error, Message};
 
 /// A running listing: yields one entry at a time as a borrowed view, without allocating.
 ///
@@ -11,23 +10,13 @@ use crate::netlink::{Dump, DumpItem, Error, Unread};
 /// caller may drop it before its end.
 #[derive(Debug)]
 pub struct Listing<'c> {
-    connection: &'c mut Connection,
+    reader: DumpReader<'c>,
     filter: Filter,
-    dump: Dump,
-    /// The error that ended the listing.
-    failed: Option<Box<Error>>,
-    unread: Unread,
 }
 
 impl<'c> Listing<'c> {
-    pub(super) const fn new(connection: &'c mut Connection, filter: Filter, sequence: u32) -> Self {
-        Self {
-            connection,
-            filter,
-            dump: Dump::new("list entries", sequence),
-            failed: None,
-            unread: Unread::of(0),
-        }
+    pub(super) const fn new(reader: DumpReader<'c>, filter: Filter) -> Self {
+        Self { reader, filter }
     }
 
     /// Returns the next entry, or `None` at the end.
@@ -38,20 +27,9 @@ impl<'c> Listing<'c> {
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<EntryRef<'_>>, Error> {
-        if let Some(error) = &self.failed {
-            return Err(error.repeated());
-        }
-        let entry = match self.advance() {
-            Ok(None) => return Ok(None),
-            Ok(Some((start, end))) => {
-                EntryRef::parse(&self.connection.buffer[start..end]).map_err(Error::from)
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &entry {
-            self.failed = Some(Box::new(error.repeated()));
-        }
-        entry.map(Some)
+        let filter = &self.filter;
+        let find = |reader: &mut DumpReader<'_>| reader.advance(selects(filter));
+        self.reader.next(find, EntryRef::parse)
     }
 
     /// Calls `each` with every entry until the end.
@@ -59,45 +37,22 @@ impl<'c> Listing<'c> {
     /// # Errors
     /// As [`next`](Self::next).
     pub fn for_each(mut self, mut each: impl FnMut(EntryRef<'_>)) -> Result<(), Error> {
-        while let Some(entry) = self.next()? {
-            each(entry);
-        }
-        Ok(())
-    }
-
-    /// Finds the next entry that matches the filter, and returns the range of its payload in the buffer.
-    fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
-        while !self.dump.ended() {
-            if self.unread.is_empty() {
-                self.unread = Unread::of(self.connection.receive()?);
-            }
-            let (start, message) = self.unread.next(&self.connection.buffer)?;
-            if !self.dump.is_expected(&message)
-                && !matches!(self.dump.accept(message)?, DumpItem::Object(_))
-            {
-                continue;
-            }
-            if self.filter == Filter::all()
-                || self.filter.admits(&EntryRef::parse(message.payload)?)
-            {
-                let end = start + message.raw.len();
-                return Ok(Some((end - message.payload.len(), end)));
-            }
-        }
-        Ok(None)
+        self.reader.for_each(selects(&self.filter), |payload| {
+            each(EntryRef::parse(payload)?);
+            Ok(())
+        })
     }
 }
 
-impl Drop for Listing<'_> {
-    fn drop(&mut self) {
-        if self.dump.ended() {
-            return;
+/// Decides whether a message is an entry that matches the filter.
+fn selects(filter: &Filter) -> impl FnMut(&mut Dump, &[u8]) -> Result<bool, Error> {
+    let is_all = *filter == Filter::all();
+    move |dump, message| {
+        let is_entry = dump.selects(message)?;
+        if !is_entry || is_all {
+            return Ok(is_entry);
         }
-        // The end of the dump may have been received already.
-        let rest = self.unread.messages(&self.connection.buffer);
-        for message in rest.map_while(Result::ok) {
-            let _ = self.dump.accept(message);
-        }
-        self.connection.abandon_dump(&self.dump);
+        dump.reset_expected(); // check the next one as well
+        Ok(filter.admits(&EntryRef::parse(Message::first(message)?.payload)?))
     }
 }

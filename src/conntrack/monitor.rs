@@ -1,10 +1,11 @@
 //! Events of the conntrack table.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use bitflags::bitflags;
-use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL, NLMSG_MIN_TYPE, NLMSG_OVERRUN};
+use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL, NLMSG_OVERRUN};
 use chainwright_sys::nfnetlink::{
     NFNLGRP_CONNTRACK_DESTROY, NFNLGRP_CONNTRACK_NEW, NFNLGRP_CONNTRACK_UPDATE,
 };
@@ -12,7 +13,7 @@ use chainwright_sys::nfnetlink_conntrack::{IPCTNL_MSG_CT_DELETE, IPCTNL_MSG_CT_N
 
 use super::connection::message_type;
 use super::entry::EntryRef;
-use crate::netlink::{Error, Loss, NextDatagram, RECEIVE_BUFFER, Socket, Unread};
+use crate::netlink::{Error, EventDecoder, EventSocket, Loss, Malformed, Messages, Socket};
 
 bitflags! {
     /// The kinds of events to receive.
@@ -63,12 +64,11 @@ pub enum Event<'m> {
 /// ```
 #[derive(Debug)]
 pub struct Monitor {
-    socket: Socket,
-    buffer: Vec<u8>,
-    unread: Unread,
+    events: EventSocket<Decoder>,
 }
 
 /// Position of an event in the buffer.
+#[derive(Debug)]
 enum Found {
     Entry {
         kind: u8,
@@ -77,6 +77,45 @@ enum Found {
         end: usize,
     },
     Lost(Loss),
+}
+
+/// Finds the events of a datagram.
+#[derive(Debug)]
+struct Decoder;
+
+impl EventDecoder for Decoder {
+    type Item = Result<Found, Malformed>;
+
+    fn decode(&mut self, datagram: &[u8], items: &mut VecDeque<Self::Item>) -> Result<(), Error> {
+        items.extend(Messages::new(datagram).filter_map(|message| {
+            let message = match message {
+                Ok(message) => message,
+                Err(malformed) => return Some(Err(malformed)),
+            };
+            if message.kind == NLMSG_OVERRUN {
+                return Some(Ok(Found::Lost(Loss::Overrun)));
+            }
+            let is_event = [IPCTNL_MSG_CT_NEW, IPCTNL_MSG_CT_DELETE]
+                .map(message_type)
+                .contains(&message.kind);
+            let start = message.payload.as_ptr() as usize - datagram.as_ptr() as usize;
+            is_event.then_some(Ok(Found::Entry {
+                kind: message.kind as u8,
+                is_new: message.flags & (NLM_F_CREATE | NLM_F_EXCL) != 0,
+                start,
+                end: start + message.payload.len(),
+            }))
+        }));
+        Ok(())
+    }
+
+    fn record_loss(&mut self, error: Error, items: &mut VecDeque<Self::Item>) -> Result<(), Error> {
+        match error {
+            Error::Lost(loss) => items.push_back(Ok(Found::Lost(loss))),
+            error => return Err(error),
+        }
+        Ok(())
+    }
 }
 
 impl Monitor {
@@ -94,22 +133,25 @@ impl Monitor {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(events: Events, receive_buffer: usize) -> Result<Self, Error> {
-        let mut socket = Socket::netfilter()?;
-        socket.set_receive_buffer(receive_buffer);
-        for (event, group) in [
+        Self::open_over(Socket::netfilter()?, events, receive_buffer)
+    }
+
+    pub(crate) fn open_over(
+        socket: Socket,
+        events: Events,
+        receive_buffer: usize,
+    ) -> Result<Self, Error> {
+        let groups = [
             (Events::NEW, NFNLGRP_CONNTRACK_NEW),
             (Events::UPDATE, NFNLGRP_CONNTRACK_UPDATE),
             (Events::DESTROY, NFNLGRP_CONNTRACK_DESTROY),
-        ] {
-            if events.contains(event) {
-                socket.join(group)?;
-            }
-        }
-        Ok(Self {
-            socket,
-            buffer: vec![0; RECEIVE_BUFFER],
-            unread: Unread::default(),
-        })
+        ];
+        let groups = groups
+            .into_iter()
+            .filter(|(event, _)| events.contains(*event));
+        let groups: Vec<u32> = groups.map(|(_, group)| group).collect();
+        let events = EventSocket::open(socket, receive_buffer, &groups, Decoder)?;
+        Ok(Self { events })
     }
 
     /// Returns the next event if one is queued, without waiting.
@@ -117,10 +159,8 @@ impl Monitor {
     /// # Errors
     /// [`Error::Receive`]; [`Error::Malformed`], after which the next call continues with the next datagram.
     pub fn try_receive(&mut self) -> Result<Option<Event<'_>>, Error> {
-        Ok(match self.advance()? {
-            None => None,
-            Some(found) => Some(self.event(found)?),
-        })
+        let found = self.events.try_receive()?;
+        found.map(|found| self.event(found?)).transpose()
     }
 
     /// Waits for the next event.
@@ -128,12 +168,8 @@ impl Monitor {
     /// # Errors
     /// As [`try_receive`](Self::try_receive).
     pub fn receive(&mut self) -> Result<Event<'_>, Error> {
-        loop {
-            if let Some(found) = self.advance()? {
-                return self.event(found);
-            }
-            self.socket.wait(None)?;
-        }
+        let found = self.events.receive()??;
+        self.event(found)
     }
 
     /// Waits for the next event for at most `time`; `None` on timeout.
@@ -142,14 +178,8 @@ impl Monitor {
     /// As [`try_receive`](Self::try_receive).
     pub fn receive_within(&mut self, time: Duration) -> Result<Option<Event<'_>>, Error> {
         let deadline = Instant::now().checked_add(time);
-        loop {
-            if let Some(found) = self.advance()? {
-                return Ok(Some(self.event(found)?));
-            }
-            if !self.socket.wait(deadline)? {
-                return Ok(None);
-            }
-        }
+        let found = self.events.receive_before(deadline)?;
+        found.map(|found| self.event(found?)).transpose()
     }
 
     fn event(&self, found: Found) -> Result<Event<'_>, Error> {
@@ -161,7 +191,7 @@ impl Monitor {
                 start,
                 end,
             } => {
-                let entry = EntryRef::parse(&self.buffer[start..end])?;
+                let entry = EntryRef::parse(&self.events.buffer[start..end])?;
                 match (kind, is_new) {
                     (IPCTNL_MSG_CT_DELETE, _) => Event::Destroyed(entry),
                     (_, true) => Event::New(entry),
@@ -170,45 +200,11 @@ impl Monitor {
             }
         })
     }
-
-    /// Finds the next event.
-    fn advance(&mut self) -> Result<Option<Found>, Error> {
-        loop {
-            if self.unread.is_empty() {
-                let mut next = NextDatagram::new(&mut self.buffer);
-                match self.socket.receive_all(&mut next) {
-                    Ok(()) => self.unread = Unread::of(next.length()),
-                    Err(Error::Lost(Loss::MissingReply)) => return Ok(None),
-                    Err(Error::Lost(loss)) => return Ok(Some(Found::Lost(loss))),
-                    Err(error) => return Err(error),
-                }
-            }
-            let (start, message) = self.unread.next(&self.buffer)?;
-            if message.kind < NLMSG_MIN_TYPE {
-                if message.kind == NLMSG_OVERRUN {
-                    return Ok(Some(Found::Lost(Loss::Overrun)));
-                }
-                continue;
-            }
-            let kind = message.kind as u8;
-            let is_event = message.kind == message_type(IPCTNL_MSG_CT_NEW)
-                || message.kind == message_type(IPCTNL_MSG_CT_DELETE);
-            if is_event {
-                let end = start + message.raw.len();
-                return Ok(Some(Found::Entry {
-                    kind,
-                    is_new: message.flags & (NLM_F_CREATE | NLM_F_EXCL) != 0,
-                    start: end - message.payload.len(),
-                    end,
-                }));
-            }
-        }
-    }
 }
 
 /// The descriptor is readable when there is something to [receive](Monitor::try_receive).
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.events.socket.as_fd()
     }
 }

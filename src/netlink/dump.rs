@@ -99,7 +99,14 @@ impl Dump {
         self.control(message.raw)
     }
 
+    /// Returns whether this message is an object of the dump.
     // Takes the bytes, so that the caller need not store the message in memory.
+    #[inline]
+    pub(crate) fn selects(&mut self, message: &[u8]) -> Result<bool, Error> {
+        let item = self.accept(Message::first(message)?)?;
+        Ok(matches!(item, DumpItem::Object(_)))
+    }
+
     #[cold]
     fn control<'a>(&mut self, message: &'a [u8]) -> Result<DumpItem<'a>, Error> {
         let (message, _) = Message::split(message)?;

@@ -188,8 +188,7 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The unread messages of the datagram in a receive buffer, for callers that cannot keep the buffer borrowed
-/// between them.
+/// The position of [`Messages`] in a receive buffer, for callers that cannot keep the buffer borrowed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unread {
     /// Start of the next message; at or beyond `end` when all are read.
@@ -209,33 +208,25 @@ impl Unread {
         self.at >= self.end
     }
 
+    /// Returns the start of the next message in the buffer.
+    #[inline(always)]
+    pub(crate) const fn offset(&self) -> usize {
+        self.at
+    }
+
     /// Returns the unread messages.
     #[inline(always)]
     pub(crate) fn messages<'b>(&self, buffer: &'b [u8]) -> Messages<'b> {
-        Messages::new(buffer.get(self.at..self.end).unwrap_or_default())
-    }
-
-    /// Skips `bytes` bytes.
-    #[inline(always)]
-    pub(crate) const fn pass(&mut self, bytes: usize) {
-        self.at += bytes;
-    }
-
-    /// Returns the next message and its start in the buffer. None follow a malformed one.
-    #[inline(always)]
-    pub(crate) fn next<'b>(&mut self, buffer: &'b [u8]) -> Result<(usize, Message<'b>), Malformed> {
-        let start = self.at;
-        match Message::first(&buffer[start..self.end]) {
-            Ok(message) => {
-                self.at += message.padded_length();
-                Ok((start, message))
-            }
-            Err(mut malformed) => {
-                malformed.offset = start;
-                self.at = self.end;
-                Err(malformed)
-            }
+        Messages {
+            datagram: &buffer[..self.end],
+            at: self.at,
         }
+    }
+
+    /// Continues after the messages that were read.
+    #[inline(always)]
+    pub(crate) const fn keep(&mut self, messages: &Messages<'_>) {
+        self.at = messages.at;
     }
 }
 

@@ -15,7 +15,9 @@
 //! One loop (`receive.rs`) receives replies and events and hands them to a `DatagramReceiver`. The peer of a socket
 //! need not be the kernel (`peer.rs`): it can be a fake kernel, or in tests a recording of a kernel (`replay.rs`).
 //!
-//! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`].
+//! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`]. A `Session` (`session.rs`) makes the
+//! requests of nf_tables, of hooks and of conntrack: it numbers them, repeats them, and ends dumps that were abandoned.
+//! An `EventSocket` (`events.rs`) receives events of nf_tables, traces and events of conntrack.
 //!
 //! Code that runs for every object of a listing is always inlined, here and in [`nft`](crate::nft):
 //! otherwise the compiler turns it into calls, and passes every view through memory, as soon as a
@@ -30,6 +32,7 @@ mod attribute;
 mod batch;
 mod dump;
 mod error;
+mod events;
 mod message;
 mod peer;
 mod receive;
@@ -39,6 +42,7 @@ mod receive;
     allow(dead_code, reason = "most of it is for unit tests alone")
 )]
 pub(crate) mod replay;
+mod session;
 #[allow(unsafe_code)]
 mod socket;
 
@@ -49,13 +53,14 @@ pub use attribute::{AttributeCursor, FastPathMiss};
 pub use batch::{BatchReplies, BatchResult, BatchStatus, Rejection};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
+pub(crate) use events::{EventDecoder, EventSocket};
 #[cfg(feature = "serde")]
 pub(crate) use message::MAX_CONTEXT_LENGTH;
-pub(crate) use message::Unread;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
 #[doc(hidden)]
 pub use peer::Peer;
-pub(crate) use receive::{DatagramReceiver, NextDatagram, ObjectReply};
+pub(crate) use receive::DatagramReceiver;
+pub(crate) use session::{AbandonedDump, DumpReader, Request, Session, write_request};
 #[doc(hidden)]
 pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};

@@ -363,7 +363,7 @@ impl Connection {
         batch: Batch,
         mut echoes: Option<&mut EchoCollector>,
     ) -> Result<(), CommitError> {
-        let mut attempts = self.retry.begin();
+        let mut attempts = self.session.retry.begin();
         let batch = if self.check_only {
             Batch::WithoutEnd
         } else {
@@ -455,7 +455,7 @@ impl Connection {
         let space = echoes
             .as_ref()
             .map_or(0, |_| EchoCollector::space(transaction));
-        self.socket.reserve_receive(reports.max(space));
+        self.session.socket.reserve_receive(reports.max(space));
         // To be compared if the reply is lost.
         let before = match transaction.expected_generation() {
             Some(generation) => generation,
@@ -464,9 +464,10 @@ impl Connection {
         if let Some(echoes) = &mut echoes {
             echoes.begin(transaction.len(), before);
         }
-        self.drain_dump();
-        self.discard_replies();
-        let socket = &mut self.socket;
+        self.session.drain();
+        // Replies to requests that failed midway: their sequence numbers may be those of the batch.
+        self.session.discard_replies();
+        let socket = &mut self.session.socket;
         transaction
             .datagram(|datagram| {
                 let datagram = match batch {
@@ -558,16 +559,6 @@ impl Connection {
         }
     }
 
-    /// Discards queued replies to earlier requests that failed midway; their sequence numbers do not belong to the
-    /// batch.
-    fn discard_replies(&mut self) {
-        let mut queued = DiscardReceiver {
-            buffer: &mut self.buffer,
-            empty: false,
-        };
-        let _ = self.socket.receive_all(&mut queued);
-    }
-
     /// Reads the replies to a batch, which are all queued when sending returns. Returns the replies and the first
     /// receive error.
     fn replies(
@@ -576,14 +567,14 @@ impl Connection {
         echoes: Option<&mut EchoCollector>,
     ) -> (BatchReplies, Option<netlink::Error>) {
         let mut receiver = BatchReplyReceiver {
-            buffer: &mut self.buffer,
+            buffer: &mut self.session.buffer,
             echoes,
             replies: BatchReplies::new(transaction.sequences()),
             first_error: None,
             errors: 0,
             ended: false,
         };
-        let taken = self.socket.receive_all(&mut receiver);
+        let taken = self.session.socket.receive_all(&mut receiver);
         let (replies, first_error) = (receiver.replies, receiver.first_error);
         (replies, first_error.or(taken.err()))
     }
@@ -596,7 +587,7 @@ impl Connection {
         }
         let mut known = false;
         let empty = Transaction::new();
-        let sent = empty.datagram(|datagram| self.socket.send(datagram));
+        let sent = empty.datagram(|datagram| self.session.socket.send(datagram));
         if sent.is_ok() {
             known = self.replies(&empty, None).0.complete();
             self.acknowledges_ends = Some(known);
@@ -658,35 +649,6 @@ impl DatagramReceiver for BatchReplyReceiver<'_> {
                 self.ended = self.errors == MAX_RECEIVE_ERRORS;
             }
         }
-        Ok(())
-    }
-}
-
-/// Discards everything that is queued.
-struct DiscardReceiver<'c> {
-    buffer: &'c mut [u8],
-    empty: bool,
-}
-
-impl DatagramReceiver for DiscardReceiver<'_> {
-    fn is_complete(&self) -> bool {
-        self.empty
-    }
-
-    fn space(&mut self) -> Result<&mut [u8], netlink::Error> {
-        Ok(self.buffer)
-    }
-
-    fn take(&mut self, _: usize) -> Result<(), netlink::Error> {
-        Ok(())
-    }
-
-    fn record_loss(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
-        // An error of the socket itself is not about the replies either.
-        self.empty = matches!(
-            error,
-            netlink::Error::Lost(Loss::MissingReply) | netlink::Error::Receive { .. }
-        );
         Ok(())
     }
 }

@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETGEN, NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM_RESET,
 };
@@ -14,11 +13,7 @@ use super::feature::explain_request;
 use super::generation::{Generation, GenerationRef, Origin};
 use super::object::Listed;
 use super::watch;
-use crate::Retry;
-use crate::netlink::{
-    Dump, Error, Message, MessageWriter, NextDatagram, NfGenMsg, ObjectReply, RECEIVE_BUFFER,
-    Socket,
-};
+use crate::netlink::{AbandonedDump, Error, Message, MessageWriter, Request, Session, Socket};
 use crate::retry::impl_retry;
 
 /// Returns the message type of an nf_tables message.
@@ -29,8 +24,6 @@ pub fn message_type(message: u8) -> u16 {
 /// Number of lookups, while the ruleset changes, after which an object counts as absent. These are not failed attempts
 /// in the sense of [`Retry`]: each lookup is answered, and the last answer is used.
 const MAX_LOOKUPS: usize = 8;
-/// First sequence number of requests; the operations of a batch use lower ones.
-const SEQUENCES: u32 = 1 << 31;
 
 /// An open connection to the nf_tables of one network namespace.
 ///
@@ -53,22 +46,14 @@ const SEQUENCES: u32 = 1 << 31;
 pub struct Connection {
     /// Identifies the namespace of its generations, because those of different namespaces look alike.
     pub(super) origin: Origin,
-    pub(super) socket: Socket,
+    pub(crate) session: Session,
     port: u32,
-    /// Receive buffer.
-    pub(super) buffer: Vec<u8>,
-    /// Buffer for small requests.
-    request: Vec<u8>,
-    sequence: u32,
-    /// A dump that was abandoned before its end; the kernel runs one dump at a time per socket.
-    unfinished: Option<Dump>,
     /// Whether the kernel acknowledges the end of a batch, if known.
     pub(super) acknowledges_ends: Option<bool>,
     /// Whether commits only check transactions.
     pub(super) check_only: bool,
     /// Whether a refused commit reads the ruleset to name the reason.
     pub(super) diagnoses: bool,
-    pub(super) retry: Retry,
     /// State for receiving notifications, kept between calls.
     pub(super) listener: watch::IdleSocket,
 }
@@ -77,20 +62,20 @@ impl_retry! {
     /// Applies to operations disturbed by concurrent changes or lost replies: lookups, a [`snapshot`](Self::snapshot),
     /// a [`List`](super::List), a [restoration](super::Snapshot::restore), and a commit of which nothing was applied
     /// and the error reports were lost.
-    Connection, retry
+    Connection, session.retry
 }
 
 /// The socket, to close or count it or to hand it to another process. It receives only the replies to requests, which
 /// the requests read themselves, so there is nothing to poll for.
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.session.socket.as_fd()
     }
 }
 
 impl AsRawFd for Connection {
     fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_fd().as_raw_fd()
+        self.session.socket.as_fd().as_raw_fd()
     }
 }
 
@@ -113,15 +98,10 @@ impl Connection {
                 None => Origin::Connection(OPENED.fetch_add(1, Ordering::Relaxed)),
             },
             port: socket.port()?,
-            socket,
-            buffer: vec![0; RECEIVE_BUFFER],
-            request: Vec::with_capacity(512),
-            sequence: 0,
-            unfinished: None,
+            session: Session::new(socket, AbandonedDump::Drain),
             acknowledges_ends: None,
             check_only: false,
             diagnoses: true,
-            retry: Retry::DEFAULT,
             listener: watch::IdleSocket::default(),
         })
     }
@@ -185,108 +165,6 @@ impl Connection {
         here.is_none_or(|here| here == cookie)
     }
 
-    /// Receives a datagram into the buffer.
-    #[inline]
-    pub(super) fn receive(&mut self) -> Result<usize, Error> {
-        let mut next = NextDatagram::new(&mut self.buffer);
-        self.socket.receive_all(&mut next)?;
-        Ok(next.length())
-    }
-
-    /// Sends a request.
-    pub(super) fn send_request(
-        &mut self,
-        message: u8,
-        flags: u16,
-        family: Family,
-        content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<u32, Error> {
-        let sequence = self.build(message, flags, family, content)?;
-        self.socket.send(&self.request)?;
-        Ok(sequence)
-    }
-
-    /// Sends a request of any subsystem of nfnetlink.
-    pub(super) fn send_subsystem_request(
-        &mut self,
-        message_type: u16,
-        flags: u16,
-        family: Family,
-        content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<u32, Error> {
-        let sequence = self.build_type(message_type, flags, family, content)?;
-        self.socket.send(&self.request)?;
-        Ok(sequence)
-    }
-
-    /// Returns the last built request.
-    pub(super) fn request(&self) -> &[u8] {
-        &self.request
-    }
-
-    /// Builds a request and returns its sequence number.
-    pub(super) fn build(
-        &mut self,
-        message: u8,
-        flags: u16,
-        family: Family,
-        content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<u32, Error> {
-        self.build_type(message_type(message), flags, family, content)
-    }
-
-    fn build_type(
-        &mut self,
-        message_type: u16,
-        flags: u16,
-        family: Family,
-        content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<u32, Error> {
-        self.drain_dump();
-        self.sequence = self.sequence.wrapping_add(1) | SEQUENCES;
-        self.request.clear();
-        let mut writer = MessageWriter::nfnetlink(
-            &mut self.request,
-            message_type,
-            NLM_F_REQUEST | flags,
-            self.sequence,
-            NfGenMsg {
-                family: family.0,
-                resource: 0,
-            },
-        );
-        content(&mut writer);
-        writer.finish()?;
-        Ok(self.sequence)
-    }
-
-    /// Abandons the rest of a dump. It is received before the next request, not now.
-    pub(super) fn abandon_dump(&mut self, dump: &Dump) {
-        if !dump.ended() {
-            self.unfinished = Some(dump.clone());
-        }
-    }
-
-    /// Prepares the socket for a request.
-    #[inline]
-    pub(super) fn drain_dump(&mut self) {
-        if let Some(dump) = self.unfinished.take() {
-            self.finish(dump);
-        }
-    }
-
-    /// Receives and discards the rest of a dump. This does not wait either.
-    #[cold]
-    fn finish(&mut self, dump: Dump) {
-        // The reply to this request is ignored.
-        if self
-            .build(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {})
-            .is_ok()
-        {
-            self.socket.drain(&mut self.buffer, &self.request, dump);
-        }
-    }
-
     /// Looks up an object: returns its view, or `None` if it does not exist.
     ///
     /// The kernel answers without a lock, and a single `ENOENT` proves nothing: if a commit replaces an object by
@@ -318,7 +196,7 @@ impl Connection {
         let mut before = None;
         for _ in 0..MAX_LOOKUPS {
             if let Some((start, end)) = self.request_once(request, message, family, &content)? {
-                return Ok(Some(Message::split(&self.buffer[start..end])?.0));
+                return Ok(Some(Message::split(&self.session.buffer[start..end])?.0));
             }
             let after = Some(self.generation()?);
             if after == before {
@@ -338,61 +216,17 @@ impl Connection {
         family: Family,
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<Option<(usize, usize)>, Error> {
-        let once = matches!(
+        let is_reset = matches!(
             message,
             NFT_MSG_GETRULE_RESET | NFT_MSG_GETSETELEM_RESET | NFT_MSG_GETOBJ_RESET
         );
-        let retry = if once { Retry::ONCE } else { self.retry };
-        self.retry_lost(retry, |connection| {
-            let sequence = connection
-                .send_request(message, 0, family, &content)
-                .map_err(|error| error.of_request(request))?;
-            let answer = connection.answer(request, sequence, &[libc::ENOENT]);
-            answer.map_err(|error| explain_request(error, message))
-        })
-    }
-
-    /// Repeats a request while replies are lost.
-    fn retry_lost<R>(
-        &mut self,
-        retry: Retry,
-        mut send_request: impl FnMut(&mut Self) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut attempts = retry.begin();
-        loop {
-            match send_request(self) {
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {}
-                answer => return answer,
-            }
-        }
-    }
-
-    /// Returns whether a subsystem of nfnetlink replies to a request with something other than one of these errors.
-    pub(super) fn has_reply(
-        &mut self,
-        request: &'static str,
-        message_type: u16,
-        family: Family,
-        absent: &[i32],
-        content: impl Fn(&mut MessageWriter<'_>),
-    ) -> Result<bool, Error> {
-        let answer = self.retry_lost(self.retry, |connection| {
-            let sequence = connection.send_subsystem_request(message_type, 0, family, &content)?;
-            connection.answer(request, sequence, absent)
-        })?;
-        Ok(answer.is_some())
-    }
-
-    /// Receives the reply to a request: returns its start and end in the buffer, or `None` for one of these errors.
-    fn answer(
-        &mut self,
-        request: &'static str,
-        sequence: u32,
-        absent: &[i32],
-    ) -> Result<Option<(usize, usize)>, Error> {
-        let mut answer = ObjectReply::new(&mut self.buffer, request, sequence, absent);
-        self.socket.receive_all(&mut answer)?;
-        Ok(answer.found())
+        let request = Request {
+            absent: &[libc::ENOENT],
+            repeats: !is_reset,
+            ..Request::new(request, message_type(message))
+        };
+        let found = self.session.object(&request, family.0, content);
+        found.map_err(|error| explain_request(error, message))
     }
 
     /// Reads the ruleset's generation, which every committed change increments, with one small request.
@@ -403,7 +237,7 @@ impl Connection {
         let request = "get the generation";
         match self.request_once(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})? {
             Some((start, end)) => {
-                let (message, _) = Message::split(&self.buffer[start..end])?;
+                let (message, _) = Message::split(&self.session.buffer[start..end])?;
                 let number = GenerationRef::parse(&message)?.id();
                 Ok(Generation::new(number, self.origin))
             }

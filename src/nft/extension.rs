@@ -6,7 +6,7 @@ use chainwright_sys::nf_tables_compat::{
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFT_COMPAT;
 
 use super::{Connection, Family};
-use crate::netlink::Error;
+use crate::netlink::{Error, Request};
 
 /// The kinds of extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,12 +41,16 @@ impl Connection {
     ) -> Result<bool, Error> {
         let message = ((NFNL_SUBSYS_NFT_COMPAT as u16) << 8) | u16::from(NFNL_MSG_COMPAT_GET);
         // No extension with that name, or not in that revision.
-        let absent = [libc::ENOENT, libc::EPROTONOSUPPORT, libc::EPROTOTYPE];
-        self.has_reply("look up an extension", message, family, &absent, |writer| {
+        let request = Request {
+            absent: &[libc::ENOENT, libc::EPROTONOSUPPORT, libc::EPROTOTYPE],
+            ..Request::new("look up an extension", message)
+        };
+        let found = self.session.object(&request, family.0, |writer| {
             writer
                 .string(NFTA_COMPAT_NAME, name.as_bytes())
                 .be32(NFTA_COMPAT_REV, revision.into())
                 .be32(NFTA_COMPAT_TYPE, u32::from(kind == ExtensionKind::Target));
-        })
+        })?;
+        Ok(found.is_some())
     }
 }

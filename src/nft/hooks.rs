@@ -17,7 +17,6 @@
 //! Source: `linux/netfilter/nfnetlink_hook.h` (since Linux 5.14); observed on Linux 6.12.
 
 use bstr::{BString, ByteSlice};
-use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_HOOK;
 use chainwright_sys::nfnetlink_hook::{
     NFNL_HOOK_TYPE_BPF, NFNL_HOOK_TYPE_NFT_FLOWTABLE, NFNL_HOOK_TYPE_NFTABLES, NFNL_MSG_HOOK_GET,
@@ -28,12 +27,13 @@ use chainwright_sys::nfnetlink_hook::{
 
 use super::connection::Connection;
 use super::{Family, Hook};
-use crate::netlink::{
-    Attributes, Dump, DumpItem, Error, Malformed, Message, MessageWriter, NfGenMsg, Unread,
-};
+use crate::netlink::{Attributes, Dump, Error, Malformed, NfGenMsg, Request};
 
-/// The request's description in errors.
-const REQUEST: &str = "list the functions of a hook";
+/// The request for the functions of a hook.
+const REQUEST: Request = Request::new(
+    "list the functions of a hook",
+    (NFNL_SUBSYS_HOOK as u16) << 8 | NFNL_MSG_HOOK_GET as u16,
+);
 
 /// A function that netfilter calls at a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,16 +197,11 @@ impl Connection {
         hook: u32,
         device: Option<&str>,
     ) -> Result<Vec<HookFunction>, Error> {
-        let mut attempts = self.retry.begin();
+        let mut attempts = self.retry().begin();
         loop {
-            let error = match self.functions_once(family, hook, device) {
-                Ok(functions) => return Ok(functions),
-                Err(error) => error,
-            };
-            match error {
-                Error::Interrupted if attempts.again() => {}
-                error if error.is_retryable() && attempts.retry_after_loss() => {}
-                Error::Refused { errno, .. } if ABSENT.contains(&errno.number()) => {
+            match self.functions_once(family, hook, device) {
+                Err(error) if error.allows(&mut attempts) => {}
+                Err(Error::Refused { errno, .. }) if ABSENT.contains(&errno.number()) => {
                     // The kernel returns only an error number for a missing subsystem, an invalid hook or a missing
                     // device. The first hook of IPv4 always exists.
                     let is_first = (family, hook) == (Family::IP, Hook::PREROUTING);
@@ -214,7 +209,7 @@ impl Connection {
                         self.hook_functions(Family::IP, Hook::PREROUTING, None)?;
                     } else if errno.number() == libc::EINVAL {
                         return Err(Error::Lacks {
-                            request: REQUEST,
+                            request: REQUEST.name,
                             what: "nfnetlink_hook (a build option)",
                             since: (5, 14),
                             errno,
@@ -222,7 +217,7 @@ impl Connection {
                     }
                     return Ok(Vec::new());
                 }
-                error => return Err(error),
+                functions => return functions,
             }
         }
     }
@@ -233,41 +228,18 @@ impl Connection {
         hook: u32,
         device: Option<&str>,
     ) -> Result<Vec<HookFunction>, Error> {
-        let write = |writer: &mut MessageWriter<'_>| {
+        let mut dump = self.session.dump(&REQUEST, family.0, |writer| {
             if let Some(device) = device {
                 writer.string(NFNLA_HOOK_DEV, device.as_bytes());
             }
             writer.be32(NFNLA_HOOK_HOOKNUM, hook);
-        };
-        let kind = u16::from(NFNL_SUBSYS_HOOK) << 8 | u16::from(NFNL_MSG_HOOK_GET);
-        let sequence = self.send_subsystem_request(kind, NLM_F_DUMP, family, write)?;
-        let mut dump = Dump::new(REQUEST, sequence);
-        let functions = self.functions_of(&mut dump);
-        self.abandon_dump(&dump); // if it failed before its end
-        functions
-    }
-
-    /// Receives the functions of a dump.
-    fn functions_of(&mut self, dump: &mut Dump) -> Result<Vec<HookFunction>, Error> {
+        })?;
         let mut functions = Vec::new();
-        let mut malformed = None;
-        while !dump.ended() {
-            let length = self.receive()?;
-            let mut unread = Unread::of(length);
-            while !unread.is_empty() && !dump.ended() {
-                let (_, message) = unread.next(&self.buffer)?;
-                if let DumpItem::Object(Message { payload, .. }) = dump.accept(message)? {
-                    match HookFunction::parse(payload) {
-                        Ok(function) => functions.push(function),
-                        Err(error) => _ = malformed.get_or_insert(error),
-                    }
-                }
-            }
-        }
-        match malformed {
-            None => Ok(functions),
-            Some(malformed) => Err(malformed.into()),
-        }
+        dump.for_each(Dump::selects, |payload| {
+            functions.push(HookFunction::parse(payload)?);
+            Ok(())
+        })?;
+        Ok(functions)
     }
 }
 
@@ -284,8 +256,8 @@ pub(crate) mod tests {
     use chainwright_sys::netlink::{NLMSG_DONE, NLMSG_ERROR};
 
     use super::*;
-    use crate::netlink::Socket;
     use crate::netlink::replay::{Replay, Reply};
+    use crate::netlink::{Message, Socket};
 
     // Replies of Linux 6.12.111 (Debian) to `nft list hooks ip device lo`, with chains of ip, inet and netdev, a
     // flowtable and a legacy table.
@@ -482,44 +454,6 @@ pub(crate) mod tests {
             let (mut nft, _) = replying(vec![refusal]);
             assert_eq!(nft.hook_functions(Family::BRIDGE, 1, None).unwrap(), []);
         }
-    }
-
-    /// The rest of an aborted listing is received before the next request, as the kernel runs one at a time.
-    #[test]
-    fn an_aborted_listing_is_drained() {
-        let broken: fn(u32) -> Vec<Reply> = |sequence| {
-            let mut first = bytes(IPV4_INPUT[0]);
-            first[8..12].copy_from_slice(&sequence.to_ne_bytes());
-            vec![
-                Reply::Datagram(first),
-                Reply::Error(libc::ENOBUFS),
-                Reply::Datagram(control(NLMSG_DONE, 0, sequence)),
-            ]
-        };
-        let (mut nft, requests) = replying(vec![broken]);
-        let functions = nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap();
-        assert_eq!(functions, [], "the second listing's");
-        // Two listings: receiving the queued rest took no request.
-        let hook = u16::from(NFNL_SUBSYS_HOOK) << 8;
-        assert_eq!(*requests.lock().unwrap(), [hook, hook]);
-
-        let malformed: fn(u32) -> Vec<Reply> = |sequence| {
-            let mut first = bytes(IPV4_INPUT[0]);
-            first.truncate(24);
-            first[..4].copy_from_slice(&24_u32.to_ne_bytes());
-            first[8..12].copy_from_slice(&sequence.to_ne_bytes());
-            let done = control(NLMSG_DONE, 0, sequence);
-            vec![Reply::Datagram(first), Reply::Datagram(done)]
-        };
-        let (mut nft, _) = replying(vec![malformed]);
-        let error = nft
-            .hook_functions(Family::IP, Hook::INPUT, None)
-            .unwrap_err();
-        assert!(matches!(error, Error::Malformed(_)), "{error:?}");
-        assert_eq!(
-            nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap(),
-            []
-        );
     }
 
     /// Truncated messages and flipped bits cause results or errors, no panics.

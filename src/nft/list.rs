@@ -102,7 +102,7 @@ impl<T: Listed> List<T> {
             self.taken = kept;
             return Ok(Refreshed::SameGeneration);
         }
-        let mut attempts = connection.retry.begin();
+        let mut attempts = connection.session.retry.begin();
         loop {
             let taken = self.take(connection);
             // The kernel does not mark a dump for a commit before its first datagram.

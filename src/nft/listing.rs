@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 
 use super::Family;
-use super::connection::Connection;
 use super::declare::Field;
 use super::element::{ElementRef, Elements, span_of_list};
 use super::expr::ObjectType;
@@ -11,7 +10,7 @@ use super::feature::explain_request;
 use super::name::Name;
 use super::object::Listed;
 use super::scope::{ObjectFilter, RuleFilter, Scope};
-use crate::netlink::{Attributes, Dump, DumpItem, Error, Message, MessageWriter, NfGenMsg, Unread};
+use crate::netlink::{Attributes, Dump, DumpReader, Error, Message, MessageWriter, NfGenMsg};
 use bstr::ByteSlice;
 use chainwright_sys::nf_tables::NFTA_OBJ_TYPE;
 
@@ -145,61 +144,35 @@ impl Filter<'_> {
 /// the connection's next request first receives and discards the rest.
 #[derive(Debug)]
 pub struct Listing<'c, T> {
-    connection: &'c mut Connection,
+    reader: DumpReader<'c>,
     filter: Filter<'c>,
     /// The message type of the request.
     message: u8,
-    dump: Dump,
-    /// The error that ended it.
-    failed: Option<Box<Error>>,
     /// Generations of the messages, for objects whose interrupted listings the kernel does not mark.
     generations: Generations,
-    unread: Unread,
     object: PhantomData<fn() -> T>,
 }
 
 impl<'c, T: Listed> Listing<'c, T> {
-    pub(super) fn new(
-        connection: &'c mut Connection,
-        message: u8,
-        filter: Filter<'c>,
-        sequence: u32,
-    ) -> Self {
+    pub(super) fn new(reader: DumpReader<'c>, message: u8, filter: Filter<'c>) -> Self {
         Self {
-            message,
-            connection,
+            reader,
             filter,
-            dump: Dump::new(T::REQUEST, sequence),
-            failed: None,
+            message,
             generations: Generations::default(),
-            unread: Unread::default(),
             object: PhantomData,
         }
     }
 
     #[inline]
     pub(super) fn next_view(&mut self) -> Result<Option<T::View<'_>>, Error> {
-        if let Some(error) = &self.failed {
-            return Err(error.repeated());
-        }
-        let object = match self.advance() {
-            Ok(None) => return Ok(None),
-            Ok(Some((start, end))) => {
-                T::view(&self.connection.buffer[start..end]).map_err(Error::from)
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &object {
-            self.failed = Some(Box::new(error.repeated()));
-        }
-        object.map(Some)
+        let (filter, message, generations) = (&self.filter, self.message, &mut self.generations);
+        let find = |reader: &mut _| advance::<T>(reader, filter, message, generations);
+        self.reader.next(find, T::view)
     }
 
     #[inline(always)]
     pub(super) fn for_each_view(mut self, mut each: impl FnMut(T::View<'_>)) -> Result<(), Error> {
-        if let Some(error) = self.failed.take() {
-            return Err(*error);
-        }
         self.for_each_payload(|payload| {
             each(T::view(payload)?);
             Ok(())
@@ -212,59 +185,37 @@ impl<'c, T: Listed> Listing<'c, T> {
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        while !self.dump.ended() {
-            if self.unread.is_empty() {
-                self.unread = Unread::of(self.connection.receive()?);
-            }
-            let mut messages = self.unread.messages(&self.connection.buffer);
-            let (dump, filter, request_kind) = (&mut self.dump, &self.filter, self.message);
-            let generations = &mut self.generations;
-            let result = messages.by_ref().try_for_each(|message| {
-                let message = message?;
-                if !dump.is_expected(&message)
-                    && !is_requested::<T>(dump, filter, request_kind, message.raw)?
-                {
-                    return Ok(());
-                }
+        let (filter, message, generations) = (&self.filter, self.message, &mut self.generations);
+        self.reader.for_each(
+            |dump, object| is_requested::<T>(dump, filter, message, object),
+            |payload| {
                 if !T::CHANGES_ARE_MARKED {
-                    generations.see(message.payload);
+                    generations.see(payload);
                 }
-                each(message.payload)
-            });
-            self.unread.pass(messages.offset());
-            result?;
-        }
-        if !T::CHANGES_ARE_MARKED && self.generations.moved {
-            return Err(Error::Interrupted);
-        }
-        Ok(())
+                each(payload)
+            },
+        )?;
+        generations.end()
     }
+}
 
-    /// Finds the next message with a matching object; returns the start and end of its payload in the
-    /// connection's buffer.
-    #[inline]
-    fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
-        while !self.dump.ended() {
-            if self.unread.is_empty() {
-                self.unread = Unread::of(self.connection.receive()?);
-            }
-            let (start, message) = self.unread.next(&self.connection.buffer)?;
-            let (dump, filter, request_kind) = (&mut self.dump, &self.filter, self.message);
-            if dump.is_expected(&message)
-                || is_requested::<T>(dump, filter, request_kind, message.raw)?
-            {
-                if !T::CHANGES_ARE_MARKED {
-                    self.generations.see(message.payload);
-                }
-                let end = start + message.raw.len();
-                return Ok(Some((end - message.payload.len(), end)));
-            }
-        }
-        if !T::CHANGES_ARE_MARKED && self.generations.moved {
-            return Err(Error::Interrupted);
-        }
-        Ok(None)
+/// Finds the next message with a matching object; returns the start and end of its payload in the receive buffer.
+#[inline(always)]
+fn advance<T: Listed>(
+    reader: &mut DumpReader<'_>,
+    filter: &Filter<'_>,
+    message: u8,
+    generations: &mut Generations,
+) -> Result<Option<(usize, usize)>, Error> {
+    let selects = |dump: &mut Dump, object: &[u8]| is_requested::<T>(dump, filter, message, object);
+    let Some((start, end)) = reader.advance(selects)? else {
+        generations.end()?;
+        return Ok(None);
+    };
+    if !T::CHANGES_ARE_MARKED {
+        generations.see(&reader.buffer()[start..end]);
     }
+    Ok(Some((start, end)))
 }
 
 /// The generations of a listing's messages, of which the kernel writes the lower 16 bits into
@@ -282,6 +233,15 @@ impl Generations {
             self.moved |= *self.first.get_or_insert(header.resource) != header.resource;
         }
     }
+
+    /// Fails if the messages belong to several generations.
+    #[inline(always)]
+    fn end(&self) -> Result<(), Error> {
+        match self.moved {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Returns whether the message has an object that matches the filter; otherwise it ends the dump or does not belong to
@@ -293,36 +253,19 @@ fn is_requested<T: Listed>(
     request_kind: u8,
     message: &[u8],
 ) -> Result<bool, Error> {
-    let item = match dump.accept(Message::first(message)?) {
+    let is_object = match dump.selects(message) {
         Err(Error::Refused { errno, .. })
             if T::REFUSES_ABSENT_TABLE && errno.number() == libc::ENOENT =>
         {
             return Ok(false); // the dump has ended
         }
-        item => item.map_err(|error| explain_request(error, request_kind))?,
+        selected => selected.map_err(|error| explain_request(error, request_kind))?,
     };
-    match item {
-        DumpItem::Object(_) if filter.is_exact::<T>() => Ok(true),
-        DumpItem::Object(message) => {
-            dump.reset_expected(); // check the next one as well
-            Ok(filter.admits::<T>(message.payload))
-        }
-        DumpItem::Unrelated | DumpItem::End => Ok(false),
+    if !is_object || filter.is_exact::<T>() {
+        return Ok(is_object);
     }
-}
-
-impl<T> Drop for Listing<'_, T> {
-    fn drop(&mut self) {
-        if self.dump.ended() {
-            return;
-        }
-        // The dump's end may already be in the buffer.
-        let rest = self.unread.messages(&self.connection.buffer);
-        for message in rest.map_while(Result::ok) {
-            let _ = self.dump.accept(message);
-        }
-        self.connection.abandon_dump(&self.dump);
-    }
+    dump.reset_expected(); // check the next one as well
+    Ok(filter.admits::<T>(Message::first(message)?.payload))
 }
 
 /// A running listing of a set's elements: returns borrowed views, one at a time, across messages,
@@ -357,38 +300,26 @@ impl<'c> ElementListing<'c> {
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<ElementRef<'_>>, Error> {
-        if let Some(error) = &self.messages.failed {
-            return Err(error.repeated());
-        }
-        let element = match self.advance() {
-            Ok(None) => return Ok(None),
-            Ok(Some((start, end))) => {
-                ElementRef::parse(&self.messages.connection.buffer[start..end]).map_err(Error::from)
+        let Self { messages, at, end } = self;
+        let (filter, message) = (&messages.filter, messages.message);
+        let generations = &mut messages.generations;
+        let find = |reader: &mut DumpReader<'_>| {
+            while *at >= *end {
+                let message = advance::<Elements<'_>>(reader, filter, message, generations)?;
+                let Some((start, message_end)) = message else {
+                    return Ok(None);
+                };
+                let list = span_of_list(&reader.buffer()[start..message_end])?;
+                (*at, *end) = (start + list.start, start + list.end);
             }
-            Err(error) => Err(error),
+            let list = &reader.buffer()[*at..*end];
+            let mut attributes = Attributes::new(list);
+            let (_, element) = attributes.advance()?;
+            let start = *at + (element.as_ptr() as usize - list.as_ptr() as usize);
+            *at += attributes.offset();
+            Ok(Some((start, start + element.len())))
         };
-        if let Err(error) = &element {
-            self.messages.failed = Some(Box::new(error.repeated()));
-        }
-        element.map(Some)
-    }
-
-    /// Finds the next element; returns the start and end of its attributes in the buffer.
-    #[inline(always)]
-    fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
-        while self.at >= self.end {
-            let Some((start, end)) = self.messages.advance()? else {
-                return Ok(None);
-            };
-            let list = span_of_list(&self.messages.connection.buffer[start..end])?;
-            (self.at, self.end) = (start + list.start, start + list.end);
-        }
-        let list = &self.messages.connection.buffer[self.at..self.end];
-        let mut attributes = Attributes::new(list);
-        let (_, element) = attributes.advance()?;
-        let start = self.at + (element.as_ptr() as usize - list.as_ptr() as usize);
-        self.at += attributes.offset();
-        Ok(Some((start, start + element.len())))
+        messages.reader.next(find, ElementRef::parse)
     }
 
     /// Passes every remaining element to `each`; the fastest way to read a listing.
@@ -397,9 +328,6 @@ impl<'c> ElementListing<'c> {
     /// Same as [`next`](Self::next).
     #[inline(always)]
     pub fn for_each(mut self, mut each: impl FnMut(ElementRef<'_>)) -> Result<(), Error> {
-        if let Some(error) = self.messages.failed.take() {
-            return Err(*error);
-        }
         // The rest of a message that `next` started.
         while self.at < self.end {
             match self.next()? {

@@ -1,6 +1,5 @@
 //! Requests of a [`Connection`]: lookups of single objects by name, listings, and resets of counters.
 
-use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETOBJ, NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE,
     NFT_MSG_GETRULE_RESET, NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET,
@@ -9,7 +8,7 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
 };
 
-use super::connection::Connection;
+use super::connection::{Connection, message_type};
 use super::element::span_of_list;
 use super::expr::ObjectType;
 use super::listing::{ElementListing, Filter, Listing};
@@ -20,7 +19,7 @@ use super::{
     Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set,
     SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
 };
-use crate::netlink::{Attributes, Error, Message};
+use crate::netlink::{Attributes, Error, Message, MessageWriter, Request};
 
 impl Connection {
     /// Looks up a table by name, without a listing; `None` if it does not exist.
@@ -380,11 +379,9 @@ impl Connection {
         filter: impl Into<Filter<'c>>,
     ) -> Result<Listing<'c, T>, Error> {
         let filter = filter.into();
-        let sequence = self
-            .send_request(message, NLM_F_DUMP, filter.family, |writer| {
-                filter.write::<T>(writer);
-            })
-            .map_err(|error| error.of_request(T::REQUEST))?;
-        Ok(Listing::new(self, message, filter, sequence))
+        let request = Request::new(T::REQUEST, message_type(message));
+        let write = |writer: &mut MessageWriter<'_>| filter.write::<T>(writer);
+        let reader = self.session.dump(&request, filter.family.0, write)?;
+        Ok(Listing::new(reader, message, filter))
     }
 }

@@ -58,7 +58,7 @@ impl Watch {
         let socket = match idle {
             Some(socket) => socket,
             None => {
-                let mut socket = connection.socket.sibling()?;
+                let mut socket = connection.session.socket.sibling()?;
                 socket.reserve_receive(MAX_QUEUED_BYTES);
                 socket
             }

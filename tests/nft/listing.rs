@@ -421,3 +421,27 @@ fn a_listing_can_be_dropped_half_read() {
     }
     assert!(dropped * 10 < whole, "{dropped} of {whole} ns");
 }
+
+/// A connection sends such a message to make the kernel continue a dump.
+#[test]
+fn the_kernel_acknowledges_a_message_that_does_nothing() {
+    use chainwright::netlink::{Acknowledgement, Message, MessageWriter, Socket};
+    use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_REQUEST, NLMSG_NOOP};
+
+    let reply = sandbox().run(|| {
+        let socket = Socket::netfilter().unwrap();
+        let mut request = Vec::new();
+        let flags = NLM_F_REQUEST | NLM_F_ACK;
+        let writer = MessageWriter::new(&mut request, NLMSG_NOOP, flags, 7);
+        writer.finish().unwrap();
+        socket.send(&request).unwrap();
+        let mut buffer = vec![0; 4096];
+        let length = socket.receive(&mut buffer).unwrap();
+        buffer.truncate(length);
+        buffer
+    });
+    let reply = reply.unwrap();
+    let (message, _) = Message::split(&reply).unwrap();
+    let acknowledgement = Acknowledgement::parse(&message).unwrap().unwrap();
+    assert_eq!((acknowledgement.sequence, acknowledgement.errno), (7, None));
+}

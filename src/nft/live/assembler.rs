@@ -297,11 +297,6 @@ impl CommitAssembler {
         self.ready.pop_front()
     }
 
-    /// Returns `true` if an item is ready.
-    pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
     /// Returns the size of the buffer for the current transaction, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -180,7 +180,7 @@ pub struct Mirror {
 
 impl_retry! {
     /// Stored in its [`connection`](Self::connection); applies when the mirror reads tables again.
-    Mirror, connection.retry
+    Mirror, connection.session.retry
 }
 
 /// The changes since the last plan.
@@ -459,8 +459,7 @@ impl Mirror {
                 keys.push((table.family(), table.name().to_owned()));
             });
             match listed {
-                Err(netlink::Error::Interrupted) if attempts.again() => {}
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {}
+                Err(error) if error.allows(&mut attempts) => {}
                 listed => break listed?,
             }
         }

@@ -1,14 +1,13 @@
 //! The socket that receives changes.
 
-use chainwright_sys::netlink::NLM_F_REQUEST;
+use std::collections::VecDeque;
+
 use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::assembler::{Cause, CommitAssembler, Item};
 use super::waiting::waiting;
-use crate::netlink::{
-    DatagramReceiver, Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket,
-};
+use crate::netlink::{Error, EventDecoder, EventSocket, Loss, Socket, write_request};
 use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Connection, Family, Generation};
@@ -71,30 +70,24 @@ impl MonitorOptions {
     /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace than the
     /// connection and lacks permission to enter it (`CAP_SYS_ADMIN`).
     pub fn open_in_namespace_of(self, connection: &Connection) -> Result<Monitor, Error> {
-        let socket = connection.socket.try_sibling()?;
+        let socket = connection.session.socket.try_sibling()?;
         self.open_over(socket, connection.origin)
     }
 
     /// Opens a monitor over this socket; `origin` is the namespace of its generations.
-    pub(super) fn open_over(self, mut socket: Socket, origin: Origin) -> Result<Monitor, Error> {
-        socket.set_receive_buffer(self.receive_buffer);
-        socket.join(NFNLGRP_NFTABLES)?;
-        let mut monitor = Monitor {
-            incoming: Incoming {
-                assembler: CommitAssembler::of(origin, socket.port()?, self.transaction),
-                buffer: vec![0; RECEIVE_BUFFER],
-                unanswered: 0,
-                answered: false,
-                is_empty: false,
-            },
-            socket,
+    pub(super) fn open_over(self, socket: Socket, origin: Origin) -> Result<Monitor, Error> {
+        let decoder = Decoder {
+            assembler: CommitAssembler::of(origin, socket.port()?, self.transaction),
             request: Vec::new(),
+            unanswered: 0,
         };
+        let groups = [NFNLGRP_NFTABLES];
+        let mut events = EventSocket::open(socket, self.receive_buffer, &groups, decoder)?;
         // Sending the request already queues the answer.
-        while monitor.incoming.assembler.reported().is_none() {
-            monitor.receive_all()?;
+        while events.decoder.assembler.reported().is_none() {
+            events.receive_once()?;
         }
-        Ok(monitor)
+        Ok(Monitor { events })
     }
 
     /// Like [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
@@ -135,59 +128,61 @@ impl MonitorOptions {
 /// ```
 #[derive(Debug)]
 pub struct Monitor {
-    socket: Socket,
-    incoming: Incoming,
-    request: Vec<u8>,
+    events: EventSocket<Decoder>,
 }
 
-/// Receives events and answers to requests for the generation. A loss is not an error but becomes an [`Item`].
+/// Decodes events and answers to requests for the generation. A loss is not an error but becomes an [`Item`].
 #[derive(Debug)]
-struct Incoming {
+struct Decoder {
     assembler: CommitAssembler,
-    buffer: Vec<u8>,
+    request: Vec<u8>,
     /// Number of consecutive requests without an answer.
     unanswered: usize,
-    /// Whether the answer just arrived.
-    answered: bool,
-    /// Whether the queue is empty.
-    is_empty: bool,
 }
 
-impl DatagramReceiver for Incoming {
-    fn is_complete(&self) -> bool {
-        self.is_empty
-            || self.answered
-            || self.assembler.has_ready()
-            || self.assembler.needs_generation()
-    }
+impl EventDecoder for Decoder {
+    type Item = Item;
 
-    fn space(&mut self) -> Result<&mut [u8], Error> {
-        Ok(&mut self.buffer)
-    }
-
-    fn take(&mut self, length: usize) -> Result<(), Error> {
-        let awaited = self.assembler.awaits_generation();
-        self.assembler.datagram(&self.buffer[..length])?;
-        if awaited && !self.assembler.awaits_generation() {
+    /// Requests the generation if it is needed.
+    fn prepare(&mut self, socket: &Socket) -> Result<(), Error> {
+        if !self.assembler.needs_generation() {
+            return Ok(());
+        }
+        if self.unanswered == MAX_UNANSWERED {
             self.unanswered = 0;
-            self.answered = true;
+            return Err(Error::Lost(Loss::MissingReply));
         }
+        self.unanswered += 1;
+        self.request.clear();
+        let (kind, family) = (message_type(NFT_MSG_GETGEN), Family::UNSPEC.0);
+        write_request(&mut self.request, 1, kind, 0, family, |_| {})?;
+        socket.send(&self.request)?;
+        self.assembler.generation_requested();
         Ok(())
     }
 
-    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
-        match error {
-            Error::Lost(Loss::MissingReply) => {
-                self.assembler.drained();
-                self.is_empty = true;
-            }
-            Error::Lost(loss) => self.assembler.record_loss(Cause::Dropped(loss)),
-            Error::Truncated { length, capacity } => {
-                self.assembler.record_loss(Cause::Cut { length, capacity });
-            }
-            error => return Err(error),
+    fn decode(&mut self, datagram: &[u8], items: &mut VecDeque<Item>) -> Result<(), Error> {
+        let awaited = self.assembler.awaits_generation();
+        let decoded = self.assembler.datagram(datagram);
+        items.extend(std::iter::from_fn(|| self.assembler.next()));
+        if awaited && decoded.is_ok() && !self.assembler.awaits_generation() {
+            self.unanswered = 0;
         }
+        decoded
+    }
+
+    fn record_loss(&mut self, error: Error, _: &mut VecDeque<Item>) -> Result<(), Error> {
+        self.assembler.record_loss(match error {
+            Error::Lost(loss) => Cause::Dropped(loss),
+            Error::Truncated { length, capacity } => Cause::Cut { length, capacity },
+            error => return Err(error),
+        });
         Ok(())
+    }
+
+    fn drained(&mut self) -> bool {
+        self.assembler.drained();
+        self.assembler.needs_generation()
     }
 }
 
@@ -215,7 +210,7 @@ impl Monitor {
     /// opening. The next change has the following generation.
     #[must_use]
     pub fn reported(&self) -> Generation {
-        let reported = self.incoming.assembler.reported();
+        let reported = self.events.decoder.assembler.reported();
         reported.expect("invariant: opening waits for the first answer, and it stays")
     }
 
@@ -225,49 +220,7 @@ impl Monitor {
     /// [`Error::Receive`]; from the request that follows a loss [`Error::Send`], [`Error::Refused`], and
     /// [`Error::Lost`] when its answer was lost several times.
     pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
-        loop {
-            if let Some(item) = self.incoming.assembler.next() {
-                return Ok(Some(item));
-            }
-            self.receive_all()?;
-            let Incoming {
-                assembler,
-                is_empty,
-                ..
-            } = &self.incoming;
-            if *is_empty && !assembler.needs_generation() {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Receives until an item is ready or the generation has to be requested; sends a pending request first.
-    fn receive_all(&mut self) -> Result<(), Error> {
-        if self.incoming.assembler.needs_generation() {
-            self.request_generation()?;
-        }
-        (self.incoming.is_empty, self.incoming.answered) = (false, false);
-        self.socket.receive_all(&mut self.incoming)
-    }
-
-    /// Sends a request for the generation.
-    fn request_generation(&mut self) -> Result<(), Error> {
-        let unanswered = &mut self.incoming.unanswered;
-        if *unanswered == MAX_UNANSWERED {
-            *unanswered = 0;
-            return Err(Error::Lost(Loss::MissingReply));
-        }
-        *unanswered += 1;
-        self.request.clear();
-        let header = NfGenMsg {
-            family: Family::UNSPEC.0,
-            resource: 0,
-        };
-        let kind = message_type(NFT_MSG_GETGEN);
-        MessageWriter::nfnetlink(&mut self.request, kind, NLM_F_REQUEST, 1, header).finish()?;
-        self.socket.send(&self.request)?;
-        self.incoming.assembler.generation_requested();
-        Ok(())
+        self.events.try_receive()
     }
 }
 

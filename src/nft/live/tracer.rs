@@ -9,7 +9,7 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTRACE;
 use super::trace::TraceRef;
 use super::waiting::waiting;
 use crate::netlink::{
-    DatagramReceiver, Error, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket,
+    Error, EventDecoder, EventSocket, Loss, Malformed, Message, Messages, Socket,
 };
 use crate::nft::connection::message_type;
 
@@ -39,17 +39,10 @@ impl TracerOptions {
     }
 
     /// Opens a tracer over this socket.
-    pub(super) fn open_over(self, mut socket: Socket) -> Result<Tracer, Error> {
-        socket.set_receive_buffer(self.receive_buffer);
-        socket.join(NFNLGRP_NFTRACE)?;
-        Ok(Tracer {
-            socket,
-            incoming: Incoming {
-                buffer: vec![0; RECEIVE_BUFFER],
-                ready: VecDeque::new(),
-                is_empty: false,
-            },
-        })
+    pub(crate) fn open_over(self, socket: Socket) -> Result<Tracer, Error> {
+        let groups = [NFNLGRP_NFTRACE];
+        let events = EventSocket::open(socket, self.receive_buffer, &groups, Decoder)?;
+        Ok(Tracer { events })
     }
 
     /// Like [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
@@ -106,37 +99,24 @@ impl std::fmt::Debug for Traced {
 /// next [`TracedItem`] are the same as those of a [`Monitor`](super::Monitor).
 #[derive(Debug)]
 pub struct Tracer {
-    socket: Socket,
-    incoming: Incoming,
+    events: EventSocket<Decoder>,
 }
 
-/// Receives steps. A loss is not an error but becomes an item.
+/// Decodes steps. A loss is not an error but becomes an item.
 #[derive(Debug)]
-struct Incoming {
-    buffer: Vec<u8>,
-    ready: VecDeque<TracedItem>,
-    /// Whether the queue is empty.
-    is_empty: bool,
-}
+struct Decoder;
 
-impl DatagramReceiver for Incoming {
-    fn is_complete(&self) -> bool {
-        self.is_empty || !self.ready.is_empty()
-    }
+impl EventDecoder for Decoder {
+    type Item = TracedItem;
 
-    fn space(&mut self) -> Result<&mut [u8], Error> {
-        Ok(&mut self.buffer)
-    }
-
-    fn take(&mut self, length: usize) -> Result<(), Error> {
-        self.ready.extend(items(&self.buffer[..length]));
+    fn decode(&mut self, datagram: &[u8], items: &mut VecDeque<TracedItem>) -> Result<(), Error> {
+        items.extend(items_of(datagram));
         Ok(())
     }
 
-    fn record_loss(&mut self, error: Error) -> Result<(), Error> {
+    fn record_loss(&mut self, error: Error, items: &mut VecDeque<TracedItem>) -> Result<(), Error> {
         match error {
-            Error::Lost(Loss::MissingReply) => self.is_empty = true,
-            Error::Lost(loss) => self.ready.push_back(TracedItem::Lost(loss)),
+            Error::Lost(loss) => items.push_back(TracedItem::Lost(loss)),
             error => return Err(error),
         }
         Ok(())
@@ -165,16 +145,14 @@ impl Tracer {
     /// # Errors
     /// [`Error::Receive`], [`Error::Truncated`].
     pub fn try_receive(&mut self) -> Result<Option<TracedItem>, Error> {
-        self.incoming.is_empty = false;
-        self.socket.receive_all(&mut self.incoming)?;
-        Ok(self.incoming.ready.pop_front())
+        self.events.try_receive()
     }
 }
 
 waiting!(Tracer, TracedItem);
 
 /// Parses the items of a datagram.
-fn items(datagram: &[u8]) -> impl Iterator<Item = TracedItem> {
+fn items_of(datagram: &[u8]) -> impl Iterator<Item = TracedItem> {
     Messages::new(datagram).filter_map(|message| {
         let step = message.and_then(|message| {
             if message.kind == NLMSG_OVERRUN {

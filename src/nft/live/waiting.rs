@@ -1,6 +1,6 @@
 //! Blocking receive functions shared by the monitor and the tracer.
 
-/// Implements blocking receive functions for a type with `try_receive` and a `socket`.
+/// Implements blocking receive functions for a type with `try_receive` and an `EventSocket` named `events`.
 macro_rules! waiting {
     ($Type:ident, $Item:ident) => {
         impl $Type {
@@ -9,11 +9,7 @@ macro_rules! waiting {
             /// # Errors
             /// As [`try_receive`](Self::try_receive).
             pub fn receive(&mut self) -> Result<$Item, $crate::netlink::Error> {
-                loop {
-                    if let Some(item) = self.receive_before(None)? {
-                        return Ok(item);
-                    }
-                }
+                self.events.receive()
             }
 
             /// Waits for the next item until `deadline`; returns `None` if none arrived.
@@ -24,7 +20,7 @@ macro_rules! waiting {
                 &mut self,
                 deadline: std::time::Instant,
             ) -> Result<Option<$Item>, $crate::netlink::Error> {
-                self.receive_before(Some(deadline))
+                self.events.receive_before(Some(deadline))
             }
 
             /// Waits for the next item for at most `time`; returns `None` if none arrived.
@@ -36,27 +32,14 @@ macro_rules! waiting {
                 time: std::time::Duration,
             ) -> Result<Option<$Item>, $crate::netlink::Error> {
                 // On overflow the wait has no deadline.
-                self.receive_before(std::time::Instant::now().checked_add(time))
-            }
-
-            fn receive_before(
-                &mut self,
-                deadline: Option<std::time::Instant>,
-            ) -> Result<Option<$Item>, $crate::netlink::Error> {
-                loop {
-                    if let Some(item) = self.try_receive()? {
-                        return Ok(Some(item));
-                    }
-                    if !self.socket.wait(deadline)? {
-                        return Ok(None);
-                    }
-                }
+                self.events
+                    .receive_before(std::time::Instant::now().checked_add(time))
             }
 
             /// Returns the actual size of the receive buffer as the kernel counts it: twice the requested size.
             #[must_use]
             pub fn receive_buffer(&self) -> usize {
-                self.socket.receive_buffer()
+                self.events.socket.receive_buffer()
             }
         }
 
@@ -72,13 +55,13 @@ macro_rules! waiting {
         /// Readable when something is queued.
         impl std::os::fd::AsFd for $Type {
             fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-                self.socket.as_fd()
+                self.events.socket.as_fd()
             }
         }
 
         impl std::os::fd::AsRawFd for $Type {
             fn as_raw_fd(&self) -> std::os::fd::RawFd {
-                std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&self.socket))
+                std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&self.events.socket))
             }
         }
     };

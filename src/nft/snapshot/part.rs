@@ -342,10 +342,10 @@ impl Connection {
         alone: bool,
         read: impl Fn(&mut Reader<'_>, &Scope<'_>) -> Result<(), Error>,
     ) -> Result<PartialSnapshot, SnapshotError> {
-        let retry = self.retry;
-        self.retry.attempts = retry.attempts.min(ATTEMPTS);
+        let retry = self.session.retry;
+        self.session.retry.attempts = retry.attempts.min(ATTEMPTS);
         let part = self.consistent(scope, elements, alone, read);
-        self.retry = retry;
+        self.session.retry = retry;
         let read = match part {
             Err(SnapshotError::Interrupted { .. }) if retry.attempts > ATTEMPTS => {
                 self.snapshot_with(scope.clone(), SnapshotOptions { elements })
@@ -364,7 +364,7 @@ impl Connection {
         alone: bool,
         read: impl Fn(&mut Reader<'_>, &Scope<'_>) -> Result<(), Error>,
     ) -> Result<Snapshot, SnapshotError> {
-        let mut attempts = self.retry.begin();
+        let mut attempts = self.session.retry.begin();
         let mut watch = None;
         loop {
             if alone && watch.is_none() && attempts.made() > 1 && scope.table.is_some() {
@@ -381,8 +381,7 @@ impl Connection {
             let consistent = reader.consistent && missing.is_none();
             match done {
                 Ok(()) => {}
-                Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => continue,
+                Err(error) if error.allows(&mut attempts) => continue,
                 Err(error) => return Err(error.into()),
             }
             snapshot.close();

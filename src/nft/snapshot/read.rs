@@ -37,7 +37,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bstr::BStr;
-use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETOBJ, NFT_MSG_GETRULE, NFT_MSG_GETSET,
     NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFTA_CHAIN_TABLE, NFTA_FLOWTABLE_TABLE, NFTA_OBJ_TABLE,
@@ -52,9 +51,9 @@ use crate::Retry;
 use crate::arena::{Arena, Position};
 use crate::netlink::{
     Attributes, DatagramReceiver, Dump, DumpItem, Error, Malformed, Message, MessageWriter,
-    NfGenMsg, RECEIVE_BUFFER, Socket,
+    NfGenMsg, RECEIVE_BUFFER, Request, Socket,
 };
-use crate::nft::connection::Connection;
+use crate::nft::connection::{Connection, message_type};
 use crate::nft::declare::Field;
 use crate::nft::expr::ObjectType;
 use crate::nft::generation::Refreshed;
@@ -231,7 +230,12 @@ impl Connection {
         scope: Scope<'_>,
         options: SnapshotOptions,
     ) -> Result<Snapshot, SnapshotError> {
-        self.snapshot_in(Arena::default(), &scope, options.elements, self.retry)
+        self.snapshot_in(
+            Arena::default(),
+            &scope,
+            options.elements,
+            self.session.retry,
+        )
     }
 
     /// Like [`snapshot`](Self::snapshot), with this retry policy.
@@ -268,8 +272,7 @@ impl Connection {
                 quiet,
             } = match read {
                 Ok(read) => read,
-                Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => continue,
+                Err(error) if error.allows(&mut attempts) => continue,
                 Err(error) => return Err(error.into()),
             };
             if snapshot.generation.is_some() && missing.is_none() {
@@ -394,7 +397,7 @@ impl Snapshot {
             old.arena,
             &self.scope.clone(),
             self.elements,
-            connection.retry,
+            connection.session.retry,
         )?;
         Ok(())
     }
@@ -597,8 +600,10 @@ impl Reader<'_> {
         // The kernel resizes a hash table in the background after it has grown; a dump at that time contains some
         // elements twice and lacks as many, without any other sign.
         let retry = Retry {
-            attempts: REBUILDS.attempts.min(self.connection.retry.attempts),
-            deadline: self.connection.retry.deadline,
+            attempts: REBUILDS
+                .attempts
+                .min(self.connection.session.retry.attempts),
+            deadline: self.connection.session.retry.deadline,
             ..REBUILDS
         };
         let mut attempts = retry.begin();
@@ -724,7 +729,7 @@ impl Reader<'_> {
                 && self.short.is_none()
                 && !lacks_jumps
             {
-                self.short = self.connection.socket.sibling();
+                self.short = self.connection.session.socket.sibling();
             }
             plans.push((plan, rules));
         }
@@ -753,12 +758,14 @@ impl Reader<'_> {
             Some(_) if count <= SHORT_CHAIN_USES => ReplySocket::Short,
             _ => ReplySocket::Long,
         });
-        let sequence = connection.build(*rules_request, NLM_F_DUMP, view.family(), |writer| {
+        let request = Request::new("list rules", message_type(*rules_request));
+        let family = view.family().0;
+        let dump = connection.session.build_dump(&request, family, |writer| {
             writer
                 .string(NFTA_RULE_TABLE, view.table())
                 .string(NFTA_RULE_CHAIN, view.name());
         })?;
-        self.receive(reply_socket, Dump::new("list rules", sequence), |_| true)
+        self.receive(reply_socket, dump, |_| true)
     }
 
     /// Checks that every chain has all its rules; returns the first that lacks some. Requests chains of the socket with
@@ -841,10 +848,10 @@ impl Reader<'_> {
         content: impl FnOnce(&mut MessageWriter<'_>),
         admits: impl Fn(&Message<'_>) -> bool,
     ) -> Result<(), Error> {
-        let sequence = self
-            .connection
-            .build(message, NLM_F_DUMP, family, content)?;
-        self.receive(reply_socket, Dump::new(request, sequence), admits)
+        let request = Request::new(request, message_type(message));
+        let session = &mut self.connection.session;
+        let dump = session.build_dump(&request, family.0, content)?;
+        self.receive(reply_socket, dump, admits)
     }
 
     /// Sends the prepared request, and receives the dump that answers it.
@@ -856,9 +863,9 @@ impl Reader<'_> {
     ) -> Result<(), Error> {
         let (socket, length) = match (reply_socket, &self.short) {
             (ReplySocket::Short, Some(short)) => (short, *SHORT_BUFFER),
-            _ => (&self.connection.socket, RECEIVE_BUFFER),
+            _ => (&self.connection.session.socket, RECEIVE_BUFFER),
         };
-        socket.send(self.connection.request())?;
+        socket.send(self.connection.session.request())?;
         let mut objects = Objects {
             snapshot: &mut self.snapshot,
             length,
@@ -874,7 +881,7 @@ impl Reader<'_> {
         if !dump.ended() {
             match reply_socket {
                 ReplySocket::Short => self.short = None,
-                ReplySocket::Long => self.connection.abandon_dump(&dump),
+                ReplySocket::Long => self.connection.session.abandon_dump(&dump),
             }
         }
         taken?;

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use bstr::BString;
 
 use super::{Plan, PlanOptions, Restored, Snapshot, SnapshotError};
-use crate::netlink;
 use crate::nft::commit::CommitError;
 use crate::nft::{Connection, Family, Outcome, Scope, TableRef};
 use crate::retry::Attempts;
@@ -155,15 +154,14 @@ pub(super) fn retry_commit<R>(
 ) -> Result<R, Error> {
     // A commit with an unknown outcome. Repeating it gives the same result.
     let mut unknown = None;
-    let mut attempts = connection.retry.begin();
+    let mut attempts = connection.session.retry.begin();
     loop {
         match attempt(connection, &attempts) {
-            Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
             Err(Error::Snapshot(
                 SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
             )) if attempts.again() => {}
             Err(Error::Netlink(error) | Error::Snapshot(SnapshotError::Netlink(error)))
-                if error.is_retryable() && attempts.retry_after_loss() => {}
+                if error.allows(&mut attempts) => {}
             Err(Error::Commit(error)) if is_outdated(&error) && attempts.again() => {}
             Err(Error::Commit(error))
                 if error.outcome == Outcome::Unknown

@@ -141,7 +141,7 @@ impl Reader<'_> {
         let Some((start, end)) = found else {
             return Ok(None);
         };
-        let message = Message::first(&self.connection.buffer[start..end])?;
+        let message = Message::first(&self.connection.session.buffer[start..end])?;
         Ok(Some(self.snapshot.keep(&message)?))
     }
 
