@@ -616,7 +616,7 @@ mod tests {
         assert!(connection.delete(&key()).unwrap());
     }
 
-    /// An abandoned dump is received to its end, whatever is lost on the way: until then the kernel refuses another one
+    /// An abandoned dump is received to its end, even if replies are lost: until then the kernel refuses another one
     /// (`EBUSY`).
     #[test]
     fn abandoned_dump_is_drained_despite_losses() {

@@ -82,7 +82,7 @@ pub(super) struct ChainView {
     rules: Vec<RuleView>,
 }
 
-/// What a rule refers to, and where it is allowed.
+/// The objects that a rule refers to, and the expressions that are not allowed everywhere.
 #[derive(Default)]
 pub(super) struct RuleView {
     handle: Option<u64>,
@@ -191,7 +191,7 @@ pub(super) fn name(payload: &[u8]) -> BString {
     payload.strip_suffix(&[0]).unwrap_or(payload).into()
 }
 
-/// Whether the kernel replaces this name by a unique one.
+/// Returns `true` if the kernel replaces this name by a unique one.
 fn is_template(name: &[u8]) -> bool {
     name.contains(&b'%')
 }
@@ -401,7 +401,7 @@ impl View {
         chain.map(|chain| chain.rules.pop());
     }
 
-    /// Whether there is such an object.
+    /// Returns `true` if there is such an object.
     pub(super) fn has(&self, table: &Key, kind: NameKind, name: &BString) -> bool {
         let key = || (table.clone(), name.clone());
         match kind {
@@ -505,7 +505,7 @@ impl View {
             })
     }
 
-    /// Whether jumps from a chain lead back to this start; extends the path up to it.
+    /// Returns `true` if jumps from a chain lead back to this start; extends the path up to it.
     fn returns<'v>(
         &'v self,
         table: &'v Key,
@@ -528,7 +528,7 @@ impl View {
         false
     }
 
-    /// Whether jumps from a chain nest too deeply; extends the path by them.
+    /// Returns `true` if jumps from a chain nest too deeply; extends the path by them.
     fn descends<'v>(&'v self, table: &'v Key, from: &'v BString, path: &mut Vec<&'v BStr>) -> bool {
         if path.len() > MAX_DEPTH {
             return true;
