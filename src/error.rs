@@ -9,13 +9,13 @@ use crate::errno::Errno;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What the caller named does not exist, or an object that it refers to.
+    /// An object that the call names does not exist, or another object to which that one refers.
     NotFound,
     /// An object of that name already exists.
     AlreadyExists,
     /// The object is still in use.
     InUse,
-    /// The caller lacks a permission, or the object belongs to somebody else.
+    /// The caller lacks a permission, or the object belongs to another program.
     PermissionDenied,
     /// Another process interfered, or replies were lost. The same call may succeed when it is repeated.
     Retryable,
@@ -27,7 +27,7 @@ pub enum ErrorKind {
     Other,
 }
 
-/// What an error's predicates return.
+/// The values that an error's predicates return.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Class {
@@ -36,8 +36,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// The class of an operation that the kernel refused: the place or the values do not support it, hardly ever the
-    /// kernel.
+    /// Returns the class of an operation that the kernel refused: the place or the values do not support it, hardly
+    /// ever the kernel.
     #[must_use]
     pub fn of_operation(errno: Errno) -> Self {
         let class = Self::from(errno);
@@ -156,14 +156,15 @@ macro_rules! classified {
                 self.class().errno
             }
 
-            /// Whether the error is that something does not exist: what the caller named, or what that refers to.
+            /// Returns `true` if the error is that something does not exist: an object that the call names, or another
+            /// object to which that one refers.
             #[must_use]
             pub fn is_not_found(&self) -> bool {
                 self.kind() == $crate::ErrorKind::NotFound
             }
 
-            /// Whether the same call may succeed when it is repeated: another process interfered, or replies were
-            /// lost.
+            /// Returns `true` if the same call may succeed when it is repeated: another process interfered, or replies
+            /// were lost.
             #[must_use]
             pub fn is_retryable(&self) -> bool {
                 self.kind() == $crate::ErrorKind::Retryable
@@ -189,7 +190,7 @@ pub enum Error {
     /// A snapshot lacks elements because it was read without them.
     #[error(transparent)]
     MissingElements(#[from] crate::nft::MissingElements),
-    /// A plan would change an object that lacks the owner's tag: it belongs to somebody else.
+    /// A plan would change an object that lacks the owner's tag: it belongs to another program.
     #[error(transparent)]
     NotOwned(#[from] crate::nft::NotOwned),
     /// A comment could not be attached to an object.

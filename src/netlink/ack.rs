@@ -134,7 +134,7 @@ pub(super) mod tests {
     use super::*;
     use crate::netlink::MessageWriter;
 
-    /// An acknowledgement as the kernel sends it, for replays: capped, with the extended
+    /// Writes an acknowledgement as the kernel sends it, for replays: capped, with the extended
     /// attributes if there are any.
     pub(crate) fn reply(
         buffer: &mut Vec<u8>,

@@ -23,8 +23,8 @@ crate::debug_as_message!(Malformed);
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The kernel reports that it dropped some: the receive buffer was full, or there was no memory
-    /// (`ENOBUFS`, `ENOMEM`).
+    /// The kernel reports that it dropped replies: the receive buffer was full, or there was no memory (`ENOBUFS`,
+    /// `ENOMEM`).
     #[error("receive buffer full, or the kernel is out of memory: {0}")]
     Dropped(Errno),
     /// The kernel reports it in a message (`NLMSG_OVERRUN`).

@@ -12,8 +12,8 @@
 //! - with the defaults that a kernel adds, and without the empty values that it leaves out;
 //! - unknown attributes, malformed expressions and expressions without a typed form unchanged.
 //!
-//! What depends on other objects of the ruleset is no part of it: names for ids, and what elements inherit from their
-//! set. [`Ruleset`](super::Ruleset) resolves these.
+//! The normal form does not include values that depend on other objects of the ruleset: names for ids, and the values
+//! that elements inherit from their set. [`Ruleset`](super::Ruleset) resolves these.
 
 use bstr::{BString, ByteSlice};
 
@@ -138,7 +138,7 @@ normal! {
     }
 }
 
-/// A chain of one device lists it twice; one of several, or of none, once.
+/// Normalizes the devices: a chain of one device lists it twice; one of several, or of none, once.
 fn normalize_devices(family: Family, hook: &mut Hook<'_>) {
     let has_devices = match family {
         Family::NETDEV => true,
@@ -386,7 +386,7 @@ impl Decoded<'_> {
 }
 
 /// Completes a range of registers: a missing end equals the start, and without a start there is no range. Returns
-/// whether there is one.
+/// `true` if there is a range.
 fn pair(min: &mut Option<Register>, max: &mut Option<Register>) -> bool {
     *max = match *min {
         None => None,

@@ -98,7 +98,7 @@ abi! {
         "enum IPSET_ATTR_* (create, add, delete, test)": u16 {
             /// Nested `IPSET_ATTR_IPADDR_*`: an address.
             IPSET_ATTR_IP = 1;
-            /// The same: first address of a range.
+            /// First address of a range; the same number.
             IPSET_ATTR_IP_FROM = 1;
             /// Nested `IPSET_ATTR_IPADDR_*`: last address of a range.
             IPSET_ATTR_IP_TO = 2;
@@ -106,7 +106,7 @@ abi! {
             IPSET_ATTR_CIDR = 3;
             /// u16: a port.
             IPSET_ATTR_PORT = 4;
-            /// The same: first port of a range.
+            /// First port of a range; the same number.
             IPSET_ATTR_PORT_FROM = 4;
             /// u16: last port of a range.
             IPSET_ATTR_PORT_TO = 5;
@@ -250,7 +250,7 @@ abi! {
             IPSET_FLAG_LIST_HEADER = 1 << 2;
             /// Bit number of [`IPSET_FLAG_SKIP_COUNTER_UPDATE`].
             IPSET_FLAG_BIT_SKIP_COUNTER_UPDATE = 3;
-            /// Leave the element's counters alone.
+            /// Do not update the element's counters.
             IPSET_FLAG_SKIP_COUNTER_UPDATE = 1 << 3;
             /// Bit number of [`IPSET_FLAG_SKIP_SUBCOUNTER_UPDATE`].
             IPSET_FLAG_BIT_SKIP_SUBCOUNTER_UPDATE = 4;

@@ -16,13 +16,13 @@ abi! {
     constants {
         /// Verdicts of a hook function; nf_tables uses the same numbers in addition to its own negative ones.
         "#define NF_* (verdicts)": i32 {
-            /// Throw the packet away.
+            /// Drop the packet.
             NF_DROP = 0;
-            /// Let the packet go on.
+            /// Accept the packet.
             NF_ACCEPT = 1;
             /// The hook keeps the packet.
             NF_STOLEN = 2;
-            /// Hand the packet to a program.
+            /// Queue the packet to a program.
             NF_QUEUE = 3;
             /// Call the hook again.
             NF_REPEAT = 4;

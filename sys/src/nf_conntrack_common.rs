@@ -136,7 +136,7 @@ abi! {
         "#define NF_CT_EXPECT_*": u32 {
             /// The expectation remains after a connection fulfils it.
             NF_CT_EXPECT_PERMANENT = 0x1;
-            /// It is not waited for yet.
+            /// The expectation is not active yet.
             NF_CT_EXPECT_INACTIVE = 0x2;
             /// A program made it.
             NF_CT_EXPECT_USERSPACE = 0x4;

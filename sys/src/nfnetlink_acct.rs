@@ -16,9 +16,9 @@ abi! {
         "enum nfnl_acct_msg_types": u8 {
             /// Creates a counter, or with `NLM_F_REPLACE` sets it to zero.
             NFNL_MSG_ACCT_NEW = 0;
-            /// Requests a counter or, as a dump, for all of them.
+            /// Requests a counter or, as a dump, all of them.
             NFNL_MSG_ACCT_GET = 1;
-            /// The same, and sets them to zero.
+            /// Like [`NFNL_MSG_ACCT_GET`], and sets counters to zero.
             NFNL_MSG_ACCT_GET_CTRZERO = 2;
             /// Deletes a counter or, without a name, all that nothing uses.
             NFNL_MSG_ACCT_DEL = 3;

@@ -10,7 +10,7 @@ abi! {
         "enum cntl_msg_types": u8 {
             /// Creates or changes an entry; in events and answers: an entry.
             IPCTNL_MSG_CT_NEW = 0;
-            /// Requests an entry or, as a dump, for all.
+            /// Requests an entry or, as a dump, all of them.
             IPCTNL_MSG_CT_GET = 1;
             /// Deletes an entry; without a tuple all that the filter admits. In events: a deleted entry.
             IPCTNL_MSG_CT_DELETE = 2;

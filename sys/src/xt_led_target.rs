@@ -11,7 +11,7 @@ abi! {
         struct xt_led_info {
             /// Name of the LED trigger, NUL-terminated, with the prefix `netfilter-`.
             field id: [u8; 27],
-            /// 1: switch the light off for a moment when a packet comes while it is on.
+            /// 1: switch the light off for a moment when a packet arrives while it is on.
             field always_blink: u8,
             /// Milliseconds from a packet until the LED is switched off; 0 for immediately, `u32::MAX` for never.
             field delay: u32,

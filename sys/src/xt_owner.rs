@@ -12,7 +12,7 @@ abi! {
             XT_OWNER_UID = 1 << 0;
             /// The group.
             XT_OWNER_GID = 1 << 1;
-            /// That there is a socket.
+            /// Whether there is a socket.
             XT_OWNER_SOCKET = 1 << 2;
             /// The supplementary groups, too.
             XT_OWNER_SUPPL_GROUPS = 1 << 3;

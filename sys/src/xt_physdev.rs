@@ -8,13 +8,13 @@ abi! {
     constants {
         /// Fields that the match compares or negates.
         "#define XT_PHYSDEV_OP_*": u8 {
-            /// The bridge port that the packet came in by.
+            /// The incoming bridge port.
             XT_PHYSDEV_OP_IN = 0x01;
             /// The outgoing bridge port.
             XT_PHYSDEV_OP_OUT = 0x02;
-            /// That it is bridged, not routed.
+            /// Whether the packet is bridged, not routed.
             XT_PHYSDEV_OP_BRIDGED = 0x04;
-            /// That it came in by a bridge.
+            /// Whether the packet was received through a bridge.
             XT_PHYSDEV_OP_ISIN = 0x08;
             /// Whether the packet leaves through a bridge.
             XT_PHYSDEV_OP_ISOUT = 0x10;

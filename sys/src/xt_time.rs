@@ -41,9 +41,9 @@ abi! {
     structs {
         /// Data of the match `time`, revision 0.
         struct xt_time_info {
-            /// From when on, in seconds since 1970, host byte order.
+            /// Start of the period, in seconds since 1970, host byte order.
             field date_start: u32,
-            /// Until when, in seconds since 1970, host byte order.
+            /// End of the period, in seconds since 1970, host byte order.
             field date_stop: u32,
             /// First time of the day, in seconds since midnight, host byte order.
             field daytime_start: u32,

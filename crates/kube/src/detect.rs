@@ -189,7 +189,7 @@ impl Detection {
 pub struct Detector {
     /// The nf_tables connection; `None` while nf_tables is not loaded.
     nft: Option<Connection>,
-    /// For each family the connection to its legacy tables, or why there is none.
+    /// For each family, the connection to its legacy tables, or the error from opening it.
     legacy: [Result<legacy::Connection, legacy::Error>; 2],
     /// Buffer for reading legacy tables.
     table: Table,

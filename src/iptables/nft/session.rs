@@ -23,7 +23,7 @@ use crate::xt::Family;
 
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'c> {
-    /// `None` for tables that are known to be empty: nothing is read of those.
+    /// The connection; `None` if the tables are known to be empty, so that nothing is read.
     connection: Option<&'c mut Connection>,
     transaction: Transaction,
     profile: Profile,

@@ -33,9 +33,9 @@ mod view;
 pub(in crate::nft) use view::View;
 use view::{BaseChain, ChainView, Key, RuleView, SetView};
 
-/// How many levels of jumps the kernel allows (`NFT_JUMP_STACK_SIZE`).
+/// Largest number of levels of jumps that the kernel allows (`NFT_JUMP_STACK_SIZE`).
 const MAX_DEPTH: usize = 16;
-/// How many users of an object a reason names.
+/// Largest number of users of an object that a reason names.
 const MAX_USERS: usize = 3;
 
 const INPUT: u32 = Hook::INPUT;
@@ -46,7 +46,7 @@ const POSTROUTING: u32 = Hook::POSTROUTING;
 
 const IP: &[Family] = &[Family::IP, Family::IP6, Family::INET];
 
-/// Whether the reason for this error number may be found in the ruleset.
+/// Returns `true` if the reason for this error number may be found in the ruleset.
 pub(in crate::nft) fn is_diagnosable(errno: Errno, operation: Option<&Operation>) -> bool {
     match errno.number() {
         libc::EPERM
@@ -220,7 +220,7 @@ fn base_words(family: Family, base: &BaseChain) -> String {
     format!("a {} chain at {hook}", Escaped(base.chain_type.as_bstr()))
 }
 
-/// The base chains that the family can have: their types, with their hooks.
+/// Returns the base chains that the family can have: their types, with their hooks.
 fn chain_types(family: Family) -> &'static [(&'static str, &'static [u32])] {
     const ALL: &[u32] = &[PREROUTING, INPUT, FORWARD, OUTPUT, POSTROUTING];
     const NAT: (&str, &[u32]) = ("nat", &[PREROUTING, INPUT, OUTPUT, POSTROUTING]);
@@ -285,7 +285,7 @@ impl<'m> Refused<'m> {
         )
     }
 
-    /// The operation's table does not exist, or belongs to another process.
+    /// Explains that the operation's table does not exist, or belongs to another process.
     fn of_table(&self, view: &View) -> Option<String> {
         let key = self.table()?;
         let name = Escaped(key.1.as_bstr());
@@ -400,7 +400,7 @@ impl<'m> Refused<'m> {
         }
     }
 
-    /// The family has no such base chains.
+    /// Explains that the family has no such base chains.
     fn of_base_chain(&self, new: &BaseChain) -> Option<String> {
         let (family, types) = (self.family, chain_types(self.family));
         let chain_type = Escaped(new.chain_type.as_bstr());
@@ -508,7 +508,7 @@ impl<'m> Refused<'m> {
         found
     }
 
-    /// Something that the rule refers to does not exist.
+    /// Explains that an object to which the rule refers does not exist.
     fn missing_in_rule(&self, view: &View, table: &Key, rule: &RuleView) -> Option<String> {
         if !view.is_complete {
             return None;
@@ -519,7 +519,7 @@ impl<'m> Refused<'m> {
         Some(view.no_such_yet(table, *kind, name))
     }
 
-    /// An expression of the rule does not fit the set that it uses, or its own attributes are wrong.
+    /// Explains that an expression of the rule does not fit the set that it uses, or that its own attributes are wrong.
     fn of_expression(
         &self,
         view: &View,
@@ -578,7 +578,7 @@ impl<'m> Refused<'m> {
         }
     }
 
-    /// A rule is not allowed in a chain that a base chain leads to.
+    /// Explains that a rule is not allowed in a chain that a base chain leads to.
     fn misplaced(&self, view: &View, table: &Key) -> Option<String> {
         let (base_name, base, chain, place) = view.misplaced(table)?;
         let family = self.family;
@@ -697,7 +697,7 @@ impl<'m> Refused<'m> {
         }
     }
 
-    /// An element to delete is not in the set, or there is no such set.
+    /// Explains that an element to delete is not in the set, or that there is no such set.
     fn of_deleted_elements(&self, view: &View) -> Option<String> {
         let (table, name) = (self.table()?, self.name()?);
         if self.errno != libc::ENOENT || !view.is_complete {
@@ -712,7 +712,7 @@ impl<'m> Refused<'m> {
         })
     }
 
-    /// An element does not fit its set.
+    /// Explains that an element does not fit its set.
     fn of_element(
         &self,
         view: &View,
@@ -809,7 +809,7 @@ impl<'m> Refused<'m> {
         is_elsewhere.then(|| "the hook of a flowtable is ingress (number 0); use that".to_owned())
     }
 
-    /// The object to delete does not exist, or is in use.
+    /// Explains that the object to delete does not exist, or is in use.
     fn of_deletion(&self, view: &View) -> Option<String> {
         let table = self.table()?;
         let (kind, attribute) = match self.kind {

@@ -10,12 +10,12 @@ use crate::Error;
 use crate::nft::snapshot::{is_outdated, scope_of};
 use crate::nft::{Connection, Plan, PlanOptions, Snapshot, SnapshotError};
 
-/// How long it waits for a change at a time.
+/// Longest time of a single wait for a change.
 const WAIT: Duration = Duration::from_secs(3600);
 
 impl Connection {
-    /// Makes the kernel's tables match the desired ones, a [`Ruleset`](crate::nft::Ruleset) or a snapshot, and keeps them
-    /// so: whenever another program changes them, it restores them with the fewest operations, in one transaction.
+    /// Makes the kernel's tables match the desired ones, a [`Ruleset`](crate::nft::Ruleset) or a snapshot, and restores
+    /// them whenever another program changes them, with the fewest operations, in one transaction.
     ///
     /// It calls `each` with the committed plan: of the first comparison, even if it is empty, and of each later repair.
     /// If `each` breaks, the function returns; otherwise it waits for the next change.

@@ -97,7 +97,7 @@ impl Operation<'_> {
         self.flags & flag != 0
     }
 
-    /// Refuses the creation of what exists.
+    /// Refuses the creation of an existing object.
     const fn may_exist(&self) -> Result<(), Refusal> {
         match self.has(NLM_F_EXCL) {
             true => Err(EXISTS),
@@ -105,7 +105,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns what to delete, if it exists.
+    /// Returns the object to delete, if it exists.
     fn to_delete<T>(self, found: Option<T>) -> Result<Option<T>, Refusal> {
         match found {
             None if !self.destroys => Err(ABSENT),
@@ -772,7 +772,7 @@ fn identity(object: &StatefulObject<'_>) -> Result<(ObjectType, BString), Refusa
     }
 }
 
-/// Whether a chain belongs to a rule.
+/// Returns `true` if a chain belongs to a rule.
 fn is_binding(chain: &Chain<'_>) -> bool {
     chain
         .flags

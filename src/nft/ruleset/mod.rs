@@ -28,16 +28,16 @@ mod members;
 
 use members::Members;
 
-/// A ruleset as a value: what nf_tables has, or what it is to have.
+/// A ruleset as a value: the current one of nf_tables, or a desired one.
 ///
-/// It is built from the objects themselves, from [transactions](Self::apply), or from a [`Snapshot`]; nft's language and
-/// iptables' tables are compiled to transactions. Its objects have the form in which a kernel lists them, whatever form
-/// they were built from, so that equal rulesets compare as equal: with the defaults that a kernel adds, names instead of
-/// ids, and the expressions that elements get from their set. Handles and the order of sets, objects and tables don't
-/// matter, and the names of anonymous sets and bound chains neither.
+/// It is built from the objects themselves, from [transactions](Self::apply), or from a [`Snapshot`]; nft's language
+/// and iptables' tables are compiled to transactions. Its objects have the form in which a kernel lists them, whatever
+/// form they were built from, so that equal rulesets compare as equal: with the defaults that a kernel adds, names
+/// instead of ids, and the expressions that elements get from their set. The comparison ignores handles, the order of
+/// sets, objects and tables, and the names of anonymous sets and bound chains.
 ///
 /// [`Connection::reconcile`](super::Connection::reconcile) makes the kernel's tables match it, and
-/// [`Connection::keep`](super::Connection::keep) keeps them so.
+/// [`Connection::keep`](super::Connection::keep) restores them after each change by another program.
 ///
 /// ```
 /// use chainwright::nft::expr::{Counter, Immediate, Verdict};
@@ -117,7 +117,7 @@ impl Ruleset {
         Self::default()
     }
 
-    /// Creates the ruleset that a transaction makes of an empty one.
+    /// Creates the ruleset that results from a transaction on an empty one.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -140,9 +140,9 @@ impl Ruleset {
 
     /// Executes the operations of a transaction.
     ///
-    /// It refuses what refers to something that does not exist, and the creation of what exists. The kernel also refuses
-    /// what this function does not check, such as values of a wrong length or the deletion of an object in use. It
-    /// deletes an element of a set of ranges only by the exact bounds.
+    /// It refuses references to objects that do not exist, and the creation of existing objects. It does not check
+    /// everything that the kernel does: for example, it accepts values of a wrong length and the deletion of an object
+    /// in use. It deletes an element of a set of ranges only by the exact bounds.
     ///
     /// # Errors
     /// The error of a kernel with this ruleset, with the first failed operation; nothing is applied then.
@@ -252,7 +252,7 @@ impl RulesetSet {
     }
 }
 
-/// Why parsing a stored element cannot fail.
+/// The reason why parsing a stored element cannot fail.
 const PARSED: &str = "invariant: it was parsed when it was added";
 
 impl TryFrom<&Snapshot> for Ruleset {
@@ -349,7 +349,7 @@ impl<'a> From<&'a Ruleset> for Cow<'a, Snapshot> {
     }
 }
 
-/// Whether no change leads from one to the other, counters included.
+/// Two rulesets are equal if no change leads from one to the other, counters included.
 impl PartialEq for Ruleset {
     fn eq(&self, other: &Self) -> bool {
         let options = PlanOptions {

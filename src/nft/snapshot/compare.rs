@@ -191,7 +191,7 @@ impl Compare {
         key
     }
 
-    /// Whether two rules are the same. Sets and chains that belong to them are the same if their names are.
+    /// Returns `true` if two rules are the same. Sets and chains that belong to them are the same if their names are.
     pub(super) fn is_same_rule(self, one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
         if is_identical(one.attributes(), other.attributes(), RULE) {
             return true;
@@ -221,18 +221,18 @@ impl Compare {
             || self.rule_around(one) == self.rule_around(other)
     }
 
-    /// Whether two chains differ at most in their policy.
+    /// Returns `true` if two chains differ at most in their policy.
     pub(super) fn is_same_chain_but_policy(self, one: &ChainRef<'_>, other: &ChainRef<'_>) -> bool {
         is_identical(one.attributes(), other.attributes(), CHAIN)
             || self.chain_but_policy(one) == self.chain_but_policy(other)
     }
 
-    /// Whether two sets are the same, apart from their elements.
+    /// Returns `true` if two sets are the same, apart from their elements.
     pub(super) fn is_same_set(self, one: &SetRef<'_>, other: &SetRef<'_>) -> bool {
         is_identical(one.attributes(), other.attributes(), SET) || self.set(one) == self.set(other)
     }
 
-    /// Whether two stateful objects are the same.
+    /// Returns `true` if two stateful objects are the same.
     pub(super) fn is_same_object(
         self,
         one: &StatefulObjectRef<'_>,
@@ -242,7 +242,7 @@ impl Compare {
             || self.object(one) == self.object(other)
     }
 
-    /// Whether two flowtables are the same.
+    /// Returns `true` if two flowtables are the same.
     pub(super) fn is_same_flowtable(
         self,
         one: &FlowtableRef<'_>,
@@ -271,7 +271,7 @@ pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     Compare::default().is_same_rule(one, other)
 }
 
-/// Whether two objects are equal byte for byte except for what is not compared.
+/// Returns `true` if two objects are equal byte for byte except for what is not compared.
 fn is_identical<'a>(one: Attributes<'a>, other: Attributes<'a>, compared: Compared) -> bool {
     let parts = |attributes: Attributes<'a>| {
         let attributes = attributes.map_while(Result::ok);

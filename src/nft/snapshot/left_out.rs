@@ -79,7 +79,7 @@ pub enum WriteError {
     /// The snapshot lacks elements that are required.
     #[error(transparent)]
     MissingElements(#[from] MissingElements),
-    /// A table desired as one's own exists and belongs to someone else.
+    /// A table that is desired as the caller's own exists and belongs to another program.
     #[error(transparent)]
     NotOwned(#[from] NotOwned),
     /// An attribute was too long for a message; impossible for data from a kernel.

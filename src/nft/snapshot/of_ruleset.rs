@@ -13,7 +13,7 @@ use crate::netlink::{MessageError, MessageWriter, NfGenMsg};
 use crate::nft::connection::message_type;
 use crate::nft::{Family, Ruleset, RulesetTable, Scope};
 
-/// Why the objects of a ruleset fit into a snapshot.
+/// The reason why the objects of a ruleset fit into a snapshot.
 const FITS: &str =
     "invariant: they fitted into messages when they were added, and the snapshot into 16 GiB";
 

@@ -123,7 +123,7 @@ pub(super) struct Reader<'c> {
     reads_to_end: bool,
     /// Whether to continue after a change because it may affect only tables outside of the scope.
     watched: bool,
-    /// Whether there was such a change.
+    /// Whether a change occurred during the read.
     moved: bool,
     /// The first separately read base chain with missing rules.
     pub(super) missing: Option<MissingRules>,

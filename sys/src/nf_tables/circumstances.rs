@@ -42,7 +42,7 @@ abi! {
             NFT_META_NFPROTO = 15;
             /// Layer 4 protocol number (u8).
             NFT_META_L4PROTO = 16;
-            /// Name of the bridge it came in by (16 bytes, NUL-padded).
+            /// Name of the incoming bridge (16 bytes, NUL-padded).
             NFT_META_BRI_IIFNAME = 17;
             /// Name of the outgoing bridge (16 bytes, NUL-padded).
             NFT_META_BRI_OIFNAME = 18;

@@ -64,15 +64,15 @@ abi! {
 
         /// Verdicts of nf_tables, in addition to the netfilter ones (`NF_ACCEPT`, …).
         "enum nft_verdicts": i32 {
-            /// Go on in this rule.
+            /// Continue in this rule.
             NFT_CONTINUE = -1;
-            /// Leave this rule and go on with the next one.
+            /// Leave this rule and continue with the next one.
             NFT_BREAK = -2;
-            /// Go to another chain and come back.
+            /// Continue in another chain, and return at its end.
             NFT_JUMP = -3;
-            /// Go to another chain and do not come back here.
+            /// Continue in another chain without returning to this one.
             NFT_GOTO = -4;
-            /// Go back to the calling chain, or to the policy.
+            /// Return to the calling chain, or to the policy.
             NFT_RETURN = -5;
         }
 

@@ -105,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// Waits until it is time to look again; returns `false` if the deadline comes first.
+    /// Waits until the next time to read the tables; returns `false` if the deadline comes first.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<bool, netlink::Error> {
         let next = Instant::now() + self.options.interval.min(MAX_INTERVAL);
         let until = deadline.map_or(next, |deadline| deadline.min(next));

@@ -12,9 +12,8 @@ use chainwright::nft::live::Change;
 /// Largest number of bytes of a command line to read.
 const MAX_COMMAND_LENGTH: usize = 4096;
 
-/// The process that changed guarded chains: what the kernel reported about it, and what `/proc` contained at
-/// that moment. Short-lived programs such as iptables may have ended by then; only the kernel's report is
-/// available for those.
+/// The process that changed guarded chains, according to the kernel's report and to `/proc` at that moment. Short-lived
+/// programs such as iptables may have ended by then; only the kernel's report is available for those.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attribution {

@@ -70,7 +70,7 @@ enum StaleKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DeletedFlows {
-    /// Number of entries that were deleted individually, and of those that had gone by then.
+    /// Number of entries that were deleted individually, and of those that no longer existed.
     pub listed: Deleted,
     /// Number of requests in which the kernel deleted all entries that match a filter; it does not report how many
     /// those were.

@@ -82,7 +82,7 @@ pub(super) struct ChainView {
     rules: Vec<RuleView>,
 }
 
-/// What a rule refers to, and where it is allowed.
+/// The objects that a rule refers to, and the expressions that are not allowed everywhere.
 #[derive(Default)]
 pub(super) struct RuleView {
     handle: Option<u64>,
@@ -191,7 +191,7 @@ pub(super) fn name(payload: &[u8]) -> BString {
     payload.strip_suffix(&[0]).unwrap_or(payload).into()
 }
 
-/// Whether the kernel replaces this name by a unique one.
+/// Returns `true` if the kernel replaces this name by a unique one.
 fn is_template(name: &[u8]) -> bool {
     name.contains(&b'%')
 }
@@ -406,7 +406,7 @@ impl View {
         chain.map(|chain| chain.rules.pop());
     }
 
-    /// Whether there is such an object.
+    /// Returns `true` if there is such an object.
     pub(super) fn has(&self, table: &Key, kind: NameKind, name: &BString) -> bool {
         let key = || (table.clone(), name.clone());
         match kind {

@@ -84,7 +84,7 @@ pub struct PlanOptions {
     ///   the next tagged rule that remains, or at the end.
     /// - Objects without the tag are never changed or deleted. A desired object without the tag is created if no object
     ///   has its name, for example a base chain for rules, and is not compared otherwise.
-    /// - If an object is desired with the tag but exists without it, it belongs to someone else:
+    /// - If an object is desired with the tag but exists without it, it belongs to another program:
     ///   [`WriteError::NotOwned`].
     ///
     /// The kernel refuses (`EBUSY`) to delete objects that others' rules and elements refer to; then nothing changes.
@@ -208,9 +208,9 @@ impl Snapshot {
     /// after its own are created after it.
     ///
     /// # Errors
-    /// [`WriteError::NotOwned`] if an object that is desired with the [tag](PlanOptions::owner_tag) belongs to someone
-    /// else. [`WriteError::MissingElements`] if the other snapshot lacks elements of such a table, or this one lacks elements
-    /// for the comparison: those of a set in both snapshots, unless elements from rules are kept
+    /// [`WriteError::NotOwned`] if an object that is desired with the [tag](PlanOptions::owner_tag) belongs to another
+    /// program. [`WriteError::MissingElements`] if the other snapshot lacks elements of such a table, or this one lacks
+    /// elements for the comparison: those of a set in both snapshots, unless elements from rules are kept
     /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; and those of any
     /// anonymous set.
     pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, WriteError> {

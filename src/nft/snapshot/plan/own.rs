@@ -7,7 +7,7 @@ use crate::nft::snapshot::pairs::Pairs;
 use crate::nft::snapshot::{SnapshotChain, SnapshotSet};
 use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 
-/// An object that is desired with an [`OwnerTag`] exists without it: it belongs to someone else.
+/// An object that is desired with an [`OwnerTag`] exists without it: it belongs to another program.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object} exists without the tag {tag}: it belongs to someone else")]
 pub struct NotOwned {

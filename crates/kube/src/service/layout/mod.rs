@@ -196,8 +196,8 @@ impl Common {
 
 /// One family of one layout in one network namespace.
 pub(super) trait FamilyLayout: fmt::Debug + Send {
-    /// Brings the kernel to the desired state, whatever it contains, with the smallest change, without disturbing what
-    /// is correct. Returns the number of transactions (0 if nothing had to change).
+    /// Brings the kernel from any state to the desired one, with the smallest change and without disturbing correct
+    /// parts. Returns the number of transactions (0 if nothing had to change).
     fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error>;
 
     /// Applies changes to a kernel that is as the last [`full_sync`](Self::full_sync) or `change` left it; `ports` is the

@@ -470,7 +470,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.chunks(4).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the last expression has only attributes that this library knows where they are: the kernel ignores others.
+/// Returns `true` if the last expression has only attributes that this library knows in their place: the kernel ignores
+/// others.
 fn has_no_unknown(program: &[u8]) -> bool {
     let list = Expressions::of_bytes(program);
     let last = list.iter().last().and_then(Result::ok);
@@ -480,7 +481,7 @@ fn has_no_unknown(program: &[u8]) -> bool {
     })
 }
 
-/// Whether a ruleset treats a program like what the kernel lists for it.
+/// Returns `true` if a ruleset treats a program like what the kernel lists for it.
 fn is_same_in(ruleset: &Ruleset, family: Family, program: &[u8], listed: &[u8]) -> bool {
     let [sent, listed] = [program, listed].map(|program| {
         let mut rule = Rule::new(family, "t", "c");

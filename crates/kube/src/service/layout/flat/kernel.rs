@@ -62,9 +62,9 @@ impl KernelTable {
         frontend_keys
     }
 
-    /// Returns the number of a port: the one that its cluster IP leads to (the first of its frontends, if it has one), or one
-    /// that only other frontends of this port lead to. A node port or another address may have belonged to another port,
-    /// whose number packets in flight may have looked up.
+    /// Returns the number of a port: the number to which its cluster IP leads (the first of its frontends, if it has
+    /// one), or one that only other frontends of this port lead to. A node port or another address may have belonged to
+    /// another port, whose number packets in flight may have looked up.
     pub(super) fn number(
         &self,
         frontends: &[ServiceFrontend],

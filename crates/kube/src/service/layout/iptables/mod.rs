@@ -199,7 +199,7 @@ const fn transactions(ipt: &iptables::Iptables, tables: usize) -> usize {
     }
 }
 
-/// Brings a table to the state that the layout requires, whatever it contains.
+/// Brings a table from any state to the one that the layout requires.
 fn sync_table(
     rules: &Rules<'_>,
     ports: &Ports,
