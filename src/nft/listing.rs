@@ -274,7 +274,7 @@ fn is_requested<T: Listed>(
 /// It ends and fails like a [`Listing`]. It has one more kernel bug: after a hash table has grown, the
 /// kernel rebuilds it in the background, and a listing of many datagrams during that contains some
 /// elements twice and misses as many, although the generation does not change (observed on Linux 6.18,
-/// right after 100,000 elements were added). A [snapshot](Connection::snapshot) detects this and reads
+/// right after 100,000 elements were added). A [snapshot](super::Connection::snapshot) detects this and reads
 /// again.
 #[derive(Debug)]
 pub struct ElementListing<'c> {
