@@ -240,9 +240,13 @@ classified!(Error, |error| match error {
     Self::Netlink(error) => error.class(),
     Self::Commit(error) => error.class(),
     Self::Snapshot(error) => error.class(),
+    #[cfg(feature = "iptables")]
     Self::Iptables(error) => error.class(),
+    #[cfg(feature = "iptables")]
     Self::Set(error) => error.class(),
+    #[cfg(feature = "iptables")]
     Self::Ipset(error) => error.class(),
+    #[cfg(feature = "iptables")]
     Self::Legacy(error) => error.class(),
     Self::Netns(error) => error.class(),
     #[cfg(feature = "backup")]
@@ -251,8 +255,9 @@ classified!(Error, |error| match error {
     Self::MessageError(_)
     | Self::MissingElements(_)
     | Self::Comment(_)
-    | Self::Build(_)
-    | Self::Unwritable(_) => ErrorKind::Invalid.into(),
+    | Self::Build(_) => ErrorKind::Invalid.into(),
+    #[cfg(feature = "iptables")]
+    Self::Unwritable(_) => ErrorKind::Invalid.into(),
     Self::Other(_) => ErrorKind::Other.into(),
 });
 

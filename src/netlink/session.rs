@@ -191,6 +191,7 @@ impl Session {
 
     /// Sends a message with these contents for each item, and receives an acknowledgement of each. Returns the number
     /// of objects that do not exist.
+    #[cfg(feature = "conntrack")]
     pub(crate) fn acknowledged<T>(
         &mut self,
         request: &Request,
@@ -502,6 +503,7 @@ impl Request {
 }
 
 /// Receives the acknowledgements of some requests.
+#[cfg(feature = "conntrack")]
 struct Acknowledgements<'c> {
     buffer: &'c mut [u8],
     request: &'c Request,
@@ -513,6 +515,7 @@ struct Acknowledgements<'c> {
     absent: usize,
 }
 
+#[cfg(feature = "conntrack")]
 impl DatagramReceiver for Acknowledgements<'_> {
     fn is_complete(&self) -> bool {
         self.rest == 0

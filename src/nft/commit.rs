@@ -399,6 +399,7 @@ impl Connection {
 
     /// Sets whether a refused commit reads the ruleset to name the reason; it does by default. For callers that do not
     /// show hints.
+    #[cfg(feature = "iptables")]
     pub(crate) const fn set_diagnoses(&mut self, yes: bool) {
         self.diagnoses = yes;
     }
