@@ -252,10 +252,8 @@ classified!(Error, |error| match error {
     #[cfg(feature = "backup")]
     Self::File(error) => error.class(),
     Self::NotOwned(_) => ErrorKind::PermissionDenied.into(),
-    Self::MessageError(_)
-    | Self::MissingElements(_)
-    | Self::Comment(_)
-    | Self::Build(_) => ErrorKind::Invalid.into(),
+    Self::MessageError(_) | Self::MissingElements(_) | Self::Comment(_) | Self::Build(_) =>
+        ErrorKind::Invalid.into(),
     #[cfg(feature = "iptables")]
     Self::Unwritable(_) => ErrorKind::Invalid.into(),
     Self::Other(_) => ErrorKind::Other.into(),
