@@ -60,7 +60,7 @@
 //! | `backup` | snapshots in files: `nft::Snapshot::save`, `nft::Snapshot::load` |
 //! | `diff` | the differences between two snapshots: `nft::Snapshot::diff` |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
-//! | `tokio` | ruleset changes as a stream: `nft::live::MonitorStream` |
+//! | `tokio` | async: `nft::live::MonitorStream`, `nft::Connection::keep_async`, `nft::Pool::run` |
 //! | `conntrack` | conntrack entries: `conntrack` |
 //!
 //! # Privileges

@@ -235,13 +235,19 @@ impl Pool {
         work: impl FnOnce(&mut Connection) -> R + Send + 'static,
     ) -> R {
         let pool = self.clone();
-        match tokio::task::spawn_blocking(move || pool.with(work)).await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down, together with this future.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        blocking(move || pool.with(work)).await
+    }
+}
+
+/// Runs `work` on a thread of tokio for blocking work.
+#[cfg(feature = "tokio")]
+pub(super) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, together with this future.
+            Err(_) => std::future::pending().await,
+        },
     }
 }

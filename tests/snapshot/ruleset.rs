@@ -2,19 +2,22 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
+use chainwright::netlink::MessageError;
+use chainwright::nft::expr::Verdict;
 use chainwright::nft::{
-    Chain, CommitError, Connection, Family, PlanOptions, Ruleset, Scope, Snapshot, Table,
-    Transaction,
+    Chain, CommitError, Connection, DataType, Element, Family, Hook, PlanOptions, Policy, Rule,
+    Ruleset, Scope, Set, SetId, Snapshot, Table, TableFlags, Transaction,
 };
 use chainwright_lang::Script;
 use chainwright_testing::FakeKernel;
 
-use crate::common::connect;
 use crate::common::mirrored::lines;
 use crate::common::random::Random;
 use crate::common::rulesets;
 use crate::common::transactions::Writer;
+use crate::common::{connect, sandbox};
 
 /// Returns the differences between a ruleset and a listing, in both directions.
 fn differences(ruleset: &Ruleset, listed: &Snapshot) -> String {
@@ -202,6 +205,226 @@ fn kept_tables_are_restored() {
     assert_eq!(done.unwrap(), 3);
     let made = "add table ip t #0\nadd chain ip t c #1\n";
     assert_eq!(plans, [made, "delete chain ip t other #0\n", made]);
+}
+
+#[tokio::test]
+async fn tables_are_kept_by_a_task() {
+    let model = FakeKernel::new();
+    let mut desired = Ruleset::new();
+    desired.add(&Table::new(Family::IP, "t")).unwrap();
+    let (sender, mut plans) = tokio::sync::mpsc::unbounded_channel();
+    let nft = model.connect().unwrap();
+    let task = tokio::spawn(
+        nft.keep_async(desired, PlanOptions::default(), move |plan| {
+            sender.send(plan.to_string()).unwrap();
+            ControlFlow::<()>::Continue(())
+        }),
+    );
+    let made = "add table ip t #0\n";
+    assert_eq!(plans.recv().await.unwrap(), made);
+    // More changes than the mirror reads at once, so that the last one has no event of its own.
+    let mut rival = model.connect().unwrap();
+    for _ in 0..700 {
+        let mut tx = Transaction::new();
+        tx.delete(&Table::new(Family::IP, "t")).unwrap();
+        rival.commit(&tx).unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        let _ = rival.commit(&tx);
+    }
+    let mut tx = Transaction::new();
+    tx.add(&Chain::new(Family::IP, "t", "other")).unwrap();
+    rival.commit(&tx).unwrap();
+    while plans.recv().await.unwrap() != "delete chain ip t other #0\n" {}
+    assert!(!task.is_finished());
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    // The sender went with the task.
+    while let Some(plan) = plans.recv().await {
+        assert_eq!(plan, made);
+    }
+}
+
+/// The kernel reports no event for an element that times out.
+#[test]
+fn kept_sets_lose_elements_that_time_out() {
+    let sandbox = sandbox();
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_timeout(None);
+    let mut desired = Ruleset::new();
+    desired.add(&Table::new(Family::IP, "t")).unwrap();
+    desired.add(&set).unwrap();
+    let mut rival = connect(&sandbox);
+    let mut rounds = 0;
+    let nft = connect(&sandbox);
+    let done = nft.keep(&desired, PlanOptions::default(), |_| {
+        rounds += 1;
+        if rounds > 20 {
+            return ControlFlow::Break(());
+        }
+        // Times out before or after the repair begins; the chain is there to be repaired in any case.
+        let element = Element::new([10, 0, 0, 1].to_vec()).with_timeout(Duration::from_millis(1));
+        let mut tx = Transaction::new();
+        tx.add(&Chain::new(Family::IP, "t", "other")).unwrap();
+        tx.add_elements(&SetId::new(Family::IP, "t", "s"), [&element])
+            .unwrap();
+        rival.commit(&tx).unwrap();
+        std::thread::sleep(Duration::from_millis(rounds % 10));
+        ControlFlow::Continue(())
+    });
+    done.unwrap();
+}
+
+/// A kernel lists the timeouts of a ruleset as they are, whatever ticks its timer has.
+#[test]
+fn odd_timeouts_are_reconciled_once() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    for milliseconds in [1, 7, 1_002, 1_003, 1_011, 86_399_999] {
+        let text = format!(
+            "table ip t {{
+                set s {{ type ipv4_addr; timeout {milliseconds}ms; elements = {{ 10.0.0.1 timeout 9{milliseconds}ms }} }}
+                set d {{ type ipv4_addr; size 9; flags dynamic,timeout; }}
+                chain c {{ update @d {{ ip saddr timeout {milliseconds}ms }} }}
+            }}"
+        );
+        let desired = Script::parse("x", &text).unwrap().ruleset().unwrap();
+        nft.reconcile(&desired, PlanOptions::default()).unwrap();
+        assert_eq!(again(&text, &mut nft, &desired), None);
+    }
+}
+
+#[test]
+fn new_bound_chains_get_unused_names() {
+    let parse = |text| Script::parse("x", text).unwrap();
+    let first = parse("table ip t { chain c { ip saddr 1.1.1.1 jump { drop; } } }");
+    let json = serde_json::to_string(&first.ruleset().unwrap()).unwrap();
+    let mut ruleset: Ruleset = serde_json::from_str(&json).unwrap();
+    let second = parse("add rule ip t c ip saddr 1.1.1.2 jump { accept; }");
+    let now = ruleset.to_snapshot(&Scope::all());
+    let second = second.transaction(Some(&now)).unwrap();
+    ruleset.apply(second.transaction()).unwrap();
+    let both = parse(
+        "table ip t { chain c { ip saddr 1.1.1.1 jump { drop; }; ip saddr 1.1.1.2 jump { accept; } } }",
+    );
+    assert_eq!(ruleset, both.ruleset().unwrap());
+}
+
+/// New names of chains and new properties of sets take effect at the end of a transaction.
+#[test]
+fn some_changes_take_effect_at_the_end() {
+    let chain = |name| Chain::new(Family::IP, "t", name);
+    let rule = |chain| Rule::new(Family::IP, "t", chain);
+    let set = |timeout| {
+        let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+        set.with_timeout(Some(Duration::from_secs(timeout)))
+    };
+    let renamed = |handle, name| Chain {
+        handle: Some(handle),
+        ..chain(name)
+    };
+    type Build<'b> = &'b dyn Fn(&mut Transaction, u64) -> Result<(), MessageError>;
+    let cases: [(Build<'_>, Option<i32>); 8] = [
+        (
+            &|tx, a| tx.add(&renamed(a, "b"))?.add(&rule("a")).map(drop),
+            None,
+        ),
+        (
+            &|tx, a| tx.add(&renamed(a, "b"))?.add(&rule("b")).map(drop),
+            Some(libc::ENOENT),
+        ),
+        (
+            &|tx, a| tx.add(&renamed(a, "b"))?.add(&chain("b")).map(drop),
+            None,
+        ),
+        (
+            &|tx, a| tx.add(&renamed(a, "b"))?.add(&renamed(a, "b")).map(drop),
+            Some(libc::EEXIST),
+        ),
+        (
+            &|tx, a| tx.add(&renamed(a, "a")).map(drop),
+            Some(libc::EEXIST),
+        ),
+        (
+            &|tx, a| {
+                let mut taken = renamed(a, "taken").with_hook("filter", Hook::INPUT, 0);
+                taken.policy = Some(Policy::DROP);
+                tx.add(&taken).map(drop)
+            },
+            Some(libc::EEXIST),
+        ),
+        (
+            &|tx, _| {
+                tx.add(&set(1))?.delete(&set(1))?.add(&set(2))?;
+                Ok(())
+            },
+            None,
+        ),
+        (&|tx, _| tx.add(&set(3)).map(drop), None),
+    ];
+    for (number, (build, expected)) in cases.into_iter().enumerate() {
+        let mut model = FakeKernel::new().connect().unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        tx.add(&chain("a").with_hook("filter", Hook::INPUT, 0))
+            .unwrap();
+        tx.add(&chain("taken")).unwrap();
+        tx.add(&set(1)).unwrap();
+        model.commit(&tx).unwrap();
+        let before = model.snapshot(Scope::all()).unwrap();
+        let handle = before.chain(Family::IP, "t", "a").unwrap().chain().handle();
+        let mut tx = Transaction::new();
+        build(&mut tx, handle).unwrap();
+        let mut ruleset = Ruleset::try_from(&before).unwrap();
+        let applied = ruleset.apply(&tx).map(drop);
+        let committed = model.commit(&tx);
+        for result in [&applied, &committed] {
+            let errno = result
+                .as_ref()
+                .err()
+                .and_then(first)
+                .map(|(_, errno)| errno);
+            assert_eq!(errno, expected, "case {number}: {result:?}");
+        }
+        let after = model.snapshot(Scope::all()).unwrap();
+        assert_eq!(differences(&ruleset, &after), "", "case {number}");
+    }
+}
+
+#[test]
+fn a_ruleset_with_an_owner_equals_itself() {
+    let table = |flags| Table {
+        flags: Some(flags),
+        ..Table::new(Family::IP, "t")
+    };
+    let owned = table(TableFlags::OWNER);
+    let persistent = table(TableFlags::OWNER | TableFlags::PERSIST);
+    let [owned, persistent, plain] =
+        [owned, persistent, Table::new(Family::IP, "t")].map(|table| {
+            let mut ruleset = Ruleset::new();
+            ruleset.add(&table).unwrap();
+            ruleset
+        });
+    assert_eq!(owned, owned.clone());
+    assert_eq!(persistent, persistent.clone());
+    assert_eq!((&owned, &plain), (&plain, &owned));
+    assert_ne!(persistent, plain);
+    assert_ne!(plain, persistent);
+}
+
+#[test]
+fn one_message_has_one_value_for_a_key() {
+    let map = Set::new(Family::IP, "t", "m", DataType::MARK, 4).with_verdicts();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&map).unwrap();
+    let element = |verdict| Element::new([0, 0, 0, 1].to_vec()).with_verdict(verdict);
+    let elements = [element(Verdict::Accept), element(Verdict::Drop)];
+    tx.add_elements(&SetId::new(Family::IP, "t", "m"), &elements)
+        .unwrap();
+    let expected = Some((Some(2), libc::EEXIST));
+    assert_eq!(first(&Ruleset::of(&tx).unwrap_err()), expected);
+    let mut model = FakeKernel::new().connect().unwrap();
+    assert_eq!(first(&model.commit(&tx).unwrap_err()), expected);
 }
 
 #[test]

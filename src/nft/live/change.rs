@@ -36,7 +36,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Creates a change from complete messages, of which the one at `end` was parsed as this generation.
+    /// Creates a change from complete messages. The message at `end` was parsed as this generation.
     pub(super) const fn new(
         bytes: Vec<u8>,
         end: usize,

@@ -18,7 +18,7 @@ use crate::nft::{
 use crate::retry::impl_retry;
 
 /// Maximum number of items per update, so that an update ends even if writers never pause.
-const MAX_ITEMS: usize = 1024;
+pub(super) const MAX_ITEMS: usize = 1024;
 /// Maximum number of items until all tables and chains that were read separately reach one generation.
 const CATCH_UP_ITEMS: usize = 64 * MAX_ITEMS;
 /// Maximum number of touched chains and sets before everything is compared again.

@@ -3,7 +3,7 @@
 //!
 //! Each operation checks first and changes afterwards, so that a refused one changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bstr::{BStr, BString};
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -24,14 +24,16 @@ use crate::nft::declare::Field;
 use crate::nft::element::ElementKey;
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdict};
 use crate::nft::normal::Normal as _;
-use crate::nft::snapshot::ObjectReference;
+use crate::nft::snapshot::{ObjectReference, kept_flags};
 use crate::nft::{
-    Chain, ChainFlags, Device, Devices, Element, ElementRef, ElementsRef, Family, Flowtable, Name,
-    ObjectData, Rule, Set, SetFlags, StatefulObject, Table, Transaction,
+    Chain, ChainFlags, Device, Devices, Element, ElementRef, ElementsRef, Family, Flowtable,
+    Milliseconds, Name, ObjectData, Rule, Set, SetFlags, StatefulObject, Table, Transaction,
 };
 
 /// The size that the kernel gives a set without one when a rule adds to it.
 const UPDATED_SIZE: u32 = 65535;
+/// Every kernel represents multiples of this time exactly: its timer has 100, 250, 300 or 1,000 ticks a second.
+const EXACT_MILLISECONDS: u64 = 20;
 
 /// An error number of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,16 +60,26 @@ pub(super) fn apply(ruleset: &mut Ruleset, tx: &Transaction) -> Result<(), Commi
         chain_ids: HashMap::new(),
         rule_ids: HashMap::new(),
         updated_sets: Vec::new(),
+        renamed_chains: Vec::new(),
     };
     for (index, message) in tx.messages().enumerate() {
         let executed = batch.execute(&message);
         executed
             .map_err(|refusal| CommitError::of_operation(index, &message, Errno::new(refusal.0)))?;
     }
-    for (table, set, new) in std::mem::take(&mut batch.updated_sets) {
+    for (table, handle, new) in batch.updated_sets {
         let table = batch.ruleset.tables.get_mut(&table);
-        if let Some(set) = table.and_then(|table| table.sets.get_mut(&set)) {
+        let mut sets = table.into_iter().flat_map(|table| table.sets.iter_mut());
+        if let Some(set) = sets.find(|set| set.set.handle == handle) {
             set.update(&new);
+        }
+    }
+    for (table, handle, name) in batch.renamed_chains {
+        if let Some(table) = batch.ruleset.tables.get_mut(&table)
+            && let Some(old) = table.chains.find(|one| one.chain.handle == handle)
+        {
+            let old = old.clone();
+            table.rename_chain(&old, name);
         }
     }
     Ok(())
@@ -79,8 +91,10 @@ struct Batch<'r> {
     set_ids: HashMap<u32, (TableKey, BString)>,
     chain_ids: HashMap<u32, (TableKey, BString)>,
     rule_ids: HashMap<u32, u64>,
-    /// Existing sets with their new properties, which take effect at the end.
-    updated_sets: Vec<(TableKey, BString, Set<'static>)>,
+    /// The handles of existing sets with their new properties, which take effect at the end.
+    updated_sets: Vec<(TableKey, Option<u64>, Set<'static>)>,
+    /// The handles of chains with their new names, which take effect at the end.
+    renamed_chains: Vec<(TableKey, Option<u64>, BString)>,
 }
 
 /// An operation: the flags and the family of its message, and whether it may find nothing to delete.
@@ -123,16 +137,7 @@ impl Batch<'_> {
     fn execute(&mut self, message: &Message<'_>) -> Result<(), Refusal> {
         let (header, attributes) = message.nfgenmsg()?;
         let kind = message.kind as u8;
-        let destroys = matches!(
-            kind,
-            NFT_MSG_DESTROYTABLE
-                | NFT_MSG_DESTROYCHAIN
-                | NFT_MSG_DESTROYRULE
-                | NFT_MSG_DESTROYSET
-                | NFT_MSG_DESTROYSETELEM
-                | NFT_MSG_DESTROYOBJ
-                | NFT_MSG_DESTROYFLOWTABLE
-        );
+        let destroys = (NFT_MSG_DESTROYTABLE..=NFT_MSG_DESTROYFLOWTABLE).contains(&kind);
         let operation = Operation {
             flags: message.flags,
             family: Family(header.family),
@@ -177,7 +182,7 @@ impl Batch<'_> {
         if let Ok(existing) = self.table_mut(&key) {
             operation.may_exist()?;
             if table.flags.is_some() {
-                existing.table.flags = table.flags;
+                existing.table.flags = table.flags.map(kept_flags);
             }
             return Ok(());
         }
@@ -214,7 +219,7 @@ impl Batch<'_> {
     fn new_chain(&mut self, operation: Operation<'_>) -> Result<(), Refusal> {
         let chain = Chain::from_attributes(operation.family, operation.attributes)?;
         let key = operation.table(&chain.table)?;
-        let bound_chains = self.ruleset.bound_chains + 1;
+        let mut bound_chains = self.ruleset.bound_chains + 1;
         let table = self.table_mut(&key)?;
         let existing = match chain.handle {
             Some(_) => {
@@ -228,7 +233,23 @@ impl Batch<'_> {
         };
         if let Some(existing) = existing {
             operation.may_exist()?;
-            return update_chain(table, &existing, &chain);
+            let renamed = match (&chain.handle, &chain.name) {
+                (Some(_), Some(name)) => Some(BString::from(name.to_vec())),
+                _ => None,
+            };
+            let table = self.table(&key)?;
+            let is_taken = |name| {
+                let mut pending = self.renamed_chains.iter();
+                table.chains.get(name).is_some()
+                    || pending.any(|(table, _, other)| *table == key && other == name)
+            };
+            if renamed.as_ref().is_some_and(is_taken) {
+                return Err(EXISTS);
+            }
+            update_chain(self.table_mut(&key)?, &existing, &chain)?;
+            let renamed = renamed.map(|name| (key, chain.handle, name));
+            self.renamed_chains.extend(renamed);
+            return Ok(());
         }
         if chain.policy.is_some() && chain.hook.is_none() {
             return Err(UNSUPPORTED);
@@ -239,7 +260,13 @@ impl Batch<'_> {
         chain.normalize();
         let named = match &chain.name {
             Some(name) => name.to_vec().into(),
-            None if is_bound => BString::from(format!("__chain{bound_chains}")),
+            None if is_bound => loop {
+                let named = BString::from(format!("__chain{bound_chains}"));
+                if table.chains.get(&named).is_none() {
+                    break named;
+                }
+                bound_chains += 1;
+            },
             None => return Err(INVALID),
         };
         if chain.name.is_none() {
@@ -432,6 +459,7 @@ impl Batch<'_> {
                         (dynset.expr, dynset.expressions) = (None, None);
                     }
                     dynset.set_name = Some(named.clone().into());
+                    dynset.timeout = dynset.timeout.map(exact);
                     updated.push(named);
                 }
                 Decoded::Objref(objref) if objref.set_sreg.is_some() => {
@@ -505,6 +533,7 @@ impl Batch<'_> {
         let id = set.id;
         let mut set = set.into_owned();
         set.normalize();
+        set.timeout = set.timeout.map(exact);
         let mut named = BString::from(set.name.as_ref().ok_or(INVALID)?.to_vec());
         let table = self.table_mut(&key)?;
         if let Some(existing) = table.sets.get_mut(&named) {
@@ -524,7 +553,8 @@ impl Batch<'_> {
             if definition(&set) != definition(&existing.set) {
                 return Err(EXISTS);
             }
-            self.updated_sets.push((key, named, set));
+            let handle = existing.set.handle;
+            self.updated_sets.push((key, handle, set));
             return Ok(());
         }
         if !operation.has(NLM_F_CREATE) {
@@ -588,13 +618,14 @@ impl Batch<'_> {
         let (key, named) = self.set_of_elements(operation, &list)?;
         let table = self.table(&key)?;
         let set = table.sets.get(&named).ok_or(ABSENT)?;
-        let mut new = Vec::new();
+        let mut new = BTreeMap::new();
         for element in list.elements().into_iter().flatten() {
             let element = self
                 .element(&key, table, &set.set, &element?)?
                 .into_normal();
             let identity = ElementKey::of(&element)?.into_owned();
-            if let Some(existing) = set.elements.get(&identity) {
+            let existing = new.get(&identity);
+            if let Some(existing) = existing.or_else(|| set.elements.get(&identity)) {
                 operation.may_exist()?;
                 let [one, other] = [&element, &existing[..]]
                     .map(|element| ElementRef::parse(element).expect(PARSED));
@@ -605,7 +636,7 @@ impl Batch<'_> {
                     continue;
                 }
             }
-            new.push((identity, element.into_boxed_slice()));
+            new.insert(identity, element.into_boxed_slice());
         }
         let table = self.table_mut(&key)?;
         let set = table.sets.get_mut(&named).ok_or(ABSENT)?;
@@ -646,6 +677,7 @@ impl Batch<'_> {
         }
         // The kernel lists a timeout only if it is not the set's.
         let default = set.timeout.unwrap_or_default();
+        element.timeout = element.timeout.map(exact);
         element.timeout.take_if(|timeout| *timeout == default);
         if element.expression.is_none() && element.expressions.is_none() {
             element.expression = set.expression.clone().map(Field::into_static);
@@ -764,6 +796,12 @@ impl Batch<'_> {
     }
 }
 
+/// Rounds a timeout up to a time that every kernel lists as it was sent. The kernel would round it down to its ticks.
+fn exact(timeout: Milliseconds) -> Milliseconds {
+    let steps = timeout.0.div_ceil(EXACT_MILLISECONDS);
+    Milliseconds(steps.saturating_mul(EXACT_MILLISECONDS))
+}
+
 /// Returns the type and the name of an object.
 fn identity(object: &StatefulObject<'_>) -> Result<(ObjectType, BString), Refusal> {
     match (object.object_type, &object.name) {
@@ -780,7 +818,7 @@ fn is_binding(chain: &Chain<'_>) -> bool {
         .contains(ChainFlags::BINDING)
 }
 
-/// Changes an existing chain: its name, policy, counters, and additional devices.
+/// Changes an existing chain: its policy, counters, and additional devices.
 fn update_chain(table: &mut RulesetTable, named: &BString, new: &Chain<'_>) -> Result<(), Refusal> {
     let Some(existing) = table.chains.get_mut(named) else {
         return Err(ABSENT);
@@ -815,10 +853,7 @@ fn update_chain(table: &mut RulesetTable, named: &BString, new: &Chain<'_>) -> R
         existing.chain.counters = Some(counters.clone());
     }
     existing.chain.normalize();
-    match (&new.handle, &new.name) {
-        (Some(_), Some(name)) if **name != *named => table.rename_chain(named, name),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Returns the devices of a hook, in either form.
@@ -928,15 +963,12 @@ impl RulesetTable {
     }
 
     /// Changes the name of a chain, also in the verdicts that lead to it.
-    fn rename_chain(&mut self, old: &BString, new: &Name<'_>) -> Result<(), Refusal> {
-        if self.chains.get(&***new).is_some() {
-            return Err(EXISTS);
-        }
+    fn rename_chain(&mut self, old: &BString, new: BString) {
         let rename = |verdict: &mut Verdict<'_>| {
             if let Verdict::Jump(name) | Verdict::Goto(name) = verdict
                 && **name == *old
             {
-                *name = BString::from(new.to_vec()).into();
+                *name = new.clone().into();
                 return true;
             }
             false
@@ -974,14 +1006,12 @@ impl RulesetTable {
                 *element = renamed.into_normal().into();
             }
         }
-        let named = BString::from(new.to_vec());
-        self.chains.rename(old, named.clone());
-        if let Some(chain) = self.chains.get_mut(&named) {
-            chain.chain.name = Some(named.clone().into());
+        self.chains.rename(old, new.clone());
+        if let Some(chain) = self.chains.get_mut(&new) {
             for rule in &mut chain.rules {
-                rule.chain = Some(named.clone().into());
+                rule.chain = Some(new.clone().into());
             }
+            chain.chain.name = Some(new.into());
         }
-        Ok(())
     }
 }

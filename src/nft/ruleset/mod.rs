@@ -16,7 +16,7 @@ use bstr::{BStr, BString};
 use super::element::ElementKey;
 use super::expr::ObjectType;
 use super::normal::Normal as _;
-use super::snapshot::WriteError;
+use super::snapshot::{WriteError, kept_flags};
 use super::{
     Chain, CommitError, ElementRef, Family, Flowtable, Object, PlanOptions, Rule, Scope, Set,
     Snapshot, StatefulObject, Table, Transaction,
@@ -142,7 +142,9 @@ impl Ruleset {
     ///
     /// It refuses references to objects that do not exist, and the creation of existing objects. It does not check
     /// everything that the kernel does: for example, it accepts values of a wrong length and the deletion of an object
-    /// in use. It deletes an element of a set of ranges only by the exact bounds.
+    /// in use. It deletes an element of a set of ranges only by the exact bounds. It rounds timeouts of sets, elements
+    /// and rules up to multiples of 20 ms, because a kernel rounds others down to the ticks of its timer and lists
+    /// another time.
     ///
     /// # Errors
     /// The error of a kernel with this ruleset, with the first failed operation; nothing is applied then.
@@ -325,6 +327,7 @@ impl RulesetTable {
     /// Creates an empty table.
     fn new(mut table: Table<'static>) -> Self {
         table.normalize();
+        table.flags = table.flags.map(kept_flags);
         (table.references, table.owner) = (None, None);
         Self {
             table,

@@ -73,7 +73,8 @@ mod write;
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub(super) use apply::{Applied, TableKey};
-pub(super) use reconcile::{is_outdated, scope_of};
+pub(super) use plan::kept_flags;
+pub(super) use reconcile::{is_outdated, retry_commit, scope_of};
 pub(super) use within::ObjectReference;
 
 #[doc(hidden)]

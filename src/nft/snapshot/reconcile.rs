@@ -89,7 +89,7 @@ impl Connection {
         options: PlanOptions,
     ) -> Result<Plan, Error> {
         let scope = scope_of(desired, options);
-        retry_commit(self, |connection, attempts| {
+        retry_commit(self, self.retry(), |connection, attempts| {
             let mut guard = connection.guard_for_attempt(attempts, std::slice::from_ref(&scope))?;
             // The outer retry policy covers both: an attempt is a read and a commit.
             let now = connection.snapshot_as(&scope, Retry::ONCE)?;
@@ -147,16 +147,17 @@ pub(super) fn has_other_owner(table: &TableRef<'_>, port: u32) -> bool {
 }
 
 /// Repeats an operation that reads a ruleset and then commits, while others commit first or replies are lost, as often
-/// as the connection's policy allows.
-pub(super) fn retry_commit<R>(
-    connection: &mut Connection,
-    mut attempt: impl FnMut(&mut Connection, &Attempts) -> Result<R, Error>,
+/// as `retry` allows.
+pub(in crate::nft) fn retry_commit<T, R>(
+    target: &mut T,
+    retry: Retry,
+    mut attempt: impl FnMut(&mut T, &Attempts) -> Result<R, Error>,
 ) -> Result<R, Error> {
     // A commit with an unknown outcome. Repeating it gives the same result.
     let mut unknown = None;
-    let mut attempts = connection.session.retry.begin();
+    let mut attempts = retry.begin();
     loop {
-        match attempt(connection, &attempts) {
+        match attempt(target, &attempts) {
             Err(Error::Snapshot(
                 SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
             )) if attempts.again() => {}

@@ -104,7 +104,7 @@ impl Snapshot {
         self.ensure_complete("restored")?;
         let mut tx = Transaction::with_capacity(self.byte_length());
         let mut readable = true;
-        retry_commit(connection, |connection, _| {
+        retry_commit(connection, connection.retry(), |connection, _| {
             self.attempt(connection, &mut tx, &mut readable, &send)
         })
     }

@@ -165,6 +165,16 @@ impl<'s> RuleObjects<'s> {
         self.sets.is_empty() && self.chains.is_empty()
     }
 
+    /// Returns `true` if an object belongs to this rule.
+    pub(super) fn has_parts_of(&self, rule: &RuleRef<'_>) -> bool {
+        !self.is_empty()
+            && referring(rule).any(|decoded| match ObjectReference::of(&decoded) {
+                Some(ObjectReference::Set(name)) => self.sets.contains_key(name),
+                Some(ObjectReference::Chain(name)) => self.chains.contains_key(name),
+                _ => false,
+            })
+    }
+
     /// Returns the comparison key of a rule in its chain.
     pub(super) fn key(&self, compare: Compare, rule: &RuleRef<'_>) -> Vec<u8> {
         let mut key = Vec::new();

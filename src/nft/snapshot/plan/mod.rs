@@ -870,13 +870,17 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// Returns the desired flags of a table. With an owner but without `persist` the kernel would delete it when this
-/// process closes its socket: then the owner flag is removed.
+/// Returns the desired flags of a table.
 pub(super) fn wanted_flags(table: &TableRef<'_>) -> TableFlags {
-    let listed = table.flags().unwrap_or_default();
-    match listed.contains(TableFlags::PERSIST) {
-        true => listed,
-        false => listed - TableFlags::OWNER,
+    kept_flags(table.flags().unwrap_or_default())
+}
+
+/// Returns the flags of a table that exists independently of a process. The kernel deletes a table with an owner but
+/// without `persist` when the owner closes its socket: then the owner flag is removed.
+pub(in crate::nft) const fn kept_flags(flags: TableFlags) -> TableFlags {
+    match flags.contains(TableFlags::PERSIST) {
+        true => flags,
+        false => flags.difference(TableFlags::OWNER),
     }
 }
 

@@ -68,10 +68,11 @@ pub(super) fn changes<'c, 'd>(
     deletion: Deletion,
 ) -> Rules<'c, 'd> {
     let (now, wanted) = (current.rules, desired.rules);
-    let plain = current.within.is_empty() && desired.within.is_empty();
-    let equal = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| match plain {
-        true => compare.is_same_rule(now, wanted),
-        false => current.within.key(compare, now) == desired.within.key(compare, wanted),
+    let equal = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| match current.within.has_parts_of(now)
+        || desired.within.has_parts_of(wanted)
+    {
+        true => current.within.key(compare, now) == desired.within.key(compare, wanted),
+        false => compare.is_same_rule(now, wanted),
     };
     let same = |now: &RuleRef<'_>, wanted: &RuleRef<'_>| equal(now, wanted) && !renewed(now);
     let common = |now: &mut dyn Iterator<Item = &RuleRef<'_>>,
@@ -205,7 +206,7 @@ struct RuleClasses {
 }
 
 impl RuleClasses {
-    /// Numbers this many current and desired rules, none of which equals one of the other side.
+    /// Numbers this many current and desired rules if no current rule equals a desired one.
     fn distinct(now: usize, wanted: usize) -> Self {
         Self {
             now: vec![usize::MAX; now],
