@@ -48,7 +48,7 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Creates an iterator over the attributes of which `bytes` consists.
+    /// Creates an iterator over the attributes in `bytes`.
     #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
@@ -117,7 +117,7 @@ pub struct AttributeCursor<'a>(&'a [u8]);
 pub struct FastPathMiss;
 
 impl<'a> AttributeCursor<'a> {
-    /// Creates an iterator over the attributes of which `bytes` consists.
+    /// Creates an iterator over the attributes in `bytes`.
     #[inline(always)]
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)

@@ -153,7 +153,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Creates an iterator over the messages of which `datagram` consists.
+    /// Creates an iterator over the messages in `datagram`.
     #[inline]
     #[must_use]
     pub const fn new(datagram: &'a [u8]) -> Self {

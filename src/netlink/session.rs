@@ -46,7 +46,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Creates a request that is repeated if its reply is lost, and of which every error is returned.
+    /// Creates a request that is repeated if its reply is lost. All errors of the kernel are returned.
     pub(crate) const fn new(name: &'static str, kind: u16) -> Self {
         Self {
             name,

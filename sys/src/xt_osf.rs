@@ -3,7 +3,10 @@
 
 use crate::abi::abi;
 
-pub use crate::nfnetlink_osf::{nf_osf_info as xt_osf_info, nf_osf_nlmsg as xt_osf_nlmsg, nf_osf_opt as xt_osf_opt, nf_osf_user_finger as xt_osf_user_finger, nf_osf_wc as xt_osf_wc};
+pub use crate::nfnetlink_osf::{
+    nf_osf_info as xt_osf_info, nf_osf_nlmsg as xt_osf_nlmsg, nf_osf_opt as xt_osf_opt,
+    nf_osf_user_finger as xt_osf_user_finger, nf_osf_wc as xt_osf_wc,
+};
 
 abi! {
     header "linux/netfilter/xt_osf.h";

@@ -170,7 +170,7 @@ pub(crate) fn number(name: &str) -> Option<usize> {
 
 /// How many times as many random rounds tests run as by default; `tests/nightly` sets 10.
 pub(crate) fn thorough() -> usize {
-    number("CHAINWRIGHT_THOROUGH").unwrap_or(1)
+    number("CHAINWRIGHT_THOROUGH").unwrap_or(1).max(1)
 }
 
 /// Returns the number in an environment variable, or else this one times [`thorough`].

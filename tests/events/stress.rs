@@ -524,6 +524,6 @@ fn a_mirror_plans_the_same_as_its_snapshot() {
             assert!(mirror.snapshot().plan(desired, options).unwrap().is_empty());
         }
     }
-    println!("{planned} plans, {partly} of which read only touched elements");
+    println!("{planned} plans; {partly} plans read only touched elements");
     assert!(planned > 50 && partly > 50, "{planned} {partly}");
 }

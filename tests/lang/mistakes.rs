@@ -3,7 +3,7 @@
 use crate::common::{connect, sandbox};
 use chainwright_lang::{Mode, Options, Script};
 
-/// What is there before each mistake.
+/// The ruleset before each script with a mistake.
 const BEFORE: &str = "
 table ip t {
     set s { type ipv4_addr; }

@@ -196,7 +196,7 @@ fn rulesets_are_listed_like_nft() {
             compared += nfts.lines().count();
         }
     }
-    println!("{compared} lines, {wrong} of which nft lists wrongly");
+    println!("compared {compared} lines; nft lists {wrong} of them wrongly");
     assert!(compared > 15_000, "{compared}");
 }
 
@@ -223,7 +223,7 @@ fn rules_of_every_expression_are_listed_like_nft() {
     let tools = Tools::new(&sandbox);
     let nfts = tools.run("nft list ruleset");
     let wrong = same("rules", &nfts, &ours(&sandbox, |_| {}));
-    println!("{rules} rules, {wrong} of which nft lists wrongly");
+    println!("compared {rules} rules; nft lists {wrong} of them wrongly");
     assert!(rules > 5_000, "{rules}");
 }
 

@@ -50,7 +50,7 @@ fn set_id(name: &'static str) -> SetId<'static> {
     SetId::new(IP, "t", name)
 }
 
-/// What is there before each mistake.
+/// Creates the objects that the operations with mistakes refer to.
 fn prepare(nft: &mut Connection) {
     committed(nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();

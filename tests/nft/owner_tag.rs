@@ -198,7 +198,7 @@ fn a_foreign_object_is_an_error() {
         let text = error.to_string();
         assert_eq!(
             text,
-            format!("{object} exists without the tag agent: it belongs to someone else")
+            format!("{object} exists without the tag agent: it belongs to another program")
         );
     }
     assert_eq!(nft.generation().unwrap(), before);

@@ -217,7 +217,7 @@ fn limits_the_expansion_of_address_lists() {
 #[test]
 fn many_chains_and_many_lines() {
     for backend in [Backend::Nft, Backend::Legacy] {
-        // A ring of chains, each of which jumps to the next: the kernel accepts or rejects it.
+        // A ring of chains: each jumps to the next. The kernel may accept or reject it.
         let ring = |n: usize| {
             let heads: String = (0..n).map(|at| format!(":c{at} - [0:0]\n")).collect();
             let jumps = (0..n).map(|at| format!("-A c{at} -j c{}\n", (at + 1) % n));

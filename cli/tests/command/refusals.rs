@@ -302,7 +302,7 @@ const PROGRAMS: &[Case] = &[
     ),
 ];
 
-/// Returns a sandbox with rules in both backends, one of which iptables cannot express.
+/// Returns a sandbox with rules in both backends; iptables cannot express one of these rules.
 fn prepared() -> Sandbox {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);

@@ -236,6 +236,10 @@ enum Fault {
     Truncated,
     /// A part has no valid length.
     Malformed,
+    /// A message is too short for an object.
+    MalformedObject,
+    /// Receiving a part fails.
+    Fails,
     /// The last part is missing.
     Missing,
     /// A message reports that the kernel dropped the last part.
@@ -259,20 +263,24 @@ fn control(kind: u16, errno: i32, sequence: u32) -> Vec<u8> {
 }
 
 impl User {
+    /// Returns the type of the messages in its replies.
+    fn kind(&self) -> u16 {
+        u16::from(self.subsystem) << 8 | u16::from(self.message)
+    }
+
     /// Returns the datagrams of the whole reply to requests with these sequence numbers.
     fn reply(&self, sequences: &[u32]) -> Vec<Vec<u8>> {
         let Some(object) = self.object else {
             let acknowledge = |&sequence: &u32| control(NLMSG_ERROR, 0, sequence);
             return sequences.iter().map(acknowledge).collect();
         };
-        let kind = u16::from(self.subsystem) << 8 | u16::from(self.message);
         let mut bytes = Vec::new();
         let header = NfGenMsg {
             family: libc::AF_INET as u8,
             resource: 0,
         };
         let mut writer =
-            MessageWriter::nfnetlink(&mut bytes, kind, NLM_F_MULTI, sequences[0], header);
+            MessageWriter::nfnetlink(&mut bytes, self.kind(), NLM_F_MULTI, sequences[0], header);
         object(&mut writer);
         writer.finish().unwrap();
         let mut datagrams = vec![bytes; OBJECTS];
@@ -287,9 +295,12 @@ impl User {
         let mut before = Vec::new();
         match fault {
             Fault::None => {}
-            Fault::Dropped | Fault::DroppedOften => {
+            Fault::Dropped | Fault::DroppedOften | Fault::Fails => {
                 let mut replies: Vec<_> = datagrams.into_iter().map(Reply::Datagram).collect();
-                replies[1] = Reply::Error(libc::ENOBUFS);
+                replies[1] = Reply::Error(match fault {
+                    Fault::Fails => libc::EIO,
+                    _ => libc::ENOBUFS,
+                });
                 if fault == Fault::DroppedOften {
                     replies.splice(2..2, vec![Reply::Error(libc::ENOBUFS); 2]);
                 }
@@ -297,6 +308,12 @@ impl User {
             }
             Fault::Truncated => datagrams[1] = vec![0; RECEIVE_BUFFER + 4],
             Fault::Malformed => datagrams[1] = vec![1; 7],
+            Fault::MalformedObject => {
+                let mut bytes = Vec::new();
+                let writer = MessageWriter::new(&mut bytes, self.kind(), NLM_F_MULTI, number);
+                writer.finish().unwrap();
+                datagrams.insert(1, bytes);
+            }
             Fault::Missing => _ = datagrams.pop(),
             Fault::Overrun => datagrams[last] = control(NLMSG_OVERRUN, 0, number),
             Fault::Refused(errno) => datagrams = vec![control(NLMSG_ERROR, errno, sequences[0])],
@@ -370,6 +387,7 @@ fn outcome(result: &Result<usize, Error>) -> String {
         Err(Error::Lost(Loss::MissingReply)) => "lost: missing".into(),
         Err(Error::Truncated { .. }) => "truncated".into(),
         Err(Error::Malformed(_)) => "malformed".into(),
+        Err(Error::Receive { source }) => format!("receive: {:?}", source.raw_os_error()),
         Err(Error::Interrupted) => "interrupted".into(),
         Err(error) => panic!("{error:?}"),
     }
@@ -387,6 +405,8 @@ fn faults_have_the_same_result_for_all_users() {
         (Fault::DroppedOften, dropped),
         (Fault::Truncated, "truncated"),
         (Fault::Malformed, "malformed"),
+        (Fault::MalformedObject, "malformed"),
+        (Fault::Fails, "receive: Some(5)"),
         (Fault::Missing, "lost: missing"),
         (Fault::Overrun, "lost: overrun"),
         (Fault::Refused(libc::EBUSY), "refused: EBUSY"),
@@ -407,8 +427,9 @@ fn faults_have_the_same_result_for_all_users() {
                     let is_retried = user.repeats
                         && retry != Retry::ONCE
                         && (expected.starts_with("lost") || fault == Fault::Interrupted);
-                    // Acknowledgements are no dump, and nothing interrupts them.
-                    let ignored = user.object.is_none() && fault == Fault::Interrupted;
+                    // Acknowledgements are no dump: nothing interrupts them, and other messages are ignored.
+                    let no_dump = [Fault::Interrupted, Fault::MalformedObject];
+                    let ignored = user.object.is_none() && no_dump.contains(&fault);
                     let expected = match is_retried || ignored {
                         true => whole.as_str(),
                         false => expected,

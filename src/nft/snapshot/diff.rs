@@ -48,7 +48,7 @@ pub enum ChangeType {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Change {
     /// The kind of change.
-    pub fate: ChangeType,
+    pub change_type: ChangeType,
     /// The kind of the object: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`; `order` for the order
     /// in which a table's base chains of one priority run at a hook.
     pub kind: &'static str,
@@ -367,7 +367,7 @@ impl Differ<'_> {
             } in moved(old.chains(), new.chains())
             {
                 self.changes.push(Change {
-                    fate: ChangeType::Changed,
+                    change_type: ChangeType::Changed,
                     kind: "order",
                     path: format!("{path} {hook_point}"),
                     old: Some(old),
@@ -417,7 +417,7 @@ impl Differ<'_> {
         old: Option<Item<'_>>,
         new: Option<Item<'_>>,
     ) {
-        let fate = match (&old, &new) {
+        let change_type = match (&old, &new) {
             (Some(old), Some(new)) if old.key == new.key => return,
             (Some(_), Some(_)) => ChangeType::Changed,
             (Some(_), None) => ChangeType::Removed,
@@ -447,7 +447,7 @@ impl Differ<'_> {
             [old_key.as_deref(), new_key.as_deref()],
         );
         self.changes.push(Change {
-            fate,
+            change_type,
             kind,
             path,
             old: before,
@@ -487,7 +487,7 @@ impl Differ<'_> {
                 let keys = [compared.0.get(number), compared.1.get(number)];
                 append_keys(&mut was, &mut is, keys.map(|key| key.map(Vec::as_slice)));
                 self.changes.push(Change {
-                    fate: match (old, new) {
+                    change_type: match (old, new) {
                         (Some(_), Some(_)) => ChangeType::Changed,
                         (Some(_), None) => ChangeType::Removed,
                         _ => ChangeType::Added,

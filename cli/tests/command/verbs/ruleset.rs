@@ -578,7 +578,7 @@ fn reconcile_with_an_owner_keeps_foreign_objects() {
     tools.run("nft delete chain ip t agents");
     tools.run("nft add chain ip t agents");
     let refused = run(&sandbox, &format!("reconcile {path} --owner agent")).expect(2);
-    let words = "chain ip t agents exists without the tag agent: it belongs to someone else";
+    let words = "chain ip t agents exists without the tag agent: it belongs to another program";
     assert!(refused.err.contains(words), "{}", refused.err);
     let wrong = run(&sandbox, &format!("reconcile {path} --owner a:b")).expect(2);
     assert!(

@@ -132,9 +132,13 @@ fn parse(name: &str, content: &str) -> Result<File, ParseError> {
                         (case.layout, case.element) = bytes(name, &block)?;
                     }
                     ("json", None) if case.json.is_empty() => case.json = rest.into(),
-                    ("request", None) if case.request.is_none() => case.request = Some(rest.into()),
+                    ("request", None)
+                        if case.request.is_none() && case.origin == Origin::Listed =>
+                    {
+                        case.request = Some(rest.into());
+                    }
                     ("text", None) if case.text.is_none() => case.text = Some(rest.into()),
-                    _ => return fail("unknown, or given twice"),
+                    _ => return fail("unknown, given twice, or not for these bytes"),
                 }
             }
         }
@@ -350,6 +354,7 @@ fn errors_name_the_line() {
         ("source x\ncase x\ntext x\ntext x\n", 4),
         ("source x\ncase x\n  NFTA_COUNTER_BYTES\n", 3),
         ("source x\ncase x\nother x\n", 3),
+        ("source x\ncase x\nrequest x\n", 3),
         ("source x\n\ncase x\n", 3),
     ] {
         assert_eq!(

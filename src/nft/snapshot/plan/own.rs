@@ -9,7 +9,7 @@ use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 
 /// An object that is desired with an [`OwnerTag`] exists without it: it belongs to another program.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{object} exists without the tag {tag}: it belongs to someone else")]
+#[error("{object} exists without the tag {tag}: it belongs to another program")]
 pub struct NotOwned {
     /// The object: `chain ip nat PREROUTING`.
     pub object: String,
@@ -61,7 +61,7 @@ impl OwnObjects {
         self.tag.is_none_or(|tag| tag.is_in(comment))
     }
 
-    /// Returns an error if someone else's object is desired as the caller's own.
+    /// Returns an error if another program's object is desired as the caller's own.
     fn ensure_not_foreign(
         self,
         wanted: Option<&BStr>,

@@ -95,7 +95,7 @@ fn counters_differ_only_if_requested() {
     let ran = run(&sandbox, &format!("diff --counters --json {path}")).expect(1);
     let changes = &ran.value()["changes"];
     assert_eq!(changes.as_array().unwrap().len(), 1);
-    assert_eq!(changes[0]["fate"], "changed");
+    assert_eq!(changes[0]["change_type"], "changed");
     assert_eq!(changes[0]["kind"], "rule");
     let ran = run(&sandbox, &format!("diff --json {path}")).expect(0);
     assert_eq!(ran.value(), serde_json::json!({"changes": []}));
