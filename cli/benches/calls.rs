@@ -1,6 +1,6 @@
-//! One call of `iptables`, as agents make them, where many rules are: by a link to the command, beside a process that
-//! makes the bare requests to the kernel and nothing else, and beside the real program, if it is installed. A process
-//! costs more than the requests, so both are measured once more without it: in this process.
+//! Measures one call of `iptables` in a table with many rules, as agents make them: a link to the command, beside a
+//! process that only makes the bare requests to the kernel, and beside the real program if it is installed. Because a
+//! process costs more than the requests, both are measured again within this process.
 //!
 //! `cargo bench -p chainwright-cli --bench calls [-- SERVICES…]`; 10,000 services are 80,000 rules.
 
@@ -26,16 +26,16 @@ use common::{BoxError, Result, counts, in_sandbox, report};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
-/// What a call may cost as a multiple of the bare requests.
+/// The most time of a call, as a multiple of the bare requests.
 const GOAL: f64 = 1.5;
 const ROUNDS: usize = 101;
 /// In legacy tables a call reads all rules, and an addition writes them.
 const LEGACY_ROUNDS: usize = 5;
-/// By this first word this program is the process that makes the bare requests.
+/// With this first argument, this program is the process that makes the bare requests.
 const BARE: &str = "bare";
 
 const CHAIN: &str = "CALLS";
-/// What is in the chain, and what is looked for there.
+/// The rules in the chain, and the rule that a call looks up.
 const RULES: usize = 8;
 const LOOKED_FOR: &str = "-s 10.0.0.7/32 -p tcp -m tcp --dport 7 -j ACCEPT";
 const ADDED: &str = "-s 10.0.0.99/32 -p tcp -m tcp --dport 99 -j ACCEPT";
@@ -83,7 +83,7 @@ fn load(iptables: &mut Iptables, services: Services) -> Result {
     Ok(())
 }
 
-/// The words of a call.
+/// The arguments of a call.
 fn words(verb: &str, rule: &str) -> Vec<String> {
     format!("-t {} {verb} {CHAIN} {rule}", Services::TABLE)
         .split(' ')
@@ -91,7 +91,7 @@ fn words(verb: &str, rule: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a program to its end, which must be 0.
+/// Runs a program to its end; its exit code must be 0.
 fn start<W: AsRef<OsStr>>(program: &Path, words: &[W], lock: &Path) -> Result {
     let status = Command::new(program)
         .args(words)
@@ -105,7 +105,7 @@ fn start<W: AsRef<OsStr>>(program: &Path, words: &[W], lock: &Path) -> Result {
     }
 }
 
-/// The same without a process.
+/// Makes the same call without a process.
 fn call(program: &Program, words: &[String]) -> Result {
     let streams = Streams {
         input: &mut empty(),
@@ -118,7 +118,7 @@ fn call(program: &Program, words: &[String]) -> Result {
     }
 }
 
-/// Where a real program is installed.
+/// Returns the path of a real program, if it is installed.
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -127,14 +127,14 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A link of this name to the command.
+/// Creates a link of this name to the command.
 fn link(directory: &TempDir, name: &str) -> Result<PathBuf> {
     let link = directory.path().join(name);
     symlink(PROGRAM, &link)?;
     Ok(link)
 }
 
-/// A transaction that adds a rule to the chain.
+/// Returns a transaction that adds a rule to the chain.
 fn addition(rule: &Rule) -> Result<Transaction> {
     let rule = encoding::encode(Family::Ipv4, Services::TABLE, CHAIN, rule)?;
     let mut tx = Transaction::new();
@@ -147,7 +147,7 @@ fn in_nf_tables(services: Services) -> Result {
     load(&mut iptables, services)?;
     let directory = TempDir::new()?;
     let ours = link(&directory, "iptables")?;
-    let program = Program::named("iptables").ok_or("it is one")?;
+    let program = Program::named("iptables").ok_or("iptables is a name of the command")?;
     let real = find("iptables-nft");
     let lock = directory.path().join("lock");
     let added = Rule::parse(Family::Ipv4, ADDED)?;
@@ -155,13 +155,13 @@ fn in_nf_tables(services: Services) -> Result {
     let file = directory.path().join("datagram");
     std::fs::write(&file, &bytes)?;
     let this = std::env::current_exe()?;
-    let file = file.to_str().ok_or("a path of the system's")?;
+    let file = file.to_str().ok_or("the path is not UTF-8")?;
 
     for (verb, rule) in [("-C", LOOKED_FOR), ("-A", ADDED)] {
         let adds = verb == "-A";
         let words = words(verb, rule);
         let bare: &[&str] = if adds { &[BARE, file] } else { &[BARE] };
-        // What the turns before have added is taken away.
+        // Remove the rules that earlier rounds added.
         let mut prepare = || -> Result {
             iptables.update(Family::Ipv4, Services::TABLE, |table| {
                 while adds && table.contains(CHAIN, &added)? {
@@ -208,7 +208,7 @@ fn in_nf_tables(services: Services) -> Result {
     Ok(())
 }
 
-/// Here the real program is what ours is compared with.
+/// Measures calls in legacy tables, compared with the real program.
 fn in_legacy_tables(services: Services) -> Result {
     let Some(real) = find("iptables-legacy") else {
         println!("\niptables-legacy is not installed: nothing to compare with");
@@ -216,7 +216,7 @@ fn in_legacy_tables(services: Services) -> Result {
     };
     let directory = TempDir::new()?;
     let lock = directory.path().join("lock");
-    // In a namespace of one's own.
+    // In a separate namespace.
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     load(&mut iptables, services)?;
     let ours = link(&directory, "iptables-legacy")?;

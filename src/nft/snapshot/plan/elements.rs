@@ -14,6 +14,9 @@ use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::element_positions::ElementPositions;
 use crate::nft::snapshot::elements::is_tree;
 
+/// The number of elements that are searched for one that was next before a change.
+const AHEAD: usize = 4;
+
 /// The identity of an element, or of the two of an interval.
 pub(super) type Name<'s> = (Option<&'s [u8]>, Option<&'s [u8]>, u32);
 
@@ -182,40 +185,63 @@ fn in_order<'c, 'd>(
 }
 
 /// Returns the elements of two sets without those that are equal byte for byte: for sets with a million elements this
-/// compares mostly complete messages and leaves few elements.
+/// compares mostly complete messages, or the elements of a message in order, and leaves few elements.
 fn differing<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
 ) -> (Vec<Item<'c>>, Vec<Item<'d>>) {
-    let mut lists: HashMap<&[u8], Attributes<'d>> = HashMap::new();
-    // Two messages begin with the same element only in files.
-    let mut others = Vec::new();
-    for list in desired.lists() {
+    let mut lists: HashMap<&[u8], Attributes<'c>> = HashMap::new();
+    let (mut now, mut wanted) = (Vec::new(), Vec::new());
+    for list in current.lists() {
         match list.clone().next() {
             Some(Ok(first)) if !lists.contains_key(first.payload) => {
                 _ = lists.insert(first.payload, list);
             }
-            _ => others.push(list),
+            // Two messages begin with the same element only in files.
+            _ => now.extend(list.map_while(Result::ok)),
         }
     }
-    let mut rest: Vec<Attribute<'c>> = Vec::new();
-    for list in current.lists() {
-        let Some(Ok(first)) = list.clone().next() else {
+    for list in desired.lists() {
+        if let Some(Ok(first)) = list.clone().next()
+            && let Some(other) = lists.get(first.payload)
+            && other.rest() == list.rest()
+        {
+            lists.remove(first.payload);
             continue;
-        };
-        // The order of messages and elements depends on earlier changes.
-        match lists.get(first.payload) {
-            Some(other) if other.rest() == list.rest() => _ = lists.remove(first.payload),
-            _ => rest.extend(list.map_while(Result::ok)),
         }
+        // The order of messages and elements depends on earlier changes.
+        let mut other = Attributes::new(&[]);
+        for element in list.map_while(Result::ok) {
+            let is = |other: &Attribute<'_>| other.payload == element.payload;
+            let mut ahead = other.clone();
+            if let Some(skipped) = ahead
+                .by_ref()
+                .map_while(Result::ok)
+                .take(AHEAD)
+                .position(|other| is(&other))
+            {
+                now.extend(other.map_while(Result::ok).take(skipped));
+                other = ahead;
+            } else if let Some(mut next) = lists.remove(element.payload) {
+                now.extend(other.map_while(Result::ok));
+                next.next();
+                other = next;
+            } else {
+                wanted.push(element);
+            }
+        }
+        now.extend(other.map_while(Result::ok));
     }
-    let mut wanted: HashMap<&[u8], Attribute<'d>> = lists
-        .into_values()
-        .chain(others)
-        .flat_map(|list| list.map_while(Result::ok))
+    now.extend(
+        lists
+            .into_values()
+            .flat_map(|list| list.map_while(Result::ok)),
+    );
+    let mut rest: HashMap<&[u8], Attribute<'d>> = wanted
+        .into_iter()
         .map(|element| (element.payload, element))
         .collect();
-    rest.retain(|element| wanted.remove(element.payload).is_none());
-    let now = rest.into_iter().map(item).collect();
-    in_order(now, wanted.into_values().map(item).collect())
+    now.retain(|element| rest.remove(element.payload).is_none());
+    let now = now.into_iter().map(item).collect();
+    in_order(now, rest.into_values().map(item).collect())
 }

@@ -1,8 +1,8 @@
-//! What one question costs beside a large ruleset: the CPU of a process that lists, looks up or resets one thing, as a
-//! multiple of the real tool's for the same. So it is seen whether a question costs more than what it asks for.
+//! Measures one query in a large ruleset: the CPU time of a process that lists, looks up or resets one object, as a
+//! multiple of the real tool's. A query must not read more than it prints.
 //!
-//! `cargo bench -p chainwright-cli --bench questions [-- CHAINS]`; the real tools are `nft` and `iptables-nft`, or the
-//! programs that the environment names: `NFT=/usr/local/sbin/nft IPTABLES=/usr/local/sbin/iptables-nft`.
+//! `cargo bench -p chainwright-cli --bench queries [-- CHAINS]`. The real tools are `nft` and `iptables-nft`, or the
+//! programs in the environment: `NFT=/usr/local/sbin/nft IPTABLES=/usr/local/sbin/iptables-nft`.
 
 #[path = "../../benches/common/mod.rs"]
 mod common;
@@ -19,13 +19,13 @@ use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
-/// What a question may cost as a multiple of the real tool's CPU.
+/// The most CPU time of a query, as a multiple of the real tool's.
 const GOAL: f64 = 1.2;
 const ROUNDS: usize = 21;
-/// How many anonymous maps stand beside the named one.
+/// The number of anonymous maps beside the named one.
 const MAPS: usize = 3_000;
 
-/// Questions to nft; `{chain}` is one of kube-proxy's.
+/// Queries of nft; `{chain}` is one of kube-proxy's chains.
 const OF_NFT: [&str; 25] = [
     "list tables",
     "-j list tables",
@@ -54,7 +54,7 @@ const OF_NFT: [&str; 25] = [
     "describe tcp dport",
 ];
 
-/// Questions to iptables, in its table nat.
+/// Queries of iptables, in its table nat.
 const OF_IPTABLES: [&str; 5] = [
     "-S {chain}",
     "-n -L {chain}",
@@ -63,7 +63,7 @@ const OF_IPTABLES: [&str; 5] = [
     "-F MISSING",
 ];
 
-/// Our own verbs, and what of nft's answers the same.
+/// Verbs of the command, each with the equivalent query of nft.
 const OF_VERBS: [(&str, &str); 5] = [
     ("sets", "list sets"),
     ("sets --match s --elements", "list sets"),
@@ -85,7 +85,7 @@ fn main() -> Result {
             .collect();
         load(&format!("table ip many {{ chain c {{ {rules} }} }}"))?;
         let programs = Programs::new()?;
-        // For meters nft reads all rules, in time that grows with the square of their number: so they stand here.
+        // For meters, nft reads all rules, in time that grows with the square of their number: here, there are few.
         for words in ["list map ip own m", "list meters"] {
             let title = format!("nft {words}, beside {MAPS} anonymous maps");
             programs.measure(&title, "nft", words, words)?;
@@ -94,7 +94,7 @@ fn main() -> Result {
     })?;
     in_sandbox(|| {
         let programs = Programs::new()?;
-        let title = "nft list tables, where there are none";
+        let title = "nft list tables, without tables";
         programs.measure(title, "nft", "list tables", "list tables")
     })
 }
@@ -105,7 +105,7 @@ fn load(text: &str) -> Result {
     Ok(())
 }
 
-/// All questions beside so many chains.
+/// Measures all queries in a ruleset with this many chains.
 fn beside(chains: usize) -> Result {
     drop(loaded(chains)?);
     load(
@@ -135,7 +135,7 @@ fn beside(chains: usize) -> Result {
     Ok(())
 }
 
-/// The real programs, and links to ours.
+/// The real programs, and links to the command.
 struct Programs {
     directory: TempDir,
     nft: PathBuf,
@@ -156,7 +156,7 @@ impl Programs {
         })
     }
 
-    /// Ours by this name beside the real program, each with these words.
+    /// Measures the command under this name beside the real program, each with its arguments.
     fn measure(&self, title: &str, name: &str, their: &str, our: &str) -> Result {
         let real = match name {
             "iptables-nft" => &self.iptables,
@@ -175,7 +175,7 @@ impl Programs {
     }
 }
 
-/// Runs a program to its end. What is missing is an answer, too.
+/// Runs a program to its end. Exit code 1 is a valid result, too: the object does not exist.
 fn start(program: &Path, words: &str) -> Result {
     let status = Command::new(program)
         .args(words.split(' '))
