@@ -198,7 +198,7 @@ pub enum Error {
     Comment(#[from] crate::nft::userdata::CommentError),
     /// An error of a crate that builds on this one.
     #[error(transparent)]
-    Other(Box<dyn std::error::Error + Send + Sync>),
+    Other(OtherError),
     /// A snapshot could not be read consistently.
     #[error(transparent)]
     Snapshot(#[from] crate::nft::SnapshotError),
@@ -256,8 +256,42 @@ classified!(Error, |error| match error {
         ErrorKind::Invalid.into(),
     #[cfg(feature = "iptables")]
     Self::Unwritable(_) => ErrorKind::Invalid.into(),
-    Self::Other(_) => ErrorKind::Other.into(),
+    Self::Other(error) => error.class,
 });
+
+/// An error of another crate, with its class.
+pub struct OtherError {
+    error: Box<dyn std::error::Error + Send + Sync>,
+    class: Class,
+}
+
+impl Error {
+    /// Wraps an error of a crate that builds on this one.
+    #[doc(hidden)]
+    pub fn other(
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        class: impl Into<Class>,
+    ) -> Self {
+        Self::Other(OtherError {
+            error: error.into(),
+            class: class.into(),
+        })
+    }
+}
+
+impl std::fmt::Display for OtherError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for OtherError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+debug_as_message!(OtherError);
 
 impl From<crate::nft::WriteError> for Error {
     fn from(error: crate::nft::WriteError) -> Self {
@@ -309,7 +343,7 @@ mod tests {
         assert_eq!(format!("{:?}", cause()), "cannot dig: no spade");
         let error = AsSource(cause());
         assert_eq!(format!("{error:?}"), "cannot build: cannot dig: no spade");
-        let error = Error::Other(Box::new(error));
+        let error = Error::other(error, ErrorKind::Other);
         assert_eq!(error.to_string(), "cannot build");
         assert_eq!(format!("{error:?}"), "cannot build: cannot dig: no spade");
     }

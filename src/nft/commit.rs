@@ -1,7 +1,7 @@
 //! Committing a transaction, and the errors of a commit.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use bstr::BString;
@@ -12,7 +12,7 @@ use super::explain::diagnose::{View, is_diagnosable, needs_rules, reason};
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, missing_feature};
 use super::generation::{Generation, Origin};
-use super::groups::unused;
+use super::groups::{UNUSED, unused};
 use super::transaction::{END, Echo, Transaction};
 use crate::errno::Errno;
 use crate::error::{Class, ErrorKind};
@@ -42,7 +42,8 @@ pub struct Failure {
     pub attribute: Option<String>,
     /// The feature required by the operation and missing in this kernel, if that caused the error.
     pub lacks: Option<Feature>,
-    /// The cause of this error and its remedy: the only one, if the ruleset shows it, or else the most common one.
+    /// The cause of this error and its remedy: the one that the ruleset shows, read after the refusal, or else the most
+    /// common one.
     pub hint: Option<Cow<'static, str>>,
 }
 
@@ -185,7 +186,7 @@ impl CommitError {
 }
 
 /// Maximum number of failures printed by the `Display` of [`CommitError`]; the field has all.
-const MAX_PRINTED: usize = 20;
+pub(super) const MAX_PRINTED: usize = 20;
 
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -220,8 +221,11 @@ impl fmt::Display for CommitError {
             1 => f.write_str("; one failure")?,
             n => write!(f, "; {n} failures")?,
         }
-        if let (Some(source), []) = (&self.source, &self.failures[..]) {
-            write!(f, ": {source}")?;
+        match &self.source {
+            // The failure has the same error number.
+            Some(netlink::Error::Refused { .. }) if !self.failures.is_empty() => {}
+            Some(source) => write!(f, ": {source}")?,
+            None => {}
         }
         if self.incomplete {
             f.write_str(" (and perhaps more: the kernel dropped reports)")?;
@@ -513,33 +517,40 @@ impl Connection {
     }
 
     /// Replaces the hints of the failures by the reasons that the ruleset shows.
-    fn diagnose(&mut self, transaction: &Transaction, failures: &mut [Failure]) {
+    pub(super) fn diagnose(&mut self, transaction: &Transaction, failures: &mut [Failure]) {
         if let [whole] = &mut *failures
             && (whole.errno.number(), &whole.operation) == (libc::EINVAL, &None)
             && let [unused, ..] = &unused(transaction)[..]
         {
             // The kernel detects this at the end of the transaction.
-            let reason = format!(
-                "{unused}: no rule of the transaction uses it; add the rule that does, or leave it out"
-            );
-            whole.hint = Some(Cow::Owned(reason));
+            whole.hint = Some(Cow::Owned(format!("{unused}: {UNUSED}")));
         }
+        let index = |failure: &Failure| Some(failure.operation.as_ref()?.index);
+        let refused: HashSet<usize> = failures.iter().filter_map(index).collect();
         let failures = failures.iter_mut().take(MAX_PRINTED);
         let mut failures: Vec<_> = failures
             .filter(|failure| failure.lacks.is_none())
             .filter(|failure| is_diagnosable(failure.errno, failure.operation.as_ref()))
             .collect();
-        let operations = failures
-            .iter()
-            .filter_map(|failure| failure.operation.as_ref());
-        let tables: BTreeSet<_> = operations
-            .filter_map(|operation| Some((operation.family, operation.path.first()?.clone())))
-            .collect();
+        let operations = failures.iter().filter_map(|failure| {
+            let operation = failure.operation.as_ref()?;
+            Some((failure.errno, operation))
+        });
+        let mut with_rules = false;
+        let mut tables = BTreeSet::new();
+        for (errno, operation) in operations {
+            with_rules |= needs_rules(errno, operation);
+            let table = operation.path.first();
+            tables.extend(table.map(|table| (operation.family, table.clone())));
+        }
         if tables.is_empty() {
             return;
         }
-        let with_rules = failures.iter().any(|failure| needs_rules(failure.errno));
+        let before = self.generation().ok();
         let mut view = View::read(self, &tables, with_rules);
+        if self.generation().ok() != before {
+            return; // it may not show why
+        }
         let mut failures = failures.iter_mut().peekable();
         for (index, message) in transaction.messages().enumerate() {
             let is_refused = |failure: &&mut &mut Failure| {
@@ -548,11 +559,12 @@ impl Connection {
             };
             match failures.next_if(is_refused) {
                 Some(failure) => {
-                    if let Some(reason) = reason(&mut view, &message, failure.errno) {
+                    if let Some(reason) = reason(&mut view, index, &message, failure.errno) {
                         failure.hint = Some(Cow::Owned(reason));
                     }
                 }
-                None => view.apply(&message),
+                None if !refused.contains(&index) => view.apply(&message),
+                None => {}
             }
             if failures.peek().is_none() {
                 break;

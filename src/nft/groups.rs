@@ -1,5 +1,6 @@
 //! Changes in groups: the groups that the kernel rejects are skipped, and the rest is committed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bstr::BString;
@@ -8,7 +9,7 @@ use chainwright_sys::nf_tables::{
     NFTA_CHAIN_FLAGS, NFTA_CHAIN_ID, NFTA_SET_FLAGS, NFTA_SET_ID,
 };
 
-use super::commit::{CommitError, Failure};
+use super::commit::{CommitError, Failure, MAX_PRINTED};
 use super::connection::Connection;
 use super::declare::Field;
 use super::explain::describe;
@@ -152,9 +153,9 @@ impl Connection {
         &mut self,
         groups: &'g TransactionGroups<K>,
     ) -> Result<CommittedGroups<'g, K>, CommitError> {
-        commit(groups, |tx, attempt| match attempt {
-            Attempt::Check => self.check(tx).map(|()| None),
-            Attempt::Commit => self.commit_returning_generation(tx),
+        commit(self, groups, |connection, tx, attempt| match attempt {
+            Attempt::Check => connection.check(tx).map(|()| None),
+            Attempt::Commit => connection.commit_returning_generation(tx),
         })
     }
 }
@@ -170,10 +171,14 @@ impl Guard {
         connection: &mut Connection,
         groups: &'g TransactionGroups<K>,
     ) -> Result<CommittedGroups<'g, K>, CommitError> {
-        commit(groups, |tx, attempt| match attempt {
-            Attempt::Check => self.check(connection, tx).map(|()| None),
-            Attempt::Commit => self.commit_returning_generation(connection, tx),
-        })
+        commit(
+            connection,
+            groups,
+            |connection, tx, attempt| match attempt {
+                Attempt::Check => self.check(connection, tx).map(|()| None),
+                Attempt::Commit => self.commit_returning_generation(connection, tx),
+            },
+        )
     }
 }
 
@@ -194,10 +199,38 @@ struct Group {
     had_second_chance: bool,
 }
 
-fn commit<K>(
+fn commit<'g, K>(
+    connection: &mut Connection,
+    groups: &'g TransactionGroups<K>,
+    mut send: impl FnMut(
+        &mut Connection,
+        &mut Transaction,
+        Attempt,
+    ) -> Result<Option<Generation>, CommitError>,
+) -> Result<CommittedGroups<'g, K>, CommitError> {
+    // Only the failures of the result get a reason, not those of each attempt.
+    let diagnoses = std::mem::replace(&mut connection.diagnoses, false);
+    let attempted = attempt(groups, |tx, attempt| send(connection, tx, attempt));
+    connection.diagnoses = diagnoses;
+    let (mut states, generation, attempts) = attempted?;
+    if diagnoses {
+        let transactions = groups.iter().map(|(_, transaction)| transaction);
+        let skipped = (states.iter_mut().zip(transactions))
+            .filter_map(|(state, transaction)| Some((state.failures.as_mut()?, transaction)));
+        for (failures, transaction) in skipped.take(MAX_PRINTED) {
+            connection.diagnose(transaction, failures);
+        }
+    }
+    Ok(outcome(groups, states, generation, attempts))
+}
+
+/// The states of the groups at the end, the committed generation, and the number of attempts.
+type Attempted = (Vec<Group>, Option<Generation>, u32);
+
+fn attempt<K>(
     groups: &TransactionGroups<K>,
     mut send: impl FnMut(&mut Transaction, Attempt) -> Result<Option<Generation>, CommitError>,
-) -> Result<CommittedGroups<'_, K>, CommitError> {
+) -> Result<Attempted, CommitError> {
     let mut states = vec![Group::default(); groups.len()];
     let mut attempts = 0;
     // Each attempt skips a group, or retries one, or is the last.
@@ -241,7 +274,7 @@ fn commit<K>(
             Err(error) => return Err(error),
         }
     };
-    Ok(outcome(groups, states, generation, attempts))
+    Ok((states, generation, attempts))
 }
 
 /// Joins the remaining groups into one transaction; also returns the group of each of its operations.
@@ -296,6 +329,7 @@ fn by_group<K>(
             if states[number].failures.is_none() && !unused.is_empty() {
                 let failures = unused.into_iter().map(|operation| Failure {
                     operation: Some(operation),
+                    hint: Some(Cow::Borrowed(UNUSED)),
                     ..whole.clone()
                 });
                 refused.insert(number, failures.collect());
@@ -304,6 +338,10 @@ fn by_group<K>(
     }
     refused
 }
+
+/// Explains why the kernel refuses an anonymous set or a bound chain.
+pub(super) const UNUSED: &str =
+    "no rule of the transaction uses it; add the rule that does, or leave it out";
 
 /// Returns the anonymous sets and bound chains that a transaction creates and no rule of it uses.
 pub(super) fn unused(transaction: &Transaction) -> Vec<Operation> {

@@ -1,6 +1,7 @@
 //! Mistakes in scripts: each error shows the place, and names the reason and the way out.
 
 use crate::common::{connect, sandbox};
+use chainwright::ErrorKind;
 use chainwright_lang::{Mode, Options, Script};
 
 /// The ruleset before each script with a mistake.
@@ -160,4 +161,8 @@ fn errors_of_scripts_name_the_reason_and_the_way_out() {
         assert_eq!(format!("{error:?}"), display);
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    // The kind of a script's error survives the conversion.
+    let error = run("delete chain ip t missing").unwrap_err();
+    assert!(error.is_not_found() && error.errno().is_some(), "{error}");
+    assert_eq!(run("add nonsense").unwrap_err().kind(), ErrorKind::Invalid);
 }

@@ -12,7 +12,8 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{
     Chain, Connection, DataType, Devices, Element, Family, Flowtable, Hook, Milliseconds, Policy,
-    Priority, Rule, Set, SetId, StatefulObject, Table, TableFlags, Transaction,
+    Priority, Rule, Set, SetFlags, SetId, StatefulObject, Table, TableFlags, Transaction,
+    TransactionGroups,
 };
 use chainwright::{Error, ErrorKind};
 
@@ -151,6 +152,19 @@ fn refused_operations_name_the_reason_and_the_way_out() {
         "`reject` is allowed only in chains at prerouting, input, forward or output, and the chain late is a filter chain at postrouting; put the rule in such a chain": |tx| tx.add(&rule("late").with(&Reject::tcp_reset()));
         "`tproxy` is allowed only in chains at prerouting, and the chain in is a filter chain at input; put the rule in such a chain": |tx| tx.add(&by_source("in").with(&Tproxy::to_port(IP, R1)));
         "`masquerade` is allowed only in nat chains at postrouting, and the chain translate is reached from in, a filter chain at input; put the rule in such a chain": |tx| tx.add(&jump("in", "translate"));
+        "operation #0 made the table invalid: `masquerade` is allowed only in nat chains at postrouting, and the chain in is a filter chain at input": |tx| {
+            tx.add(&rule("in").with(&Masq::default()))?;
+            tx.add(&rule("one").with(&Immediate::accept()))
+        };
+        "`masquerade` is allowed only in nat chains at postrouting, and the chain in is a filter chain at input; put the rule in such a chain": |tx| tx.add(&by_source("in").with(&Lookup::set(R1, "marks")).with(&Masq::default()));
+        "`masquerade` is allowed only in nat chains at postrouting, and the chain in is a filter chain at input; put the rule in such a chain": |tx| tx.add(&by_source("in").with(&Dynset::add("clients", R1)).with(&Masq::default()));
+        "rules cannot add elements to the set one-only; declare it with the flag `dynamic`": |tx| tx.add(&by_source("one").with(&Dynset::add("one-only", R1)));
+        "the chain two is still in use by the rule with handle": |tx| {
+            let jumps = Element::new(&[9; 4]).with_verdict(Verdict::Jump("two".into()));
+            tx.add_elements(&set_id("verdicts"), [&jumps])?;
+            tx.delete_elements(&set_id("verdicts"), [Element::new(&[9; 4])])?;
+            tx.delete(&Chain::new(IP, "t", "two"))
+        };
         "the jumps form a loop: two → one → two; remove one of these jumps, or move the shared rules to a chain of their own": |tx| tx.add(&jump("two", "one"));
         "the jumps nest deeper than the kernel allows (16): in → deep0 → deep1 → deep2 → deep3 → deep4 → deep5 → deep6 → deep7 → deep8 → deep9 → deep10 → deep11 → deep12 → deep13 → deep14 → deep15; join some of these chains": |tx| {
             let names: Vec<_> = (0..17).map(|number| format!("deep{number}")).collect();
@@ -232,6 +246,54 @@ fn refused_operations_name_the_reason_and_the_way_out() {
 }
 
 /// Mistakes that the library detects, and those outside of transactions.
+#[test]
+fn each_skipped_group_gets_its_own_reason() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    prepare(&mut nft);
+    let mut groups = TransactionGroups::new();
+    let mut tx = Transaction::new();
+    tx.add(&Chain::new(IP, "t", "three")).unwrap();
+    groups.add("good", tx);
+    for name in ["first", "second"] {
+        let mut tx = Transaction::new();
+        tx.add(&Chain::new(IP, "t", name)).unwrap();
+        tx.add(&jump(name, "tow")).unwrap();
+        groups.add(name, tx);
+    }
+    let done = nft.commit_groups(&groups).unwrap();
+    assert_eq!(done.skipped.len(), 2);
+    for skipped in &done.skipped {
+        let failure = &skipped.failures[0];
+        assert_eq!(failure.operation.as_ref().unwrap().index, 1);
+        let hint = failure.hint.as_deref().unwrap();
+        assert_eq!(
+            hint,
+            "the table ip t has no chain tow; did you mean two?; add it first, earlier in the same transaction"
+        );
+    }
+    let mut groups = TransactionGroups::new();
+    for name in ["first", "second"] {
+        let mut tx = Transaction::new();
+        tx.add(&Chain::new(IP, "t", name)).unwrap();
+        let mut unused = set("__set%d").with_flags(SetFlags::ANONYMOUS | SetFlags::CONSTANT);
+        unused.id = Some(1);
+        tx.add(&unused).unwrap();
+        groups.add(name, tx);
+    }
+    let done = nft.commit_groups(&groups).unwrap();
+    assert_eq!(done.skipped.len(), 2);
+    for skipped in &done.skipped {
+        let failure = &skipped.failures[0];
+        assert_eq!(failure.operation.as_ref().unwrap().index, 1);
+        let hint = failure.hint.as_deref().unwrap();
+        assert_eq!(
+            hint,
+            "no rule of the transaction uses it; add the rule that does, or leave it out"
+        );
+    }
+}
+
 #[test]
 fn other_mistakes_are_explained() {
     let sandbox = sandbox();

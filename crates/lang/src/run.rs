@@ -96,7 +96,10 @@ impl From<RunError> for chainwright::Error {
             RunError::Commit(error) => Self::Commit(error),
             RunError::Snapshot(error) => Self::Snapshot(error),
             RunError::Netlink(error) => Self::Netlink(error),
-            error => Self::Other(Box::new(error)),
+            error => {
+                let class = error.class();
+                Self::other(error, class)
+            }
         }
     }
 }

@@ -126,7 +126,7 @@ impl From<Error> for chainwright::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::Netns(error) => error.into(),
-            error => Self::Other(Box::new(error)),
+            error => Self::other(error, chainwright::ErrorKind::Other),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! The conditions are those of `net/netfilter/nf_tables_api.c` and of the `validate` functions of the expressions
 //! (`nft_nat.c`, `nft_masq.c`, `nft_reject_inet.c`, …), Linux 6.18.
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BString, ByteSlice as _};
 use chainwright_sys::netlink::NLM_F_EXCL;
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELSET, NFT_MSG_DELSETELEM,
@@ -19,12 +19,12 @@ use crate::escape::Escaped;
 use crate::netlink::{Attributes, Message};
 use crate::nft::declare::Field as _;
 use crate::nft::expr::{
-    Data, Decoded, DynsetOp, ExpressionRef, FibFlags, FibResult, NatType, RtKey, XfrmDirection,
+    Data, Decoded, ExpressionRef, FibFlags, FibResult, NatType, RtKey, XfrmDirection,
 };
 use crate::nft::mentions::NameKind;
 use crate::nft::{
-    Element, ElementFlags, ElementRef, Family, FlowtableHook, Hook, Priority, SetFlags, TableFlags,
-    hook_name,
+    Element, ElementFlags, ElementRef, Family, FlowtableHook, Hook, Name, Priority, SetFlags,
+    TableFlags, hook_name,
 };
 use crate::spelling::nearest;
 
@@ -63,23 +63,26 @@ pub(in crate::nft) fn is_diagnosable(errno: Errno, operation: Option<&Operation>
     }
 }
 
-/// Whether the rules matter for this error number.
-pub(in crate::nft) fn needs_rules(errno: Errno) -> bool {
-    matches!(
-        errno.number(),
-        libc::EBUSY | libc::EOPNOTSUPP | libc::EINVAL | libc::ELOOP | libc::EMLINK
-    )
+/// Returns `true` if the rules matter for this failure.
+pub(in crate::nft) fn needs_rules(errno: Errno, operation: &Operation) -> bool {
+    match errno.number() {
+        libc::EBUSY => operation.verb == "delete" && !matches!(operation.kind, "rule" | "element"),
+        libc::EOPNOTSUPP | libc::EINVAL | libc::ELOOP | libc::EMLINK => operation.kind == "rule",
+        _ => false,
+    }
 }
 
 /// Returns the reason why the kernel refused an operation, and the way out; `None` if it is not known. `view` is the
 /// ruleset before the operation.
 pub(in crate::nft) fn reason(
     view: &mut View,
+    index: usize,
     message: &Message<'_>,
     errno: Errno,
 ) -> Option<String> {
     let (header, bytes) = message.nfgenmsg().ok()?;
     let operation = Refused {
+        index,
         kind: message.kind as u8,
         is_create: message.flags & NLM_F_EXCL != 0,
         family: Family(header.family),
@@ -133,7 +136,7 @@ fn place(family: Family, expression: &ExpressionRef<'_>) -> Option<Place> {
         Decoded::FlowOffload(_) => in_ip("flow add", None, &[FORWARD]),
         Decoded::Socket(_) => in_ip("socket", None, &[PREROUTING, INPUT, OUTPUT]),
         Decoded::Osf(_) => in_ip("osf", None, &[PREROUTING, INPUT, FORWARD]),
-        Decoded::Rt(rt) if matches!(rt.key, Some(RtKey::TCPMSS | RtKey::XFRM)) => {
+        Decoded::Rt(rt) if rt.key == Some(RtKey::TCPMSS) => {
             in_ip("rt", None, &[FORWARD, OUTPUT, POSTROUTING])
         }
         Decoded::Xfrm(xfrm) => match xfrm.dir {
@@ -251,6 +254,7 @@ fn chain_types(family: Family) -> &'static [(&'static str, &'static [u32])] {
 
 /// An operation that the kernel refused.
 struct Refused<'m> {
+    index: usize,
     kind: u8,
     is_create: bool,
     family: Family,
@@ -291,7 +295,7 @@ impl<'m> Refused<'m> {
         let name = Escaped(key.1.as_bstr());
         match (self.errno, view.tables.get(&key)) {
             (libc::EPERM, Some(table)) => {
-                let owner = table.owner?;
+                let owner = table.owner.filter(|owner| *owner != view.port)?;
                 Some(format!(
                     "the table {} {name} belongs to the process with netlink port {owner}: only that process can \
                      change it, until it closes its socket",
@@ -389,10 +393,14 @@ impl<'m> Refused<'m> {
                     words(new)
                 ))
             }
-            (libc::EOPNOTSUPP, _, None) if self.find(NFTA_CHAIN_POLICY).is_some() => Some(format!(
-                "only base chains have a policy, and the chain {text} has no hook; add a hook, or leave the policy out \
+            (libc::EOPNOTSUPP, None | Some(ChainView { base: None, .. }), None)
+                if self.find(NFTA_CHAIN_POLICY).is_some() =>
+            {
+                Some(format!(
+                    "only base chains have a policy, and the chain {text} has no hook; add a hook, or leave the policy out \
                  and end the chain with a rule"
-            )),
+                ))
+            }
             (libc::EOPNOTSUPP | libc::ENOENT | libc::EINVAL, None, Some(new)) => {
                 self.of_base_chain(new)
             }
@@ -413,9 +421,10 @@ impl<'m> Refused<'m> {
             ));
         };
         if self.errno != libc::EOPNOTSUPP {
-            let is_on_devices = family == Family::NETDEV;
+            let is_on_devices = family == Family::NETDEV && self.errno == libc::EINVAL;
             return (is_on_devices && new.devices == 0).then(|| {
-                "a chain in the family netdev needs a device; add it with `with_devices` (nft: `device eth0`)"
+                "before Linux 6.4, and with the flag `offload`, a chain in the family netdev needs a device; add it \
+                 with `with_devices` (nft: `device eth0`)"
                     .to_owned()
             });
         }
@@ -452,7 +461,7 @@ impl<'m> Refused<'m> {
         let found = match self.errno {
             libc::ENOENT => self.missing_in_rule(view, &table, &rule),
             libc::EOPNOTSUPP | libc::EINVAL => {
-                let jump = rule.jumps.iter();
+                let jump = rule.jumps.iter().filter(|_| self.errno == libc::EOPNOTSUPP);
                 let mut base = jump.filter_map(|name| {
                     let there = view.chains.get(&(table.clone(), name.clone()))?;
                     there.base.as_ref().map(|base| (name, base))
@@ -485,11 +494,15 @@ impl<'m> Refused<'m> {
                 self.family
             ));
         }
-        let chain = chain?;
+        if let Some(earlier) = self.of_invalid_table(view, &table) {
+            return Some(earlier);
+        }
+        // What the kernel accepted before is no reason.
+        let is_known = view.misplaced(&table).is_none();
         view.apply(message);
         let found = match self.errno {
-            libc::EOPNOTSUPP | libc::EINVAL => self.misplaced(view, &table),
-            libc::ELOOP | libc::EMLINK => view.looping(&table, &chain).map(|path| {
+            libc::EOPNOTSUPP | libc::EINVAL if is_known => self.misplaced(view, &table),
+            libc::ELOOP | libc::EMLINK => view.looping(&table, &chain?).map(|path| {
                 let path: Vec<_> = path.iter().map(|name| Escaped(name).to_string()).collect();
                 let words = path.join(" → ");
                 match path.first() == path.last() {
@@ -504,8 +517,22 @@ impl<'m> Refused<'m> {
             }),
             _ => None,
         };
-        view.remove_last_rule(&table, &chain);
-        found
+        if let Some(reason) = &found {
+            let known = (self.index, reason.clone());
+            view.invalid.insert((table.clone(), self.errno), known);
+        }
+        found.or_else(|| {
+            view::expressions(self.attributes.clone())
+                .find_map(|expression| self.of_set_in_expression(view, &table, &expression))
+        })
+    }
+
+    /// Explains that an earlier operation made the table invalid.
+    fn of_invalid_table(&self, view: &View, table: &Key) -> Option<String> {
+        let (index, reason) = view.invalid.get(&(table.clone(), self.errno))?;
+        Some(format!(
+            "operation #{index} made the table invalid: {reason}"
+        ))
     }
 
     /// Explains that an object to which the rule refers does not exist.
@@ -526,53 +553,70 @@ impl<'m> Refused<'m> {
         table: &Key,
         expression: &ExpressionRef<'_>,
     ) -> Option<String> {
-        let set_of = |name: &Option<crate::nft::Name<'_>>, id: Option<u32>| {
-            let name: &BStr = name.as_deref()?.as_bstr();
-            let set = view.sets.get(&(table.clone(), view::set_key(name, id)))?;
-            Some((Escaped(name).to_string(), set))
-        };
-        match expression.decode().ok()? {
-            Decoded::Lookup(lookup) => {
+        let set_of = |name: &Option<Name<'_>>, id| view.set_of(table, name, id);
+        match (self.errno, expression.decode().ok()?) {
+            (libc::EINVAL, Decoded::Lookup(lookup)) => {
                 let (name, set) = set_of(&lookup.set, lookup.set_id)?;
-                match (lookup.dreg.is_some(), set.is_map()) {
-                    (true, false) => Some(format!(
+                (lookup.dreg.is_some() && !set.is_map()).then(|| {
+                    format!(
                         "the rule uses {name} as a map, but it is a set and has no data; declare it as a map (nft: \
                          `type … : verdict`), or match against it without a map"
-                    )),
-                    (false, true) => Some(format!(
-                        "the rule uses {name} as a set, but it is a map; use its data (nft: `vmap @{name}` or `map \
-                         @{name}`; before Linux 6.5 that is required)"
-                    )),
-                    _ => None,
-                }
+                    )
+                })
             }
-            Decoded::Dynset(dynset) => {
+            (libc::EOPNOTSUPP, Decoded::Dynset(dynset)) => {
                 let (name, set) = set_of(&dynset.set_name, dynset.set_id)?;
-                let deletes = dynset.op == Some(DynsetOp::DELETE);
                 if dynset.timeout.is_some() && !set.flags.contains(SetFlags::TIMEOUT) {
                     Some(format!(
                         "the rule adds elements with a timeout to the set {name}, which has none; declare the set with \
                          the flag `timeout`"
                     ))
-                } else if set.flags.contains(SetFlags::INTERVAL) {
-                    Some(format!(
-                        "the set {name} has the flag `interval`: rules cannot add elements to it; use a set without \
-                         that flag"
-                    ))
-                } else if !deletes && !set.flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT) {
-                    Some(format!(
-                        "rules cannot add elements to the set {name}; declare it with the flag `dynamic`"
-                    ))
                 } else {
-                    None
+                    set.flags.contains(SetFlags::INTERVAL).then(|| {
+                        format!(
+                            "the set {name} has the flag `interval`: rules cannot add elements to it; use a set \
+                             without that flag"
+                        )
+                    })
                 }
             }
-            Decoded::Limit(limit) if limit.rate.unwrap_or(0) == 0 => Some(
+            (libc::EINVAL, Decoded::Limit(limit)) if limit.rate.unwrap_or(0) == 0 => Some(
                 "a limit of 0 never matches, and the kernel refuses it; use a rate of at least 1"
                     .to_owned(),
             ),
-            Decoded::Limit(limit) if limit.unit == Some(0) => {
+            (libc::EINVAL, Decoded::Limit(limit)) if limit.unit == Some(0) => {
                 Some("a limit needs a period of at least one second".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Explains what only some kernels refuse, and only for some sets; if there is no other reason.
+    fn of_set_in_expression(
+        &self,
+        view: &View,
+        table: &Key,
+        expression: &ExpressionRef<'_>,
+    ) -> Option<String> {
+        match (self.errno, expression.decode().ok()?) {
+            (libc::EINVAL, Decoded::Lookup(lookup)) if lookup.dreg.is_none() => {
+                let (name, set) = view.set_of(table, &lookup.set, lookup.set_id)?;
+                set.flags.contains(SetFlags::MAP).then(|| {
+                    format!(
+                        "the rule uses {name} as a set, but it is a map; use its data (nft: `vmap @{name}` or `map \
+                         @{name}`; before Linux 6.5 that is required)"
+                    )
+                })
+            }
+            (libc::EOPNOTSUPP, Decoded::Dynset(dynset)) => {
+                let (name, set) = view.set_of(table, &dynset.set_name, dynset.set_id)?;
+                let is_dynamic = set.flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT);
+                let is_fixed = set.has_size || set.key_length.is_some_and(|length| length <= 2);
+                (is_fixed && !is_dynamic).then(|| {
+                    format!(
+                        "rules cannot add elements to the set {name}; declare it with the flag `dynamic`"
+                    )
+                })
             }
             _ => None,
         }
@@ -684,7 +728,9 @@ impl<'m> Refused<'m> {
                 "the set {text} already contains the element; `add` accepts existing elements"
             )),
             libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => {
-                elements.find_map(|element| self.of_element(view, &table, &text, set, &element))
+                let own = elements
+                    .find_map(|element| self.of_element(view, &table, &text, set, &element));
+                own.or_else(|| self.of_invalid_table(view, &table))
             }
             libc::ENFILE => Some(format!(
                 "the set {text} is full; delete elements first, or declare the set with a greater size"
@@ -722,7 +768,8 @@ impl<'m> Refused<'m> {
         element: &Element<'_>,
     ) -> Option<String> {
         let expected = set.key_length.unwrap_or(0) as usize;
-        if let Some(key) = element.key.as_ref().and_then(Data::as_value)
+        if self.errno == libc::EINVAL
+            && let Some(key) = element.key.as_ref().and_then(Data::as_value)
             && key.len() != expected
         {
             return Some(format!(
@@ -732,26 +779,24 @@ impl<'m> Refused<'m> {
             ));
         }
         let target = element.data.as_ref().and_then(view::jump);
-        match target {
-            Some(target) => {
-                let chain = view.chains.get(&(table.clone(), target.clone()));
-                match chain.map(|chain| &chain.base) {
-                    None if view.is_complete => {
-                        return Some(view.no_such_yet(table, NameKind::Chain, &target));
-                    }
-                    Some(Some(base)) => {
-                        return Some(format!(
-                            "the chain {} is {}: an element can jump only to a chain without a hook; use \
-                             such a chain",
-                            Escaped(target.as_bstr()),
-                            base_words(self.family, base)
-                        ));
-                    }
-                    _ => {}
+        if let Some(target) = target.filter(|target| !target.starts_with(b"#")) {
+            let chain = view.chains.get(&(table.clone(), target.clone()));
+            match (self.errno, chain.map(|chain| &chain.base)) {
+                (libc::ENOENT, None) if view.is_complete => {
+                    return Some(view.no_such_yet(table, NameKind::Chain, &target));
                 }
+                (libc::EOPNOTSUPP, Some(Some(base))) => {
+                    return Some(format!(
+                        "the chain {} is {}: an element can jump only to a chain without a hook; use such a chain",
+                        Escaped(target.as_bstr()),
+                        base_words(self.family, base)
+                    ));
+                }
+                _ => {}
             }
-            None if self.errno == libc::ENOENT => return None,
-            None => {}
+        }
+        if self.errno != libc::EINVAL {
+            return None;
         }
         let value = element.data.as_ref().and_then(Data::as_value);
         let data = element.data.is_some();
@@ -829,13 +874,12 @@ impl<'m> Refused<'m> {
             libc::EBUSY => {}
             _ => return None,
         }
-        let users = view.users(&table, kind, &name);
-        let shown = users.iter().take(MAX_USERS).cloned().collect::<Vec<_>>();
-        let more = match users.len().saturating_sub(MAX_USERS) {
+        let (shown, users) = view.users(&table, kind, &name);
+        let more = match users - shown.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        (!users.is_empty()).then(|| {
+        (!shown.is_empty()).then(|| {
             format!(
                 "the {} {} is still in use by {}{more}; delete that first, earlier in the same transaction",
                 kind_words(kind),

@@ -7,24 +7,25 @@ use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netlink::NLM_F_REPLACE;
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
-    NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE, NFT_MSG_DESTROYOBJ,
-    NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN,
-    NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM,
-    NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID, NFTA_CHAIN_TYPE, NFTA_FLOWTABLE_NAME,
-    NFTA_FLOWTABLE_TABLE, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_RULE_CHAIN_ID, NFTA_RULE_EXPRESSIONS,
-    NFTA_RULE_HANDLE, NFTA_RULE_TABLE, NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE,
+    NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
+    NFT_MSG_DESTROYOBJ, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM,
+    NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_HANDLE, NFTA_CHAIN_HOOK,
+    NFTA_CHAIN_ID, NFTA_CHAIN_TYPE, NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_OBJ_NAME,
+    NFTA_OBJ_TABLE, NFTA_RULE_CHAIN_ID, NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_ID,
+    NFTA_RULE_TABLE, NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE, NFTA_SET_DESC, NFTA_SET_DESC_SIZE,
     NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_SET_ID,
     NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_FLAGS, NFTA_SET_ID, NFTA_SET_KEY_LEN, NFTA_SET_NAME,
-    NFTA_SET_TABLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER,
+    NFTA_SET_TABLE, NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER,
 };
 
-use super::{MAX_DEPTH, Place, did_you_mean, kind_words, place};
+use super::{MAX_DEPTH, MAX_USERS, Place, did_you_mean, kind_words, place};
 use crate::escape::Escaped;
 use crate::netlink::{Attributes, Message};
 use crate::nft::declare::Field as _;
 use crate::nft::expr::{Data, Decoded, ExpressionIter, ExpressionRef, Verdict};
 use crate::nft::mentions::NameKind;
-use crate::nft::{Connection, DataType, ElementRef, Family, Hook, Scope, SetFlags};
+use crate::nft::{Connection, DataType, ElementRef, Family, Hook, Name, Scope, SetFlags};
 
 /// The attribute with the table's name, in all messages.
 pub(super) const TABLE: u16 = NFTA_TABLE_NAME;
@@ -160,8 +161,9 @@ pub(super) struct SetView {
     pub(super) key_length: Option<u32>,
     pub(super) data_length: Option<u32>,
     pub(super) has_verdicts: bool,
-    /// Chains that its elements jump to.
-    jumps: Vec<BString>,
+    pub(super) has_size: bool,
+    /// Chains that its elements jump to, with the elements' keys.
+    jumps: Vec<(BString, BString)>,
 }
 
 impl SetView {
@@ -177,8 +179,17 @@ impl SetView {
             key_length: number(NFTA_SET_KEY_LEN),
             data_length: number(NFTA_SET_DATA_LEN),
             has_verdicts: data_type == Some(DataType::VERDICT.0),
+            has_size: (attributes.clone().find(NFTA_SET_DESC))
+                .is_some_and(|nested| Attributes::new(nested).find(NFTA_SET_DESC_SIZE).is_some()),
             jumps: Vec::new(),
         }
+    }
+
+    /// Notes the chain that an element jumps to, if it does.
+    fn note(&mut self, element: &ElementRef<'_>) {
+        let target = element.to_builder().data.as_ref().and_then(jump);
+        let key = || element.key_bytes().unwrap_or_default().into();
+        self.jumps.extend(target.map(|target| (key(), target)));
     }
 
     pub(super) fn is_map(&self) -> bool {
@@ -230,6 +241,11 @@ pub(in crate::nft) struct View {
     pub(super) sets: BTreeMap<(Key, BString), SetView>,
     /// Stateful objects and flowtables.
     others: HashSet<(Key, NameKind, BString)>,
+    /// The netlink port of the connection.
+    pub(super) port: u32,
+    /// The reasons why tables became invalid, by error number, with the operation's index. The kernel keeps a rule that
+    /// makes its table invalid until the end of the transaction, and refuses further additions with the same error.
+    pub(super) invalid: HashMap<(Key, i32), (usize, String)>,
 }
 
 impl View {
@@ -239,7 +255,10 @@ impl View {
         tables: impl IntoIterator<Item = &'t (Family, BString)>,
         with_rules: bool,
     ) -> Self {
-        let mut view = Self::default();
+        let mut view = Self {
+            port: nft.port(),
+            ..Self::default()
+        };
         let read = view.read_tables(nft).and_then(|()| {
             let mut tables = tables.into_iter();
             tables.try_for_each(|table| view.read_table(nft, table, with_rules))
@@ -297,8 +316,7 @@ impl View {
         for ((_, name), set) in sets.filter(|(_, set)| set.has_verdicts) {
             let mut elements = nft.elements(table.0, table.1.as_slice(), name.as_slice())?;
             while let Some(element) = elements.next()? {
-                set.jumps
-                    .extend(element.to_builder().data.as_ref().and_then(jump));
+                set.note(&element);
             }
         }
         Ok(())
@@ -315,6 +333,9 @@ impl View {
         let find = |kind| attributes.clone().find(kind);
         let family = Family(header.family);
         let Some(table) = find(TABLE).map(|table| (family, name(table))) else {
+            if find(NFTA_TABLE_HANDLE).is_some() {
+                return self.forget();
+            }
             if [NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE].contains(&(message.kind as u8)) {
                 self.retain(|(other, _)| family != Family::UNSPEC && *other != family);
             }
@@ -327,6 +348,8 @@ impl View {
                 self.tables.entry(table).or_insert(TableView { owner });
             }
             NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => self.retain(|other| *other != table),
+            // A new name takes effect at the end.
+            NFT_MSG_NEWCHAIN if find(NFTA_CHAIN_HANDLE).is_some() => {}
             NFT_MSG_NEWCHAIN => {
                 let id = find(NFTA_CHAIN_ID).and_then(u32::decode);
                 let by_id = || Some((table.clone(), format!("#{}", id?).into()));
@@ -335,7 +358,11 @@ impl View {
                 let chain = chain.or_default();
                 chain.base = chain.base.take().or(base);
             }
-            NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => _ = self.chains.remove(&named(CHAIN_NAME)?),
+            NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => match named(CHAIN_NAME) {
+                Some(key) if find(NFTA_CHAIN_HOOK).is_none() => _ = self.chains.remove(&key),
+                Some(_) => {} // it deletes devices of the chain
+                None => return self.forget(),
+            },
             NFT_MSG_NEWRULE => {
                 let id = find(NFTA_RULE_CHAIN_ID).and_then(u32::decode);
                 let by_id = || Some((table.clone(), format!("#{}", id?).into()));
@@ -348,11 +375,18 @@ impl View {
             }
             NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
                 let handle = find(NFTA_RULE_HANDLE).and_then(u64::decode);
-                let only = find(RULE_CHAIN).map(name);
-                for ((of, name), chain) in &mut self.chains {
-                    if *of == table && only.as_ref().is_none_or(|only| only == name) {
-                        let stays = |rule: &RuleView| handle.is_some() && rule.handle != handle;
-                        chain.rules.retain(stays);
+                if handle.is_none() && find(NFTA_RULE_ID).is_some() {
+                    return self.forget(); // which rule it deletes is not known
+                }
+                let stays = |rule: &RuleView| handle.is_some() && rule.handle != handle;
+                match named(RULE_CHAIN) {
+                    Some(key) => self.chains.get_mut(&key)?.rules.retain(stays),
+                    None => {
+                        let start = (table.clone(), BString::default());
+                        let chains = self.chains.range_mut(start..);
+                        for (_, chain) in chains.take_while(|((of, _), _)| *of == table) {
+                            chain.rules.retain(stays);
+                        }
                     }
                 }
             }
@@ -362,7 +396,10 @@ impl View {
                 let set = SetView::of(attributes.clone());
                 self.sets.entry((table, key)).or_insert(set);
             }
-            NFT_MSG_DELSET | NFT_MSG_DESTROYSET => _ = self.sets.remove(&named(NAME)?),
+            NFT_MSG_DELSET | NFT_MSG_DESTROYSET => match named(NAME) {
+                Some(key) => _ = self.sets.remove(&key),
+                None => return self.forget(),
+            },
             NFT_MSG_NEWSETELEM => {
                 let id = find(ELEMENTS_SET_ID).and_then(u32::decode);
                 let key = set_key(name(find(NAME)?).as_bstr(), id);
@@ -370,10 +407,22 @@ impl View {
                 if set.has_verdicts {
                     let list = Attributes::new(find(NFTA_SET_ELEM_LIST_ELEMENTS)?);
                     let elements = list.map_while(Result::ok);
-                    set.jumps.extend(elements.filter_map(|element| {
-                        let element = ElementRef::parse(element.payload).ok()?;
-                        element.to_builder().data.as_ref().and_then(jump)
-                    }));
+                    elements
+                        .filter_map(|element| ElementRef::parse(element.payload).ok())
+                        .for_each(|element| set.note(&element));
+                }
+            }
+            NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
+                let set = self.sets.get_mut(&named(NAME)?)?;
+                match find(NFTA_SET_ELEM_LIST_ELEMENTS) {
+                    None => set.jumps.clear(),
+                    Some(list) => {
+                        for element in Attributes::new(list).map_while(Result::ok) {
+                            let element = ElementRef::parse(element.payload).ok()?;
+                            let key = element.key_bytes().unwrap_or_default();
+                            set.jumps.retain(|(of, _)| of != key);
+                        }
+                    }
                 }
             }
             NFT_MSG_NEWOBJ | NFT_MSG_NEWFLOWTABLE => {
@@ -392,6 +441,12 @@ impl View {
         Some(())
     }
 
+    /// Notes that an operation had an unknown effect: the absence of an object is no reason from here on.
+    fn forget(&mut self) -> Option<()> {
+        self.is_complete = false;
+        None
+    }
+
     /// Keeps only some tables, with their content.
     fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
         self.tables.retain(|table, _| keep(table));
@@ -400,10 +455,16 @@ impl View {
         self.others.retain(|(table, ..)| keep(table));
     }
 
-    /// Removes the rule that was added last to a chain.
-    pub(super) fn remove_last_rule(&mut self, table: &Key, chain: &BString) {
-        let chain = self.chains.get_mut(&(table.clone(), chain.clone()));
-        chain.map(|chain| chain.rules.pop());
+    /// Returns the set that an expression names, with its name as text.
+    pub(super) fn set_of(
+        &self,
+        table: &Key,
+        name: &Option<Name<'_>>,
+        id: Option<u32>,
+    ) -> Option<(String, &SetView)> {
+        let name: &BStr = name.as_deref()?.as_bstr();
+        let set = self.sets.get(&(table.clone(), set_key(name, id)))?;
+        Some((Escaped(name).to_string(), set))
     }
 
     /// Returns `true` if there is such an object.
@@ -421,10 +482,7 @@ impl View {
     pub(super) fn no_such(&self, table: &Key, kind: NameKind, name: &BString) -> String {
         let of_table = |(of, name)| (of == table).then_some(name);
         let hint = match kind {
-            NameKind::Chain => {
-                let chains = self.chains.keys().map(|(of, name)| (of, name));
-                did_you_mean(name, chains.filter_map(of_table))
-            }
+            NameKind::Chain => did_you_mean(name, self.chains_of(table).map(|(name, _)| name)),
             NameKind::Set => {
                 let sets = self.sets.keys().map(|(of, name)| (of, name));
                 did_you_mean(name, sets.filter_map(of_table))
@@ -456,7 +514,7 @@ impl View {
         let sets = sets.filter_map(|set| self.sets.get(&(table.clone(), set.clone())));
         rule.jumps
             .iter()
-            .chain(sets.flat_map(|set| set.jumps.iter()))
+            .chain(sets.flat_map(|set| set.jumps.iter().map(|(_, target)| target)))
     }
 
     /// Finds an expression that is not allowed in a chain that a base chain leads to: the base chain, the chain with
@@ -465,8 +523,7 @@ impl View {
         &'v self,
         table: &'v Key,
     ) -> Option<(&'v BStr, &'v BaseChain, &'v BStr, Place)> {
-        let of_table = self.chains.iter().filter(|((of, _), _)| of == table);
-        for ((_, base_name), chain) in of_table {
+        for (base_name, chain) in self.chains_of(table) {
             let Some(base) = &chain.base else { continue };
             let (mut seen, mut rest) = (HashSet::from([base_name]), vec![base_name]);
             while let Some(name) = rest.pop() {
@@ -497,9 +554,10 @@ impl View {
         table: &'v Key,
         chain: &'v BString,
     ) -> Option<Vec<&'v BStr>> {
-        let of_table = self.chains.iter().filter(|((of, _), _)| of == table);
-        let base = of_table.filter(|(_, chain)| chain.base.is_some());
-        let starts = std::iter::once(chain).chain(base.map(|((_, name), _)| name));
+        let base = self
+            .chains_of(table)
+            .filter(|(_, chain)| chain.base.is_some());
+        let starts = std::iter::once(chain).chain(base.map(|(name, _)| name));
         let mut seen = HashMap::new();
         starts.into_iter().find_map(|start| {
             let mut path = vec![start.as_bstr()];
@@ -543,29 +601,53 @@ impl View {
         false
     }
 
-    /// Describes the rules and maps that refer to an object.
-    pub(super) fn users(&self, table: &Key, kind: NameKind, name: &BString) -> Vec<String> {
-        let mut users = Vec::new();
-        for ((_, chain), view) in self.chains.iter().filter(|((of, _), _)| of == table) {
-            let mut of_name = view.rules.iter().filter(|rule| {
-                let mut names = rule.names.iter();
-                names.any(|(of, other)| *of == kind && other == name)
-            });
+    /// Describes the first rules and maps that refer to an object, and counts all.
+    pub(super) fn users(
+        &self,
+        table: &Key,
+        kind: NameKind,
+        name: &BString,
+    ) -> (Vec<String>, usize) {
+        let (mut shown, mut number) = (Vec::new(), 0);
+        let mut add = |user: &dyn Fn() -> String| {
+            number += 1;
+            if shown.len() < MAX_USERS {
+                shown.push(user());
+            }
+        };
+        for (chain, view) in self.chains_of(table) {
             let chain = Escaped(chain.as_bstr());
-            users.extend(of_name.by_ref().map(|rule| match rule.handle {
-                Some(handle) => format!("the rule with handle {handle} in the chain {chain}"),
-                None => format!("a rule in the chain {chain}"),
-            }));
+            for rule in &view.rules {
+                let mut names = rule.names.iter();
+                if names.any(|(of, other)| *of == kind && other == name) {
+                    add(&|| match rule.handle {
+                        Some(handle) => {
+                            format!("the rule with handle {handle} in the chain {chain}")
+                        }
+                        None => format!("a rule in the chain {chain}"),
+                    });
+                }
+            }
         }
         if kind == NameKind::Chain {
             let sets = self.sets.iter().filter(|((of, _), _)| of == table);
-            let sets = sets.filter(|(_, set)| set.jumps.contains(name));
-            users.extend(
-                sets.map(|((_, map), _)| {
-                    format!("an element of the map {}", Escaped(map.as_bstr()))
-                }),
-            );
+            for ((_, map), set) in sets {
+                if set.jumps.iter().any(|(_, target)| target == name) {
+                    add(&|| format!("an element of the map {}", Escaped(map.as_bstr())));
+                }
+            }
         }
-        users
+        (shown, number)
+    }
+
+    /// Iterates over the chains of a table.
+    fn chains_of<'v>(
+        &'v self,
+        table: &'v Key,
+    ) -> impl Iterator<Item = (&'v BString, &'v ChainView)> {
+        self.chains
+            .range((table.clone(), BString::default())..)
+            .take_while(move |((of, _), _)| of == table)
+            .map(|((_, name), chain)| (name, chain))
     }
 }
