@@ -52,6 +52,7 @@ pub trait Listed: Written {
     /// The borrowed view of a listed object.
     type View<'a>;
     /// The filter of a listing.
+    #[allow(private_bounds, reason = "nobody outside can name the trait")]
     type Filter<'a>: Into<super::listing::Filter<'a>>;
     /// The request's description in errors.
     const REQUEST: &'static str;

@@ -3,6 +3,8 @@
 //! `MODEL_TRANSACTIONS` sets their number (500 by default), `SEED` selects them: without it they are the same each
 //! time.
 
+mod state;
+
 use crate::common::accounting;
 use crate::common::mirrored::{is_current, lines};
 use crate::common::random::Random;

@@ -1,4 +1,4 @@
-//! Operations on elements. Time doesn't pass: elements don't time out.
+//! Operations on elements.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -124,8 +124,8 @@ impl TxState {
         let expiration = match given.u64(NFTA_SET_ELEM_EXPIRATION) {
             Some(_) if !times_out || timeout == 0 => return Err(refuse(libc::EINVAL)),
             Some(expiration) if expiration > timeout => return Err(refuse(libc::ERANGE)),
+            None | Some(0) => timeout,
             Some(expiration) => expiration,
-            None => timeout,
         };
         let expressions = self.expressions_of_element(number, &set, &given, is_end)?;
         let key = key_of(&set, given.get(NFTA_SET_ELEM_KEY))?;
@@ -182,7 +182,8 @@ impl TxState {
                 if let Some(tree_state) = tree_state {
                     tree_state.add_again(&set, &element.key)?;
                 }
-                let has_expiration = given.has(NFTA_SET_ELEM_EXPIRATION);
+                let expiration_given = given.u64(NFTA_SET_ELEM_EXPIRATION);
+                let has_expiration = expiration_given.is_some_and(|time| time != 0);
                 if times_out && (known.timeout != timeout || has_expiration) {
                     let step = Step::ElementUpdate {
                         set: set.handle,

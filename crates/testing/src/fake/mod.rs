@@ -12,12 +12,14 @@
 //! | validation of jumps | `validate.rs` |
 //! | the ruleset | `state.rs`, `members.rs`; its listing: `listed.rs` |
 //! | look-ups and dumps | `request.rs` |
+//! | counters and times, which change without a transaction | `stateful.rs` |
 //!
 //! The accepted operations, the error numbers and the listings follow observations of Linux 6.18; the tests compare
 //! with that kernel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bstr::BString;
 
@@ -39,6 +41,7 @@ mod rule;
 mod set;
 mod socket;
 mod state;
+mod stateful;
 mod table;
 mod tree;
 mod tx_state;
@@ -84,10 +87,11 @@ use state::Devices;
 ///
 /// # Limitations
 ///
-/// - There are no packets: counters don't change, and rules don't add elements.
-/// - Time doesn't pass: elements don't time out.
+/// - There are no packets: counters change only when they are reset, and rules don't add elements.
+/// - Time passes only by [`advance`](Self::advance). Expired elements disappear at once. The kernel stops listing them
+///   at once, but counts them until it removes them: some time later, in an interval set when the set next changes.
+///   Until then it still lists the end of an expired range.
 /// - A dump is never interrupted: each request sees one state.
-/// - Counters can't be reset ([`Connection::reset_rules`] and similar functions fail with `EOPNOTSUPP`).
 /// - When devices join or leave a chain or flowtable, the event has the complete object and not those devices.
 /// - There are no privileges and no memory limits.
 ///
@@ -134,6 +138,40 @@ impl FakeKernel {
     pub fn with_any_device(self) -> Self {
         self.shared.with_devices(|devices| devices.any = true);
         self
+    }
+
+    /// Lets time pass: elements with a timeout expire when their time is over, without an event, as in the kernel. Time
+    /// does not pass otherwise.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use chainwright::nft::{DataType, Element, Family, Set, SetFlags, Table, Transaction};
+    /// use chainwright_testing::FakeKernel;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let kernel = FakeKernel::new();
+    /// let banned = Set::new(Family::INET, "mine", "banned", DataType::INET_SERVICE, 2)
+    ///     .with_timeout(Some(Duration::from_secs(60)));
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::INET, "mine"))?.add(&banned)?;
+    /// tx.add_elements(&banned.set_id(), &[Element::new(&[0, 22])])?;
+    /// let mut nft = kernel.connect()?;
+    /// nft.commit(&tx)?;
+    ///
+    /// kernel.advance(Duration::from_secs(59));
+    /// let mut elements = nft.elements(Family::INET, "mine", "banned")?;
+    /// let element = elements.next()?.ok_or("expired too early")?;
+    /// assert_eq!(element.expiration(), Some(Duration::from_secs(1)));
+    /// drop(elements);
+    ///
+    /// kernel.advance(Duration::from_secs(1));
+    /// assert!(nft.elements(Family::INET, "mine", "banned")?.next()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn advance(&self, time: Duration) {
+        self.shared.advance(time);
     }
 
     /// Opens a connection to this kernel.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_APPEND, NLM_F_DUMP, NLM_F_MULTI};
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETGEN, NFT_MSG_GETOBJ, NFT_MSG_GETRULE,
-    NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFT_MSG_NEWGEN, NFT_MSG_NEWRULE,
+    NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETGEN, NFT_MSG_GETOBJ, NFT_MSG_GETOBJ_RESET,
+    NFT_MSG_GETRULE, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSET, NFT_MSG_GETSETELEM,
+    NFT_MSG_GETSETELEM_RESET, NFT_MSG_GETTABLE, NFT_MSG_NEWGEN, NFT_MSG_NEWRULE,
     NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_NAME, NFTA_FLOWTABLE_NAME, NFTA_GEN_ID,
     NFTA_GEN_PROC_NAME, NFTA_GEN_PROC_PID, NFTA_OBJ_NAME, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN,
     NFTA_RULE_HANDLE, NFTA_SET_NAME, NFTA_TABLE_NAME,
@@ -29,12 +30,12 @@ const ELEMENTS: usize = 16 * 1024;
 
 /// Attributes of any request for an object: the table name has the same number for all kinds, and the second name for
 /// all kinds but chains.
-const NAMED: &[(u16, Policy)] = &[
+pub(super) const NAMED: &[(u16, Policy)] = &[
     (NFTA_TABLE_NAME, NAME),
     (SECOND, NAME),
     (NFTA_CHAIN_NAME, NAME),
 ];
-const SECOND: u16 = NFTA_SET_NAME;
+pub(super) const SECOND: u16 = NFTA_SET_NAME;
 const _: () =
     assert!(SECOND == NFTA_RULE_CHAIN && SECOND == NFTA_OBJ_NAME && SECOND == NFTA_FLOWTABLE_NAME);
 
@@ -47,7 +48,7 @@ struct Answer {
 }
 
 /// Answers the requests of a datagram; returns the datagrams of the answer.
-pub(super) fn answer(state: &State, port: u32, datagram: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn answer(state: &mut State, port: u32, datagram: &[u8]) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     for message in Messages::new(datagram).map_while(Result::ok) {
         let answered = one(state, port, &message, &mut datagrams);
@@ -63,7 +64,7 @@ const fn is_dump(message: &Message<'_>) -> bool {
 }
 
 fn one(
-    state: &State,
+    state: &mut State,
     port: u32,
     message: &Message<'_>,
     datagrams: &mut Vec<Vec<u8>>,
@@ -73,13 +74,21 @@ fn one(
     }
     let (header, attributes) = message.nfgenmsg().map_err(|_| refuse(libc::EINVAL))?;
     let family = header.family;
-    let kind = message.kind as u8;
+    let kind = match message.kind as u8 {
+        NFT_MSG_GETRULE_RESET => NFT_MSG_GETRULE,
+        NFT_MSG_GETOBJ_RESET => NFT_MSG_GETOBJ,
+        NFT_MSG_GETSETELEM_RESET => NFT_MSG_GETSETELEM,
+        other => other,
+    };
     let dumps = is_dump(message);
     let answers = match (kind, dumps) {
         (NFT_MSG_GETGEN, false) => vec![generation(state)],
         (_, false) => look_up(state, kind, family, attributes)?,
         (_, true) => list(state, kind, family, attributes)?,
     };
+    if message.kind as u8 != kind {
+        state.reset(kind, dumps, family, attributes)?;
+    }
     let header = |answer: &Answer| Header {
         kind: message_type(answer.message),
         flags: answer.flags | if dumps { NLM_F_MULTI } else { 0 },

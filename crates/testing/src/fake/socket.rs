@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use chainwright_sys::nf_tables::NFT_MSG_NEWGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
@@ -89,7 +90,7 @@ impl Shared {
     fn take(&self, queue: &Queue, datagram: &[u8]) {
         let mut inner = lock(&self.inner);
         if !batch::is_batch(datagram) {
-            let answers = request::answer(&inner.state, queue.port, datagram);
+            let answers = request::answer(&mut inner.state, queue.port, datagram);
             return queue.push_all(answers);
         }
         let devices = Arc::clone(&inner.devices);
@@ -109,6 +110,11 @@ impl Shared {
         if !events.is_empty() {
             inner.send_events(&events, port, false);
         }
+    }
+
+    /// Lets time pass.
+    pub(super) fn advance(&self, time: Duration) {
+        lock(&self.inner).state.advance(time);
     }
 
     /// Changes the existing devices.

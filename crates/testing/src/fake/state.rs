@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::{BStr, BString};
 use chainwright_sys::nf_tables::{
@@ -28,6 +29,8 @@ pub(super) struct State {
     /// Number of unnamed chains created so far.
     pub(super) unnamed_chains: u64,
     pub(super) generation: u32,
+    /// The time that passed since the kernel started.
+    pub(super) time: Duration,
 }
 
 impl Default for State {
@@ -37,6 +40,7 @@ impl Default for State {
             handles: 0,
             unnamed_chains: 0,
             generation: 1,
+            time: Duration::ZERO,
         }
     }
 }
@@ -106,7 +110,7 @@ pub(super) struct RuleSlot {
     pub(super) is_dead: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) handle: u64,
     /// As listed, without the enclosing attribute.
