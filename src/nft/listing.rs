@@ -16,7 +16,7 @@ use chainwright_sys::nf_tables::NFTA_OBJ_TYPE;
 
 /// The filter of any listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter<'a> {
+pub(in crate::nft) struct Filter<'a> {
     pub(super) family: Family,
     table: Option<Name<'a>>,
     chain: Option<Name<'a>>,
