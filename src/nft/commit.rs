@@ -6,6 +6,7 @@ use std::fmt;
 
 use bstr::BString;
 
+use super::Family;
 use super::committed::{Committed, EchoCollector};
 use super::connection::Connection;
 use super::explain::diagnose::{View, is_diagnosable, needs_rules, reason};
@@ -241,6 +242,65 @@ impl fmt::Display for CommitError {
 }
 
 impl std::error::Error for CommitError {}
+
+/// Replaces the hints of the failures by the reasons that a ruleset shows. `view` returns the ruleset before the
+/// transaction: at least these tables, and their rules if the flag is set.
+pub(super) fn diagnose(
+    transaction: &Transaction,
+    failures: &mut [Failure],
+    view: impl FnOnce(&BTreeSet<(Family, BString)>, bool) -> Option<View>,
+) {
+    if let [whole] = &mut *failures
+        && (whole.errno.number(), &whole.operation) == (libc::EINVAL, &None)
+        && let [unused, ..] = &unused(transaction)[..]
+    {
+        // The kernel detects this at the end of the transaction.
+        whole.hint = Some(Cow::Owned(format!("{unused}: {UNUSED}")));
+    }
+    let index = |failure: &Failure| Some(failure.operation.as_ref()?.index);
+    let refused: HashSet<usize> = failures.iter().filter_map(index).collect();
+    let failures = failures.iter_mut().take(MAX_PRINTED);
+    let mut failures: Vec<_> = failures
+        .filter(|failure| failure.lacks.is_none())
+        .filter(|failure| is_diagnosable(failure.errno, failure.operation.as_ref()))
+        .collect();
+    let operations = failures.iter().filter_map(|failure| {
+        let operation = failure.operation.as_ref()?;
+        Some((failure.errno, operation))
+    });
+    let mut with_rules = false;
+    let mut tables = BTreeSet::new();
+    for (errno, operation) in operations {
+        with_rules |= needs_rules(errno, operation);
+        let table = operation.path.first();
+        tables.extend(table.map(|table| (operation.family, table.clone())));
+    }
+    if tables.is_empty() {
+        return;
+    }
+    let Some(mut view) = view(&tables, with_rules) else {
+        return;
+    };
+    let mut failures = failures.iter_mut().peekable();
+    for (index, message) in transaction.messages().enumerate() {
+        let is_refused = |failure: &&mut &mut Failure| {
+            let operation = failure.operation.as_ref();
+            operation.is_some_and(|operation| operation.index == index)
+        };
+        match failures.next_if(is_refused) {
+            Some(failure) => {
+                if let Some(reason) = reason(&mut view, index, &message, failure.errno) {
+                    failure.hint = Some(Cow::Owned(reason));
+                }
+            }
+            None if !refused.contains(&index) => view.apply(&message),
+            None => {}
+        }
+        if failures.peek().is_none() {
+            break;
+        }
+    }
+}
 
 /// Bytes of the receive buffer per error report, including the kernel's overhead.
 const REPORT_SIZE: usize = 1024;
@@ -518,58 +578,12 @@ impl Connection {
 
     /// Replaces the hints of the failures by the reasons that the ruleset shows.
     pub(super) fn diagnose(&mut self, transaction: &Transaction, failures: &mut [Failure]) {
-        if let [whole] = &mut *failures
-            && (whole.errno.number(), &whole.operation) == (libc::EINVAL, &None)
-            && let [unused, ..] = &unused(transaction)[..]
-        {
-            // The kernel detects this at the end of the transaction.
-            whole.hint = Some(Cow::Owned(format!("{unused}: {UNUSED}")));
-        }
-        let index = |failure: &Failure| Some(failure.operation.as_ref()?.index);
-        let refused: HashSet<usize> = failures.iter().filter_map(index).collect();
-        let failures = failures.iter_mut().take(MAX_PRINTED);
-        let mut failures: Vec<_> = failures
-            .filter(|failure| failure.lacks.is_none())
-            .filter(|failure| is_diagnosable(failure.errno, failure.operation.as_ref()))
-            .collect();
-        let operations = failures.iter().filter_map(|failure| {
-            let operation = failure.operation.as_ref()?;
-            Some((failure.errno, operation))
+        diagnose(transaction, failures, |tables, with_rules| {
+            let before = self.generation().ok();
+            let view = View::read(self, tables, with_rules);
+            // After a change by another program it may not show why.
+            (self.generation().ok() == before).then_some(view)
         });
-        let mut with_rules = false;
-        let mut tables = BTreeSet::new();
-        for (errno, operation) in operations {
-            with_rules |= needs_rules(errno, operation);
-            let table = operation.path.first();
-            tables.extend(table.map(|table| (operation.family, table.clone())));
-        }
-        if tables.is_empty() {
-            return;
-        }
-        let before = self.generation().ok();
-        let mut view = View::read(self, &tables, with_rules);
-        if self.generation().ok() != before {
-            return; // it may not show why
-        }
-        let mut failures = failures.iter_mut().peekable();
-        for (index, message) in transaction.messages().enumerate() {
-            let is_refused = |failure: &&mut &mut Failure| {
-                let operation = failure.operation.as_ref();
-                operation.is_some_and(|operation| operation.index == index)
-            };
-            match failures.next_if(is_refused) {
-                Some(failure) => {
-                    if let Some(reason) = reason(&mut view, index, &message, failure.errno) {
-                        failure.hint = Some(Cow::Owned(reason));
-                    }
-                }
-                None if !refused.contains(&index) => view.apply(&message),
-                None => {}
-            }
-            if failures.peek().is_none() {
-                break;
-            }
-        }
     }
 
     /// Reads the replies to a batch, which are all queued when sending returns. Returns the replies and the first

@@ -154,6 +154,7 @@ impl<'a> Field<'a> for Devices<'a> {
 #[cfg(feature = "serde")]
 mod serial {
     use bstr::ByteSlice;
+    use serde::ser::Error as _;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{Device, Devices};
@@ -170,6 +171,9 @@ mod serial {
     /// Serializes as a list of entries: `{"name": "eth0"}`.
     impl Serialize for Devices<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            if let Some(error) = &self.error {
+                return Err(S::Error::custom(error));
+            }
             serializer.collect_seq(self.iter().map(|device| match device {
                 Device::Name(name) => Entry::Name(name.into()),
                 Device::Prefix(prefix) => Entry::Prefix(prefix.into()),

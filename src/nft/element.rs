@@ -557,6 +557,9 @@ mod serial {
     /// Serializes as a list of typed elements.
     impl Serialize for ElementList<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            if let Some(error) = &self.error {
+                return Err(S::Error::custom(error));
+            }
             let elements: Result<Vec<_>, _> =
                 self.iter().map(|e| e.map(|e| e.to_builder())).collect();
             serializer.collect_seq(elements.map_err(S::Error::custom)?)

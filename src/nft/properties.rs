@@ -638,8 +638,8 @@ pub(super) fn object<T: Declared>() {
     let met = SeenKinds::new(T::KINDS);
     let noise = vec(noise(T::KINDS), 3);
     run(48, (T::arbitrary(DEPTH), noise), |(value, noise)| {
-        assert_serial(&value);
         let Some(bytes) = write(&value) else { return };
+        assert_serial(&value);
         met.count(&bytes);
         let again = T::read(&payload(value.family(), &bytes)).unwrap();
         let same = value.clone().without_listed();

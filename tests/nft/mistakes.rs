@@ -12,8 +12,8 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{
     Chain, Connection, DataType, Devices, Element, Family, Flowtable, Hook, Milliseconds, Policy,
-    Priority, Rule, Set, SetFlags, SetId, StatefulObject, Table, TableFlags, Transaction,
-    TransactionGroups,
+    Priority, Rule, Ruleset, Scope, Set, SetFlags, SetId, StatefulObject, Table, TableFlags,
+    Transaction, TransactionGroups,
 };
 use chainwright::{Error, ErrorKind};
 
@@ -231,21 +231,28 @@ fn refused_operations_name_the_reason_and_the_way_out() {
     .into();
     assert!(mistakes.len() > 50);
     let before = nft.generation().unwrap();
+    let value = Ruleset::try_from(&nft.snapshot(Scope::all()).unwrap()).unwrap();
+    let mut detected = 0;
     for (mistake, reason) in &mistakes {
         let mut tx = Transaction::new();
         mistake(&mut tx).unwrap();
+        // A ruleset as a value detects some of them, for the same reasons.
+        if let Err(error) = value.clone().apply(&tx) {
+            explains(&error.into(), reason);
+            detected += 1;
+        }
         match nft.commit(&tx) {
             Ok(()) => panic!("the kernel accepts this: {reason}"),
             Err(error) => explains(&error.into(), reason),
         }
         assert_eq!(nft.generation().unwrap(), before);
     }
+    assert!(detected > 20, "{detected}");
     let mut tx = Transaction::new();
     tx.add(&Chain::new(IP, "owned", "c")).unwrap();
     explains(&nft.commit(&tx).unwrap_err().into(), &owned);
 }
 
-/// Mistakes that the library detects, and those outside of transactions.
 #[test]
 fn each_skipped_group_gets_its_own_reason() {
     let sandbox = sandbox();
@@ -294,6 +301,7 @@ fn each_skipped_group_gets_its_own_reason() {
     }
 }
 
+/// Mistakes that the library detects, and those outside of transactions.
 #[test]
 fn other_mistakes_are_explained() {
     let sandbox = sandbox();

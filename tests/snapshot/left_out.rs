@@ -291,7 +291,7 @@ fn a_mirror_ignores_omitted_elements() {
         let mut mirror = Mirror::open_with(connection, &Scope::all(), options).unwrap();
         is_current(&mirror, &mut nft, "opened");
         let before = mirror.snapshot().byte_length();
-        let keys: Vec<_> = (0..20_000_u32).map(u32::to_be_bytes).collect();
+        let keys: Vec<_> = (0..5_000_u32).map(u32::to_be_bytes).collect();
         committed(&mut nft, |tx| {
             let set = SetId::new(INET, "t", "blocked");
             tx.add_elements(&set, keys.iter().map(Element::new))

@@ -182,6 +182,9 @@ mod serial {
 
     impl Serialize for NestedExpression<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            if let Some(error) = &self.error {
+                return Err(S::Error::custom(error));
+            }
             self.decode()
                 .map_err(S::Error::custom)?
                 .serialize(serializer)
@@ -197,6 +200,9 @@ mod serial {
 
     impl Serialize for Expressions<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            if let Some(error) = &self.error {
+                return Err(S::Error::custom(error));
+            }
             let decoded: Result<Vec<_>, _> =
                 self.iter().map(|e| e.and_then(|e| e.decode())).collect();
             let decoded = decoded.map_err(S::Error::custom)?;

@@ -13,7 +13,9 @@ use std::fmt;
 
 use bstr::{BStr, BString};
 
+use super::commit::diagnose;
 use super::element::ElementKey;
+use super::explain::diagnose::View;
 use super::expr::ObjectType;
 use super::normal::Normal as _;
 use super::snapshot::{WriteError, kept_flags};
@@ -149,14 +151,21 @@ impl Ruleset {
     /// # Errors
     /// The error of a kernel with this ruleset, with the first failed operation; nothing is applied then.
     pub fn apply(&mut self, transaction: &Transaction) -> Result<&mut Self, CommitError> {
-        if transaction.len() == 1 {
-            apply::apply(self, transaction)?; // a refused operation changes nothing
-        } else {
-            let mut next = self.clone();
-            apply::apply(&mut next, transaction)?;
-            *self = next;
+        let applied = match transaction.len() {
+            1 => apply::apply(self, transaction), // a refused operation changes nothing
+            _ => {
+                let mut next = self.clone();
+                apply::apply(&mut next, transaction).map(|()| *self = next)
+            }
+        };
+        match applied {
+            Ok(()) => Ok(self),
+            Err(mut error) => {
+                let before = || View::of(&self.to_snapshot(&Scope::all()));
+                diagnose(transaction, &mut error.failures, |_, _| Some(before()));
+                Err(error)
+            }
         }
-        Ok(self)
     }
 
     /// Iterates over the tables, in the order of their creation.

@@ -25,7 +25,9 @@ use crate::netlink::{Attributes, Message};
 use crate::nft::declare::Field as _;
 use crate::nft::expr::{Data, Decoded, ExpressionIter, ExpressionRef, Verdict};
 use crate::nft::mentions::NameKind;
-use crate::nft::{Connection, DataType, ElementRef, Family, Hook, Name, Scope, SetFlags};
+use crate::nft::{
+    ChainRef, Connection, DataType, ElementRef, Family, Hook, Name, Scope, SetFlags, Snapshot,
+};
 
 /// The attribute with the table's name, in all messages.
 pub(super) const TABLE: u16 = NFTA_TABLE_NAME;
@@ -81,6 +83,15 @@ impl BaseChain {
 pub(super) struct ChainView {
     pub(super) base: Option<BaseChain>,
     rules: Vec<RuleView>,
+}
+
+impl ChainView {
+    fn of(chain: &ChainRef<'_>) -> Self {
+        Self {
+            base: BaseChain::of(chain.attributes()),
+            rules: Vec::new(),
+        }
+    }
 }
 
 /// The objects that a rule refers to, and the expressions that are not allowed everywhere.
@@ -267,6 +278,41 @@ impl View {
         view
     }
 
+    /// Copies a whole ruleset.
+    pub(in crate::nft) fn of(snapshot: &Snapshot) -> Self {
+        let mut view = Self {
+            is_complete: true,
+            ..Self::default()
+        };
+        for listed in snapshot.tables() {
+            let table = listed.table();
+            let key = (table.family(), BString::from(table.name()));
+            let named = |name: &BStr| (key.clone(), BString::from(name));
+            let owner = table.owner();
+            view.tables.insert(key.clone(), TableView { owner });
+            for listed in listed.chains() {
+                let mut chain = ChainView::of(&listed.chain());
+                let rules = listed.rules().map(|rule| RuleView::of(rule.attributes()));
+                chain.rules.extend(rules);
+                view.chains.insert(named(listed.chain().name()), chain);
+            }
+            for listed in listed.sets() {
+                let mut set = SetView::of(listed.set().attributes());
+                listed.elements().for_each(|element| set.note(&element));
+                view.sets.insert(named(listed.set().name()), set);
+            }
+            let objects = listed
+                .objects()
+                .map(|object| (NameKind::Object, object.name()));
+            let flowtables = listed.flowtables();
+            let flowtables = flowtables.map(|flowtable| (NameKind::Flowtable, flowtable.name()));
+            let others = objects.chain(flowtables);
+            view.others
+                .extend(others.map(|(kind, name)| (key.clone(), kind, BString::from(name))));
+        }
+        view
+    }
+
     fn read_tables(&mut self, nft: &mut Connection) -> Result<(), crate::netlink::Error> {
         nft.tables(Scope::all())?.for_each(|table| {
             let owner = table.owner();
@@ -287,11 +333,7 @@ impl View {
         let scope = || Scope::table(table.0, table.1.as_slice());
         let key = |name: &BStr| (table.clone(), BString::from(name));
         nft.chains(scope())?.for_each(|chain| {
-            let view = ChainView {
-                base: BaseChain::of(chain.attributes()),
-                rules: Vec::new(),
-            };
-            self.chains.insert(key(chain.name()), view);
+            self.chains.insert(key(chain.name()), ChainView::of(&chain));
         })?;
         nft.sets(scope())?.for_each(|set| {
             let view = SetView::of(set.attributes());
