@@ -1,4 +1,4 @@
-//! Ten tasks as runnable examples.
+//! Fifteen tasks as runnable examples.
 //!
 //! Each runs in a private network namespace, which the first example shows and the others hide.
 //! `cargo test --doc --all-features guide` runs them, as root or as an ordinary user.
@@ -12,7 +12,12 @@
 //! 7. [Compare and restore snapshots](#compare-and-restore-snapshots)
 //! 8. [Rules in iptables' language](#rules-in-iptables-language)
 //! 9. [A kubelet's chains](#a-kubelets-chains)
-//! 10. [Errors](#errors)
+//! 10. [A script in nft's language](#a-script-in-nfts-language)
+//! 11. [A desired state](#a-desired-state)
+//! 12. [A desired state in an async program](#a-desired-state-in-an-async-program)
+//! 13. [Who reaches whom, without a kernel](#who-reaches-whom-without-a-kernel)
+//! 14. [Tracked connections](#tracked-connections)
+//! 15. [Errors](#errors)
 //!
 //! # A test in a sandbox
 //!
@@ -253,6 +258,131 @@
 //! running.stop();
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
 //! # Ok::<(), chainwright_testing::Error>(())
+//! ```
+//!
+//! # A script in nft's language
+//!
+//! The crate `chainwright-lang` runs it as one transaction. Errors have a position in the text.
+//!
+//! ```
+//! use chainwright::nft::{Connection, Element, Family};
+//! use chainwright_lang::{Mode, Options, Script};
+//!
+//! # chainwright_testing::Sandbox::new()?.run(|| {
+//! let mut nft = Connection::open()?;
+//! let text = "table ip t { set s { type ipv4_addr; elements = { 10.0.0.1, 10.0.0.2 }; }; }";
+//! Script::parse("rules.nft", text)?.run(&mut nft, Mode::Commit, &Options::here())?;
+//! assert!(nft.element(Family::IP, "t", "s", &Element::new(&[10, 0, 0, 2]))?.is_some());
+//!
+//! let wrong = Script::parse("rules.nft", "add elment ip t s { 10.0.0.3 }").unwrap_err();
+//! assert!(wrong.to_string().starts_with("rules.nft:1:"), "{wrong}");
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright_testing::Error>(())
+//! ```
+//!
+//! # A desired state
+//!
+//! A [`Ruleset`](crate::nft::Ruleset) is a value: building and comparing it needs no kernel.
+//! [`Connection::keep`](crate::nft::Connection::keep) repeats the reconciliation whenever another program changes the
+//! tables.
+//!
+//! ```
+//! use chainwright::nft::build::Build;
+//! use chainwright::nft::{Chain, Connection, Family, Hook, PlanOptions, Ruleset, Table};
+//!
+//! # chainwright_testing::Sandbox::new()?.run(|| {
+//! let mut desired = Ruleset::new();
+//! desired.add(&Table::new(Family::INET, "guard"))?;
+//! desired.add(&Chain::new(Family::INET, "guard", "in").with_hook("filter", Hook::INPUT, 0))?;
+//! desired.add(&Build::new(Family::INET, "guard", "in").tcp_dport(23).counter().drop()?)?;
+//!
+//! let mut nft = Connection::open()?;
+//! let plan = nft.reconcile(&desired, PlanOptions::default())?;
+//! println!("{plan}");
+//! assert!(nft.reconcile(&desired, PlanOptions::default())?.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright_testing::Error>(())
+//! ```
+//!
+//! # A desired state in an async program
+//!
+//! With the feature `tokio`, a task keeps the tables so; it uses a thread only to compare and to change them. The test
+//! uses `chainwright_testing::FakeKernel`, an nf_tables in memory.
+//!
+//! ```
+//! # #[cfg(feature = "tokio")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::ops::ControlFlow;
+//! use chainwright::nft::{Family, PlanOptions, Ruleset, Table};
+//! use chainwright_testing::FakeKernel;
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let kernel = FakeKernel::new();
+//! let mut desired = Ruleset::new();
+//! desired.add(&Table::new(Family::INET, "guard"))?;
+//! let kept = kernel.connect()?.keep_async(desired, PlanOptions::default(), |plan| {
+//!     println!("{plan}");
+//!     ControlFlow::Break(plan.transaction().len()) // `Continue(())` keeps it so for ever
+//! });
+//! assert_eq!(tokio::spawn(kept).await??, 1);
+//! # Ok::<_, Box<dyn std::error::Error>>(()) })
+//! # }
+//! # #[cfg(not(feature = "tokio"))]
+//! # fn main() {}
+//! ```
+//!
+//! # Who reaches whom, without a kernel
+//!
+//! The crate `chainwright-trace` simulates packets in a ruleset: a test of a policy needs neither root nor packets.
+//!
+//! ```
+//! use chainwright::nft::Scope;
+//! use chainwright_lang::Script;
+//! use chainwright_trace::{Direction, Node, Options, Outcome, Packet, Rules};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = "table inet f { chain in { type filter hook input priority 0; policy drop;
+//!     ip saddr 10.0.0.0/24 tcp dport { 80, 443 } accept; }; }";
+//! let snapshot = Script::parse("policy.nft", policy)?.ruleset()?.to_snapshot(&Scope::all());
+//! let rules = Rules::new().with_nft(&snapshot);
+//! let reaches = |from: [u8; 4], port: u16| {
+//!     let packet = Packet::tcp(Direction::In, (from, 4000).into(), ([10, 0, 0, 1], port).into());
+//!     let trace = rules.trace(&packet, &Node::default(), &Options::default());
+//!     trace.ends.iter().all(|end| end.outcome == Outcome::Delivered)
+//! };
+//! assert!(reaches([10, 0, 0, 7], 443));
+//! assert!(!reaches([10, 0, 0, 7], 22) && !reaches([192, 0, 2, 1], 443));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Tracked connections
+//!
+//! A packet of a tracked connection ignores a changed NAT rule. With the feature `conntrack`, a program deletes the
+//! entries that the change concerns.
+//!
+//! ```
+//! # #[cfg(feature = "conntrack")]
+//! # fn main() -> Result<(), chainwright_testing::Error> {
+//! use std::net::Ipv4Addr;
+//! use std::time::Duration;
+//! use chainwright::conntrack::{Connection, Entry, Filter, Tuple};
+//!
+//! # chainwright_testing::Sandbox::new()?.run(|| {
+//! let mut conntrack = Connection::open()?;
+//! let flow = Tuple::udp((Ipv4Addr::new(10, 0, 0, 1), 4000), (Ipv4Addr::new(10, 0, 0, 2), 53));
+//! conntrack.create(&Entry::new(flow, Duration::from_secs(30)))?;
+//!
+//! let mut udp = 0;
+//! conntrack.entries(&Filter::all().protocol(17))?.for_each(|_| udp += 1)?;
+//! assert_eq!(udp, 1);
+//! assert_eq!(conntrack.delete_all([flow.into()])?.deleted, 1);
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "conntrack"))]
+//! # fn main() {}
 //! ```
 //!
 //! # Errors
