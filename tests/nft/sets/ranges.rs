@@ -576,3 +576,31 @@ fn lookups_return_existing_elements() {
         }
     }
 }
+
+/// A list names each range once, as with nft 1.1.7; with `auto-merge`, its ranges are parts of the set's.
+#[test]
+fn a_range_is_deleted_once() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    for flags in ["interval", "interval; auto-merge"] {
+        for verb in ["delete", "destroy"] {
+            for list in ["1-5, 1-5", "10-20, 10-15", "10-20, 12", "1-5, 10-20, 3-4"] {
+                let set = format!(
+                    "table ip t {{ set s {{ type inet_service; flags {flags}; elements = {{ 1-5, 10-20 }}; }}; }}"
+                );
+                run_text(&mut nft, &set).unwrap();
+                let before = nft.snapshot(Scope::all()).unwrap().to_string();
+                let done = run_text(&mut nft, &format!("{verb} element ip t s {{ {list} }}"));
+                match flags {
+                    "interval" => {
+                        let error = done.unwrap_err();
+                        assert!(error.contains("element does not exist"), "{list}: {error}");
+                        assert_eq!(nft.snapshot(Scope::all()).unwrap().to_string(), before);
+                    }
+                    _ => done.unwrap(),
+                }
+                run_text(&mut nft, "flush ruleset").unwrap();
+            }
+        }
+    }
+}

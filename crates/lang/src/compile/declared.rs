@@ -363,6 +363,7 @@ impl SetSpec {
             },
             is_closed: true,
             begins: !is_deletion(verb) && !self.has_elements,
+            are_deleted: is_deletion(verb),
             there: None,
         }
     }

@@ -30,6 +30,8 @@ pub(super) struct Ranges<'r> {
     pub(super) is_closed: bool,
     /// Whether an end element at the lowest value precedes the first range.
     pub(super) begins: bool,
+    /// Whether the ranges are deleted, so that none can be named twice.
+    pub(super) are_deleted: bool,
     /// Existing ranges to merge with.
     pub(super) there: Option<&'r There>,
 }
@@ -40,6 +42,7 @@ impl Ranges<'_> {
         joins: RangeMerging::Adjacent,
         is_closed: false,
         begins: true,
+        are_deleted: false,
         there: None,
     };
 }
@@ -286,6 +289,10 @@ impl Compiler<'_> {
                     continue;
                 }
                 if range.from <= last.to {
+                    if kept.are_deleted {
+                        return Err(Diagnostic::new(range.span, "element does not exist")
+                            .with_hint("an earlier range of the list contains it"));
+                    }
                     let is_same = (range.from, range.to) == (last.from, last.to);
                     if is_same && !has_data {
                         continue;
