@@ -259,7 +259,7 @@ classified!(Error, |error| match error {
     Self::Other(error) => error.class,
 });
 
-/// An error of another crate, with its class.
+/// An error of a crate that builds on this one, with its kind and error number.
 pub struct OtherError {
     error: Box<dyn std::error::Error + Send + Sync>,
     class: Class,
@@ -325,6 +325,7 @@ impl From<crate::netlink::Malformed> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink;
     use std::io;
 
     #[derive(thiserror::Error)]
@@ -360,7 +361,42 @@ mod tests {
         assert_eq!(refused(libc::EPERM).kind(), ErrorKind::PermissionDenied);
         assert_eq!(refused(libc::EPERM).errno(), Some(Errno::new(libc::EPERM)));
         assert!(refused(libc::ENOENT).is_not_found() && !refused(libc::ENOENT).is_retryable());
-        assert!(Error::from(crate::netlink::Error::Interrupted).is_retryable());
+        for number in [libc::EPERM, libc::ENOMEM, libc::EOPNOTSUPP] {
+            assert!(!refused(number).is_retryable());
+            assert_eq!(refused(number).errno(), Some(Errno::new(number)));
+        }
+        let errno = |number| Some(Errno::new(number));
+        let receive = io::Error::from_raw_os_error(libc::EIO);
+        for (error, is_retryable, errno) in [
+            (netlink::Error::Interrupted, true, None),
+            (
+                netlink::Error::Lost(netlink::Loss::Dropped(Errno::new(libc::ENOBUFS))),
+                true,
+                errno(libc::ENOBUFS),
+            ),
+            (netlink::Error::Lost(netlink::Loss::Overrun), true, None),
+            (
+                netlink::Error::Receive { source: receive },
+                false,
+                errno(libc::EIO),
+            ),
+            (
+                netlink::Error::Malformed(netlink::Malformed {
+                    what: "a message",
+                    offset: 0,
+                    reason: "short",
+                }),
+                false,
+                None,
+            ),
+        ] {
+            let error = Error::from(error);
+            assert_eq!(
+                (error.is_retryable(), error.errno()),
+                (is_retryable, errno),
+                "{error}"
+            );
+        }
         let open = crate::netns::Error::Open {
             path: "/run/netns/x".into(),
             source: io::Error::from_raw_os_error(libc::ENOENT),

@@ -107,5 +107,5 @@ pub mod xt;
 /// [`BString`](bstr::BString): nearly always text, but not guaranteed to be UTF-8.
 pub use bstr;
 pub use errno::Errno;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, OtherError};
 pub use retry::Retry;

@@ -1,23 +1,23 @@
 //! Requests over one socket: their sequence numbers, their replies, and dumps that end early.
 //!
-//! Every request of nf_tables, of hooks and of conntrack goes through a [`Session`], except for the two that receive
-//! into memory of their own: a batch ([`BatchReplies`](super::BatchReplies)) and the dumps of a snapshot. The rules are
-//! the same for all:
+//! Every request of nf_tables, of hooks and of conntrack goes through a [`Session`], except for a batch
+//! ([`BatchReplies`](super::BatchReplies)) and a monitor's request for the generation. A snapshot builds its dumps here,
+//! and receives them into memory of its own. The rules are the same for all:
 //!
 //! | event | reaction |
 //! |---|---|
-//! | a reply is lost (`ENOBUFS`, `NLMSG_OVERRUN`, nothing queued) | the request is repeated, except in a dump whose objects the caller has already seen, and if a second request has another effect |
+//! | a reply is lost (`ENOBUFS`, `NLMSG_OVERRUN`, nothing queued) | the request is repeated, unless a second one has another effect. A dump is not repeated here: the callers that can discard its objects do that |
 //! | a datagram is truncated, malformed, or an error (`EBUSY`, `EPERM`) | it is returned, and each later call of the dump returns it again |
 //! | a dump ends early: an error, or the caller drops it | its rest is received before the next request, because the kernel runs one dump at a time per socket and refuses a second one (`EBUSY`) |
 //! | a dump is interrupted by a change (`NLM_F_DUMP_INTR`) | all its objects are returned, and then [`Error::Interrupted`] |
-//! | a reply has the sequence number of another request | it is ignored; after an error, all that are queued are discarded before the next request, together with reports of lost ones |
+//! | a reply has the sequence number of another request | it is ignored; after an error of a request that is no dump, all that are queued are discarded before the next request, together with reports of lost ones |
 //!
 //! Nothing here waits, so nothing needs a time limit but the repetitions ([`Retry::deadline`]).
 
 use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_NOOP, NLMSG_OVERRUN};
 
 use super::ack::Acknowledgement;
-use super::dump::Dump;
+use super::dump::{Dump, DumpItem};
 use super::error::{Error, Loss};
 use super::message::{MessageError, MessageWriter, Messages, NfGenMsg, Unread};
 use super::receive::DatagramReceiver;
@@ -588,6 +588,7 @@ struct DumpDrain<'c> {
     /// Whether the last event was a datagram: the kernel has then created the next part, if there
     /// is one.
     progressing: bool,
+    /// Number of errors since the last object.
     errors: usize,
     /// Whether the end of the dump will not come.
     lost: bool,
@@ -605,7 +606,9 @@ impl DatagramReceiver for DumpDrain<'_> {
     fn take(&mut self, length: usize) -> Result<(), Error> {
         self.progressing = true;
         for message in Messages::new(&self.buffer[..length]).map_while(Result::ok) {
-            let _ = self.dump.accept(message);
+            if matches!(self.dump.accept(message), Ok(DumpItem::Object(_))) {
+                self.errors = 0;
+            }
         }
         Ok(())
     }

@@ -112,11 +112,9 @@ impl<T: Listed> List<T> {
                     self.taken = Some(generation);
                     return Ok(Refreshed::Reread);
                 }
-                Ok(()) | Err(Error::Interrupted) if attempts.again() => generation = after,
+                Ok(()) if attempts.again() => generation = after,
                 Ok(()) => return Err(Error::Interrupted),
-                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {
-                    generation = after;
-                }
+                Err(error) if error.allows(&mut attempts) => generation = after,
                 Err(error) => return Err(error),
             }
         }

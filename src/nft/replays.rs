@@ -478,7 +478,7 @@ fn an_abandoned_listing_does_not_answer_the_next_request() {
 #[test]
 fn an_abandoned_halted_dump_is_resumed() {
     let halted = Arc::new(AtomicUsize::new(0));
-    let generation_requests = halted.clone();
+    let resumed = halted.clone();
     let mut end = None;
     let nft = Kernel::default().connect(move |answer| {
         let is_dump = answer.request == message_type(NFT_MSG_GETCHAIN);
@@ -486,9 +486,10 @@ fn an_abandoned_halted_dump_is_resumed() {
             end = Some(answer.unchanged());
             return vec![Reply::Error(libc::ENOMEM)];
         }
+        // Only the drain's own request continues it.
         let rest = end
-            .take()
-            .inspect(|_| _ = generation_requests.fetch_add(1, Ordering::Relaxed));
+            .take_if(|_| answer.request == NLMSG_NOOP)
+            .inspect(|_| _ = resumed.fetch_add(1, Ordering::Relaxed));
         [answer.unchanged(), rest.unwrap_or_default()].concat()
     });
     abandon_and_request(nft);

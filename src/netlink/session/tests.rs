@@ -1,4 +1,4 @@
-//! Every user of a session meets the same faults of replies.
+//! Users of a session meet the same faults of replies.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -242,7 +242,7 @@ enum Fault {
     Fails,
     /// The last part is missing.
     Missing,
-    /// A message reports that the kernel dropped the last part.
+    /// A message reports that the kernel dropped a part.
     Overrun,
     /// The kernel refuses the request.
     Refused(i32),
@@ -288,7 +288,8 @@ impl User {
         datagrams
     }
 
-    fn faulty_reply(&self, fault: Fault, sequences: &[u32]) -> Vec<Reply> {
+    /// Returns the replies with a fault; some faults concern the datagram `at` this index.
+    fn faulty_reply(&self, fault: Fault, at: usize, sequences: &[u32]) -> Vec<Reply> {
         let mut datagrams = self.reply(sequences);
         let last = datagrams.len() - 1;
         let number = *sequences.last().unwrap();
@@ -297,25 +298,26 @@ impl User {
             Fault::None => {}
             Fault::Dropped | Fault::DroppedOften | Fault::Fails => {
                 let mut replies: Vec<_> = datagrams.into_iter().map(Reply::Datagram).collect();
-                replies[1] = Reply::Error(match fault {
+                replies[at] = Reply::Error(match fault {
                     Fault::Fails => libc::EIO,
                     _ => libc::ENOBUFS,
                 });
                 if fault == Fault::DroppedOften {
-                    replies.splice(2..2, vec![Reply::Error(libc::ENOBUFS); 2]);
+                    let more = vec![Reply::Error(libc::ENOBUFS); 2];
+                    replies.splice(at + 1..at + 1, more);
                 }
                 return replies;
             }
-            Fault::Truncated => datagrams[1] = vec![0; RECEIVE_BUFFER + 4],
-            Fault::Malformed => datagrams[1] = vec![1; 7],
+            Fault::Truncated => datagrams[at] = vec![0; RECEIVE_BUFFER + 4],
+            Fault::Malformed => datagrams[at] = vec![1; 7],
             Fault::MalformedObject => {
                 let mut bytes = Vec::new();
                 let writer = MessageWriter::new(&mut bytes, self.kind(), NLM_F_MULTI, number);
                 writer.finish().unwrap();
-                datagrams.insert(1, bytes);
+                datagrams.insert(at, bytes);
             }
             Fault::Missing => _ = datagrams.pop(),
-            Fault::Overrun => datagrams[last] = control(NLMSG_OVERRUN, 0, number),
+            Fault::Overrun => datagrams[at] = control(NLMSG_OVERRUN, 0, number),
             Fault::Refused(errno) => datagrams = vec![control(NLMSG_ERROR, errno, sequences[0])],
             Fault::FailsLater => {
                 datagrams[last] = match self.object {
@@ -325,7 +327,7 @@ impl User {
             }
             Fault::Interrupted => {
                 let flags = NLM_F_MULTI | NLM_F_DUMP_INTR;
-                datagrams[1][6..8].copy_from_slice(&flags.to_ne_bytes());
+                datagrams[at][6..8].copy_from_slice(&flags.to_ne_bytes());
             }
             Fault::Stale => {
                 let earlier = |&number: &u32| match number.wrapping_sub(OBJECTS as u32) | SEQUENCES
@@ -342,22 +344,24 @@ impl User {
         replies.map(Reply::Datagram).collect()
     }
 
-    /// Opens a connection to a kernel whose first reply has this fault; also returns the number of requests. The kernel
-    /// runs one dump at a time.
+    /// Opens a connection to a kernel whose first reply has this fault; also returns the number of requests, and of
+    /// requests that do nothing. The kernel runs one dump at a time.
     fn connect(
         self: &Arc<Self>,
-        fault: Fault,
+        (fault, at): (Fault, usize),
         retry: Retry,
         sequence: u32,
-    ) -> (Operation, Arc<AtomicUsize>) {
-        let requests = Arc::new(AtomicUsize::new(0));
-        let (user, counter) = (Arc::clone(self), Arc::clone(&requests));
+    ) -> (Operation, [Arc<AtomicUsize>; 2]) {
+        let counters = [0; 2].map(|zero| Arc::new(AtomicUsize::new(zero)));
+        let user = Arc::clone(self);
+        let [counter, probes] = counters.clone();
         let queue = Arc::new(std::sync::OnceLock::<crate::netlink::replay::Queue>::new());
         let own_queue = Arc::clone(&queue);
         let replay = Replay::new(move |request: &[u8]| {
             let messages: Vec<_> = Messages::new(request).map(Result::unwrap).collect();
             let sequences: Vec<_> = messages.iter().map(|message| message.sequence).collect();
             if messages[0].kind == NLMSG_NOOP {
+                probes.fetch_add(1, Ordering::Relaxed);
                 return vec![Reply::Datagram(control(NLMSG_ERROR, 0, sequences[0]))];
             }
             let is_end = |reply: &Reply| match reply {
@@ -367,14 +371,14 @@ impl User {
             let is_first = counter.fetch_add(1, Ordering::Relaxed) == 0;
             let is_busy = own_queue.get().unwrap().lock().unwrap().iter().any(is_end);
             match (is_first, is_busy) {
-                (_, true) => user.faulty_reply(Fault::Refused(libc::EBUSY), &sequences),
-                (true, _) => user.faulty_reply(fault, &sequences),
-                (false, _) => user.faulty_reply(Fault::None, &sequences),
+                (_, true) => user.faulty_reply(Fault::Refused(libc::EBUSY), 0, &sequences),
+                (true, _) => user.faulty_reply(fault, at, &sequences),
+                (false, _) => user.faulty_reply(Fault::None, 0, &sequences),
             }
         });
         let _ = queue.set(replay.queue());
         let socket = Socket::to_peer(Box::new(replay));
-        ((self.open)(socket, retry, sequence), requests)
+        ((self.open)(socket, retry, sequence), counters)
     }
 }
 
@@ -418,11 +422,18 @@ fn faults_have_the_same_result_for_all_users() {
     // The second and the third one wrap around during the first request.
     let sequences = [0, u32::MAX, u32::MAX - 1, SEQUENCES | 77];
     for user in users().into_iter().map(Arc::new) {
-        for (fault, expected) in faults {
+        for ((fault, expected), at) in faults
+            .into_iter()
+            .flat_map(|fault| [(fault, 0), (fault, 1)])
+        {
             for sequence in sequences {
                 for retry in [Retry::ONCE, Retry::DEFAULT] {
-                    let what = format!("{}, {fault:?}, after {sequence}, {retry:?}", user.name);
-                    let (mut operation, requests) = user.connect(fault, retry, sequence);
+                    let what = format!(
+                        "{}, {fault:?} at {at}, after {sequence}, {retry:?}",
+                        user.name
+                    );
+                    let (mut operation, [requests, probes]) =
+                        user.connect((fault, at), retry, sequence);
                     let result = operation();
                     let is_retried = user.repeats
                         && retry != Retry::ONCE
@@ -439,8 +450,39 @@ fn faults_have_the_same_result_for_all_users() {
                     assert_eq!(made, 1 + usize::from(is_retried && !ignored), "{what}");
                     assert_eq!(outcome(&operation()), whole, "{what}");
                     assert_eq!(requests.load(Ordering::Relaxed), made + 1, "{what}");
+                    // Only a dump whose end is not queued is asked for.
+                    let probed = usize::from(fault == Fault::Missing && user.object.is_some());
+                    assert_eq!(probes.load(Ordering::Relaxed), probed, "{what}");
                 }
             }
         }
+    }
+}
+
+/// A second request would have another effect: it would reset again, or find the entry that the first one created.
+#[test]
+fn requests_with_another_effect_are_not_repeated() {
+    type Request = fn(Socket) -> Result<(), Error>;
+    let requests: [Request; 2] = [
+        |socket| {
+            let mut nft = nft(socket, Retry::DEFAULT, 0);
+            let object = nft.reset_object(Family::IP, "t", nft::expr::ObjectType::COUNTER, "n");
+            object.map(drop)
+        },
+        |socket| {
+            let entry = Entry::new(tuple(), Duration::from_secs(9));
+            conntrack(socket, Retry::DEFAULT, 0).create(&entry)
+        },
+    ];
+    for request in requests {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&made);
+        let replay = Replay::new(move |_: &[u8]| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Vec::new()
+        });
+        let error = request(Socket::to_peer(Box::new(replay))).unwrap_err();
+        assert!(matches!(error, Error::Lost(Loss::MissingReply)), "{error}");
+        assert_eq!(made.load(Ordering::Relaxed), 1);
     }
 }
