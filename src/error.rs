@@ -279,6 +279,14 @@ impl Error {
     }
 }
 
+impl OtherError {
+    /// Returns the wrapped error.
+    #[must_use]
+    pub fn get_ref(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        &*self.error
+    }
+}
+
 impl std::fmt::Display for OtherError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.error.fmt(f)
