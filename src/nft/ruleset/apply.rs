@@ -67,10 +67,11 @@ pub(super) fn apply(ruleset: &mut Ruleset, tx: &Transaction) -> Result<(), Commi
         executed
             .map_err(|refusal| CommitError::of_operation(index, &message, Errno::new(refusal.0)))?;
     }
-    for (table, handle, new) in batch.updated_sets {
+    for (table, name, handle, new) in batch.updated_sets {
         let table = batch.ruleset.tables.get_mut(&table);
-        let mut sets = table.into_iter().flat_map(|table| table.sets.iter_mut());
-        if let Some(set) = sets.find(|set| set.set.handle == handle) {
+        let set = table.and_then(|table| table.sets.get_mut(&name));
+        // Not a set of this name that the transaction created later.
+        if let Some(set) = set.filter(|set| set.set.handle == handle) {
             set.update(&new);
         }
     }
@@ -91,8 +92,8 @@ struct Batch<'r> {
     set_ids: HashMap<u32, (TableKey, BString)>,
     chain_ids: HashMap<u32, (TableKey, BString)>,
     rule_ids: HashMap<u32, u64>,
-    /// The handles of existing sets with their new properties, which take effect at the end.
-    updated_sets: Vec<(TableKey, Option<u64>, Set<'static>)>,
+    /// The names and handles of existing sets with their new properties, which take effect at the end.
+    updated_sets: Vec<(TableKey, BString, Option<u64>, Set<'static>)>,
     /// The handles of chains with their new names, which take effect at the end.
     renamed_chains: Vec<(TableKey, Option<u64>, BString)>,
 }
@@ -554,7 +555,7 @@ impl Batch<'_> {
                 return Err(EXISTS);
             }
             let handle = existing.set.handle;
-            self.updated_sets.push((key, handle, set));
+            self.updated_sets.push((key, named, handle, set));
             return Ok(());
         }
         if !operation.has(NLM_F_CREATE) {

@@ -173,8 +173,8 @@ pub(super) struct SetView {
     pub(super) data_length: Option<u32>,
     pub(super) has_verdicts: bool,
     pub(super) has_size: bool,
-    /// Chains that its elements jump to, with the elements' keys.
-    jumps: Vec<(BString, BString)>,
+    /// Chains that its elements jump to, by the elements' keys.
+    jumps: BTreeMap<BString, BString>,
 }
 
 impl SetView {
@@ -192,7 +192,7 @@ impl SetView {
             has_verdicts: data_type == Some(DataType::VERDICT.0),
             has_size: (attributes.clone().find(NFTA_SET_DESC))
                 .is_some_and(|nested| Attributes::new(nested).find(NFTA_SET_DESC_SIZE).is_some()),
-            jumps: Vec::new(),
+            jumps: BTreeMap::new(),
         }
     }
 
@@ -462,7 +462,7 @@ impl View {
                         for element in Attributes::new(list).map_while(Result::ok) {
                             let element = ElementRef::parse(element.payload).ok()?;
                             let key = element.key_bytes().unwrap_or_default();
-                            set.jumps.retain(|(of, _)| of != key);
+                            set.jumps.remove(key.as_bstr());
                         }
                     }
                 }
@@ -556,7 +556,7 @@ impl View {
         let sets = sets.filter_map(|set| self.sets.get(&(table.clone(), set.clone())));
         rule.jumps
             .iter()
-            .chain(sets.flat_map(|set| set.jumps.iter().map(|(_, target)| target)))
+            .chain(sets.flat_map(|set| set.jumps.values()))
     }
 
     /// Finds an expression that is not allowed in a chain that a base chain leads to: the base chain, the chain with
@@ -674,7 +674,7 @@ impl View {
         if kind == NameKind::Chain {
             let sets = self.sets.iter().filter(|((of, _), _)| of == table);
             for ((_, map), set) in sets {
-                if set.jumps.iter().any(|(_, target)| target == name) {
+                if set.jumps.values().any(|target| target == name) {
                     add(&|| format!("an element of the map {}", Escaped(map.as_bstr())));
                 }
             }
