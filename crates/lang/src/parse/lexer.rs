@@ -172,7 +172,7 @@ impl Lexer {
         let next = self.byte(start + 1);
         let is_word = match first {
             b'.' => next.is_some_and(|b| is_letter(b) || b == b'_'),
-            b'\\' => next.is_some_and(|b| b.is_ascii_graphic()),
+            b'\\' => next == Some(b'*'),
             first => is_letter(first) || first == b'_',
         };
         if is_word {
@@ -200,10 +200,8 @@ impl Lexer {
         loop {
             self.at = self.run(self.at, is_of_word);
             match self.byte(self.at) {
-                // Escaped character.
-                Some(b'\\') if self.byte(self.at + 1).is_some_and(|b| b.is_ascii_graphic()) => {
-                    self.at += 2;
-                }
+                // An escaped asterisk; nft accepts no other escape.
+                Some(b'\\') if self.byte(self.at + 1) == Some(b'*') => self.at += 2,
                 Some(b'*') => {
                     self.at += 1;
                     return;
