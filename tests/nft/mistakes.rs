@@ -258,6 +258,15 @@ fn each_skipped_group_gets_its_own_reason() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     prepare(&mut nft);
+    let mut both_are_skipped = |groups: &TransactionGroups<&str>, reason: &str| {
+        let done = nft.commit_groups(groups).unwrap();
+        assert_eq!(done.skipped.len(), 2);
+        for skipped in &done.skipped {
+            let failure = &skipped.failures[0];
+            assert_eq!(failure.operation.as_ref().unwrap().index, 1);
+            assert_eq!(failure.hint.as_deref().unwrap(), reason);
+        }
+    };
     let mut groups = TransactionGroups::new();
     let mut tx = Transaction::new();
     tx.add(&Chain::new(IP, "t", "three")).unwrap();
@@ -268,17 +277,10 @@ fn each_skipped_group_gets_its_own_reason() {
         tx.add(&jump(name, "tow")).unwrap();
         groups.add(name, tx);
     }
-    let done = nft.commit_groups(&groups).unwrap();
-    assert_eq!(done.skipped.len(), 2);
-    for skipped in &done.skipped {
-        let failure = &skipped.failures[0];
-        assert_eq!(failure.operation.as_ref().unwrap().index, 1);
-        let hint = failure.hint.as_deref().unwrap();
-        assert_eq!(
-            hint,
-            "the table ip t has no chain tow; did you mean two?; add it first, earlier in the same transaction"
-        );
-    }
+    both_are_skipped(
+        &groups,
+        "the table ip t has no chain tow; did you mean two?; add it first, earlier in the same transaction",
+    );
     let mut groups = TransactionGroups::new();
     for name in ["first", "second"] {
         let mut tx = Transaction::new();
@@ -288,17 +290,10 @@ fn each_skipped_group_gets_its_own_reason() {
         tx.add(&unused).unwrap();
         groups.add(name, tx);
     }
-    let done = nft.commit_groups(&groups).unwrap();
-    assert_eq!(done.skipped.len(), 2);
-    for skipped in &done.skipped {
-        let failure = &skipped.failures[0];
-        assert_eq!(failure.operation.as_ref().unwrap().index, 1);
-        let hint = failure.hint.as_deref().unwrap();
-        assert_eq!(
-            hint,
-            "no rule of the transaction uses it; add the rule that does, or leave it out"
-        );
-    }
+    both_are_skipped(
+        &groups,
+        "no rule of the transaction uses it; add the rule that does, or leave it out",
+    );
 }
 
 /// Mistakes that the library detects, and those outside of transactions.

@@ -112,7 +112,7 @@ macro_rules! visit {
     }};
 }
 
-/// The number of objects in every whole reply, except for those to lookups.
+/// The number of objects in every whole reply.
 const OBJECTS: usize = 3;
 
 fn users() -> Vec<User> {
@@ -450,7 +450,7 @@ fn faults_have_the_same_result_for_all_users() {
                     assert_eq!(made, 1 + usize::from(is_retried && !ignored), "{what}");
                     assert_eq!(outcome(&operation()), whole, "{what}");
                     assert_eq!(requests.load(Ordering::Relaxed), made + 1, "{what}");
-                    // Only a dump whose end is not queued is asked for.
+                    // The session sends a probe only if the end of a dump is not queued.
                     let probed = usize::from(fault == Fault::Missing && user.object.is_some());
                     assert_eq!(probes.load(Ordering::Relaxed), probed, "{what}");
                 }

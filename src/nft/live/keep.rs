@@ -17,7 +17,7 @@ use crate::Error;
 #[cfg(feature = "tokio")]
 use crate::netlink;
 use crate::nft::snapshot::{is_outdated, retry_commit, scope_of};
-use crate::nft::{Connection, Plan, PlanOptions, Snapshot, SnapshotError};
+use crate::nft::{Connection, Outcome, Plan, PlanOptions, Snapshot, SnapshotError};
 #[cfg(feature = "tokio")]
 use crate::nft::{Ruleset, pool::blocking};
 
@@ -207,10 +207,12 @@ impl Keeper {
             std::thread::sleep(self.pause);
         }
         let retry = self.mirror.retry();
+        // Committed, but the kernel's reply is lost: the next comparison finds no difference then.
+        let mut unconfirmed = None;
         let plan = retry_commit(self, retry, |keeper, _| {
             let plan = keeper.mirror.plan(&keeper.desired, keeper.options)?;
             if plan.is_empty() {
-                return Ok(plan);
+                return Ok(unconfirmed.take().unwrap_or(plan));
             }
             if let Err(error) = keeper.mirror.connection().commit(plan.transaction()) {
                 if error.generation_moved() {
@@ -218,6 +220,7 @@ impl Keeper {
                 } else if is_outdated(&error) {
                     keeper.mirror.reread()?; // an element that times out has no event
                 }
+                unconfirmed = (error.outcome == Outcome::Unknown).then_some(plan);
                 return Err(error.into());
             }
             Ok(plan)

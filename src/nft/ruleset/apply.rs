@@ -238,14 +238,14 @@ impl Batch<'_> {
                 (Some(_), Some(name)) => Some(BString::from(name.to_vec())),
                 _ => None,
             };
-            let table = self.table(&key)?;
-            let is_taken = |name| {
-                let mut pending = self.renamed_chains.iter();
-                table.chains.get(name).is_some()
-                    || pending.any(|(table, _, other)| *table == key && other == name)
+            let taken = |name| {
+                self.table(&key)?
+                    .chains
+                    .get(name)
+                    .map_or(Ok(()), |_| Err(EXISTS))
             };
-            if renamed.as_ref().is_some_and(is_taken) {
-                return Err(EXISTS);
+            if let Some(name) = &renamed {
+                taken(name).and(self.not_pending(&key, name))?;
             }
             update_chain(self.table_mut(&key)?, &existing, &chain)?;
             let renamed = renamed.map(|name| (key, chain.handle, name));
@@ -255,6 +255,10 @@ impl Batch<'_> {
         if chain.policy.is_some() && chain.hook.is_none() {
             return Err(UNSUPPORTED);
         }
+        if let Some(name) = &chain.name {
+            self.not_pending(&key, name)?;
+        }
+        let table = self.table(&key)?;
         let is_bound = is_binding(&chain);
         let id = chain.id;
         let mut chain = chain.into_owned();
@@ -282,6 +286,16 @@ impl Batch<'_> {
         let table = self.table_mut(&key)?;
         table.chains.insert(named, RulesetChain { chain, rules });
         Ok(())
+    }
+
+    /// Refuses the name that another chain gets at the end. (The kernel accepts a new chain of that name; then two chains
+    /// have one name.)
+    fn not_pending(&self, table: &TableKey, name: &[u8]) -> Result<(), Refusal> {
+        let mut pending = self.renamed_chains.iter();
+        match pending.any(|(of, _, other)| of == table && *other == name) {
+            true => Err(EXISTS),
+            false => Ok(()),
+        }
     }
 
     fn delete_chain(&mut self, operation: Operation<'_>) -> Result<(), Refusal> {

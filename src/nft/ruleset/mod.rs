@@ -144,7 +144,8 @@ impl Ruleset {
     ///
     /// It refuses references to objects that do not exist, and the creation of existing objects. It does not check
     /// everything that the kernel does: for example, it accepts values of a wrong length and the deletion of an object
-    /// in use. It deletes an element of a set of ranges only by the exact bounds. It rounds timeouts of sets, elements
+    /// in use. Unlike a kernel, it refuses a new chain with the name that another chain gets in the same transaction. It
+    /// deletes an element of a set of ranges only by the exact bounds. It rounds timeouts of sets, elements
     /// and rules up to multiples of 20 ms, because a kernel rounds others down to the ticks of its timer and lists
     /// another time.
     ///

@@ -3,7 +3,9 @@
 //! Elements of an interval tree are compared by interval: its start and its end are added and deleted together, and a
 //! bound without the other separately. Remaining elements of a tree can conflict with new ones (`tree.rs`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::tree;
 use crate::netlink::{Attribute, Attributes};
@@ -242,6 +244,32 @@ fn differing<'c, 'd>(
         .map(|element| (element.payload, element))
         .collect();
     now.retain(|element| rest.remove(element.payload).is_none());
-    let now = now.into_iter().map(item).collect();
-    in_order(now, rest.into_values().map(item).collect())
+    let now: Vec<_> = now.into_iter().map(item).collect();
+    let wanted: Vec<_> = rest.into_values().map(item).collect();
+    let gone = without_repeated(&now, &wanted, desired);
+    let new = without_repeated(&wanted, &now, current);
+    in_order(gone, new)
+}
+
+/// Returns the items without those that the other set has, too: a set from a file may name an element twice. Only an
+/// item whose name is not among the `others` can be one.
+fn without_repeated<'s>(
+    items: &[Item<'s>],
+    others: &[Item<'_>],
+    other_set: &SnapshotSet<'_>,
+) -> Vec<Item<'s>> {
+    let names: HashSet<Name<'_>> = others.iter().map(|item| item.name).collect();
+    let alone = items.iter().filter(|item| !names.contains(&item.name));
+    let mut alone: HashSet<&[u8]> = alone.map(|item| item.first.payload).collect();
+    let mut repeated = HashSet::new();
+    if !alone.is_empty() {
+        for element in other_set
+            .lists()
+            .flat_map(|list| list.map_while(Result::ok))
+        {
+            repeated.extend(alone.take(element.payload));
+        }
+    }
+    let is_kept = |item: &&Item<'_>| !repeated.contains(item.first.payload);
+    items.iter().filter(is_kept).copied().collect()
 }
