@@ -54,6 +54,8 @@ pub struct Connection {
     pub(super) check_only: bool,
     /// Whether a refused commit reads the ruleset to name the reason.
     pub(super) diagnoses: bool,
+    /// Whether every commit reads the generation before it sends the batch.
+    pub(super) compares_generations: bool,
     /// State for receiving notifications, kept between calls.
     pub(super) listener: watch::IdleSocket,
 }
@@ -102,6 +104,7 @@ impl Connection {
             acknowledges_ends: None,
             check_only: false,
             diagnoses: true,
+            compares_generations: true,
             listener: watch::IdleSocket::default(),
         })
     }

@@ -762,6 +762,25 @@ fn a_commit_with_lost_replies_and_unreadable_generation_is_unknown() {
 }
 
 #[test]
+fn a_commit_that_compares_no_generations_and_has_no_reply_is_unknown() {
+    let kernel = Kernel {
+        moves: false,
+        ..Kernel::default()
+    };
+    let generation_requests = kernel.generation_requests.clone();
+    let mut nft = kernel.connect(|answer| match answer.request {
+        NFNL_MSG_BATCH_BEGIN if answer.request_count > 1 => Vec::new(),
+        _ => answer.unchanged(),
+    });
+    nft.set_compares_generations(false);
+    // The first commit detects that the kernel acknowledges ends.
+    nft.commit(&transaction()).unwrap();
+    let error = nft.commit(&transaction()).unwrap_err();
+    assert_eq!(error.outcome, Outcome::Unknown);
+    assert_eq!(generation_requests.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn one_rejection_among_lost_replies_means_nothing_was_applied() {
     for acknowledges_ends in [false, true] {
         let kernel = Kernel {

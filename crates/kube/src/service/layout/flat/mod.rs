@@ -351,7 +351,13 @@ impl State {
 
 impl Flat {
     /// Creates the layout with its own connection.
-    pub(in crate::service) fn new(nft: Connection, family: Family, config: Arc<Config>) -> Self {
+    pub(in crate::service) fn new(
+        mut nft: Connection,
+        family: Family,
+        config: Arc<Config>,
+    ) -> Self {
+        // After an unknown outcome, `change` leaves the table to a full sync.
+        nft.set_compares_generations(false);
         Self {
             nft,
             family,
