@@ -53,6 +53,7 @@ struct Document {
     kept_rules: usize,
     owned_by_others: Vec<String>,
     lacking: Vec<String>,
+    costs: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -62,18 +63,20 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let progress = Progress::new("comparing the ruleset with the backup");
     let mut options = PlanOptions::default();
     options.owner_tag = args.owner;
-    let (plan, lacking) = if args.dry_run {
+    let (plan, found) = if args.dry_run {
         let mut connection = Connection::open_if_loaded()?;
         let plan = connection.plan(&desired, options)?;
-        let lacking = match plan.is_empty() {
-            true => Vec::new(),
-            false => connection.preflight(plan.transaction())?,
+        let found = match plan.is_empty() {
+            true => None,
+            false => Some(connection.preflight(plan.transaction())?),
         };
-        (plan, lacking)
+        (plan, found)
     } else {
         let plan = Connection::open()?.reconcile(&desired, options)?;
-        (plan, Vec::new())
+        (plan, None)
     };
+    let (lacking, costs) =
+        found.map_or_else(Default::default, |found| (found.missing, found.costs));
     drop(progress);
     let owned: Vec<String> = plan
         .owned_by_others
@@ -91,6 +94,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 kept_rules: plan.kept_rules,
                 owned_by_others: owned.clone(),
                 lacking: lacking.iter().map(ToString::to_string).collect(),
+                costs: costs.iter().map(ToString::to_string).collect(),
             },
         )?;
     } else {
@@ -108,6 +112,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
+    for cost in &costs {
+        note(&Printable(&cost.to_string()).to_string());
+    }
     if !owned.is_empty() && !args.dry_run {
         let owned: Vec<_> = owned
             .iter()

@@ -50,6 +50,7 @@ mod commit;
 mod committed;
 mod compat;
 mod connection;
+mod costs;
 mod count;
 mod data_type;
 mod declare;
@@ -109,6 +110,7 @@ pub use committed::Committed;
 pub use connection::Connection;
 #[doc(hidden)]
 pub use connection::message_type;
+pub use costs::Cost;
 pub use data_type::DataType;
 #[doc(hidden)]
 pub use declare::Field;
@@ -139,7 +141,7 @@ pub use object::Object;
 pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
-pub use preflight::{Missing, Requirement};
+pub use preflight::{Missing, Preflight, Requirement};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use properties::DEPTH;

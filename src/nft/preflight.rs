@@ -24,7 +24,9 @@ use super::expr::{ExpressionRef, ExpressionView, Match, ObjectType, Target};
 use super::feature::{self, Feature};
 use super::mentions::{MessageItem, each_mention};
 use super::name::Name;
-use super::{Chain, Connection, ExtensionKind, Family, Operation, Rule, Table, Transaction};
+use super::{
+    Chain, Connection, Cost, ExtensionKind, Family, Operation, Rule, Scope, Table, Transaction,
+};
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, MessageError};
 
@@ -203,14 +205,25 @@ impl fmt::Display for Missing {
     }
 }
 
+/// What [`Connection::preflight`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Preflight {
+    /// The parts of nf_tables that the transaction requires and this kernel lacks; empty if it has them all.
+    pub missing: Vec<Missing>,
+    /// The operations that take the kernel unusually much time or memory.
+    pub costs: Vec<Cost>,
+}
+
 impl Connection {
-    /// Returns the parts of nf_tables that a transaction requires and this kernel lacks: families, expressions,
+    /// Returns the parts of nf_tables that a transaction requires and this kernel lacks (families, expressions,
     /// x_tables extensions, types of objects and chains, flowtables, and features introduced after the running Linux
-    /// release. An empty list means that the kernel has them all.
+    /// release), and the operations that take the kernel unusually much time or memory.
     ///
     /// Each part is probed with an operation in a table that [never exists](Self::check): the kernel loads modules to
     /// answer, as it would for the transaction, and nothing else changes. Releases are compared by number, so a
-    /// feature that was backported to an older kernel is reported as missing.
+    /// feature that was backported to an older kernel is reported as missing. Costs are estimated from the operations; if
+    /// they add many sets to a table, this counts those that the table contains already.
     ///
     /// Use [`check`](Self::check) to find out whether the kernel would accept the whole transaction.
     ///
@@ -230,9 +243,9 @@ impl Connection {
     /// rule.expressions.as_mut().unwrap().push_decoded(&Decoded::Opaque(unknown));
     /// tx.add(&rule)?;
     ///
-    /// let missing = Connection::open()?.preflight(&tx)?;
+    /// let found = Connection::open()?.preflight(&tx)?;
     /// assert_eq!(
-    ///     missing[0].to_string(),
+    ///     found.missing[0].to_string(),
     ///     "add rule inet ids inspect #2: this kernel lacks the expression `no_such` in inet \
     ///      (modprobe nft-expr-no_such)"
     /// );
@@ -244,7 +257,7 @@ impl Connection {
     /// # Errors
     /// The errors of a request; [`Error::Commit`] if the kernel does not allow the caller to create tables.
     #[tracing::instrument(level = "debug", skip_all, fields(operations = transaction.len()))]
-    pub fn preflight(&mut self, transaction: &Transaction) -> Result<Vec<Missing>, Error> {
+    pub fn preflight(&mut self, transaction: &Transaction) -> Result<Preflight, Error> {
         let needs = Requirements::of(transaction);
         let mut missing = self.probe_missing(&needs.found)?;
         // Extensions cannot be probed without the expression that contains them.
@@ -270,7 +283,14 @@ impl Connection {
             let operation = words.get(index)?.clone();
             Some(Missing { need, operation })
         });
-        Ok(missing.collect())
+        let missing = missing.collect();
+        let costs = transaction.costs(|family, table| {
+            let mut count = 0;
+            self.sets(Scope::table(family, table))?
+                .for_each(|_| count += 1)?;
+            Ok(count)
+        })?;
+        Ok(Preflight { missing, costs })
     }
 
     /// Returns the parts that the kernel lacks according to probes.

@@ -16,8 +16,9 @@ use chainwright::nft::expr::{
     Tunnel, TunnelKey, TunnelMode, Xfrm, XfrmDirection, XfrmKey,
 };
 use chainwright::nft::{
-    Bytes, Chain, Connection, DataType, Devices, ExtensionKind, Family, Flowtable, Missing,
-    Requirement, Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
+    Bytes, Chain, Connection, DataType, Devices, Element, Elements, ExtensionKind, Family,
+    Flowtable, Missing, Requirement, Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table,
+    Transaction,
 };
 use chainwright_testing::FakeKernel;
 
@@ -145,7 +146,7 @@ fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transacti
 
 /// Determines what is missing by trying, not by the kernel's version.
 fn tried(nft: &mut Connection, tx: &Transaction) -> Vec<Missing> {
-    let mut missing = nft.preflight(tx).unwrap();
+    let mut missing = nft.preflight(tx).unwrap().missing;
     missing.retain(|missing| !matches!(missing.need, Requirement::Feature(_)));
     missing
 }
@@ -160,7 +161,7 @@ fn single_expressions_are_checked() {
     for family in Family::WITH_TABLES {
         for &name in NAMES.iter().chain(&["no_such"]) {
             let tx = with_rule(family, |rule| rule.expressions = Some(list(name)));
-            let missing = nft.preflight(&tx).unwrap();
+            let missing = nft.preflight(&tx).unwrap().missing;
             // Without attributes most are refused; an unknown one with this error.
             let is_unknown = match nft.check(&tx) {
                 Ok(()) => false,
@@ -249,7 +250,7 @@ fn existing_rulesets_lack_no_features() {
         let plan = nothing.plan(&there, Default::default()).unwrap();
         let mut nft = crate::common::connect(&sandbox);
         let before = nft.generation().unwrap();
-        let missing = nft.preflight(plan.transaction()).unwrap();
+        let missing = nft.preflight(plan.transaction()).unwrap().missing;
         assert!(missing.is_empty(), "{missing:?}");
         assert_eq!(nft.generation().unwrap().number(), before.number());
         checked += 1;
@@ -289,7 +290,7 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
         .push_decoded(&named("no_such"));
     tx.add(&again).unwrap();
 
-    let missing = nft.preflight(&tx).unwrap();
+    let missing = nft.preflight(&tx).unwrap().missing;
     let extension = |revision| Requirement::Extension {
         family: Family::IP,
         kind: ExtensionKind::Match,
@@ -344,7 +345,7 @@ fn extensions_in_every_family() {
             let tx = with_rule(family, |rule| {
                 rule.push(&Match::new(name, revision, vec![0; size]));
             });
-            let missing = nft.preflight(&tx).unwrap();
+            let missing = nft.preflight(&tx).unwrap().missing;
             let refused = nft.check(&tx).err();
             let refused = refused.map(|error| error.failures[0].errno.name());
             match refused.as_deref() {
@@ -382,7 +383,7 @@ fn flowtables() {
     let devices = Devices::new(["lo"]);
     tx.add(&Flowtable::new(Family::INET, "t", "f", 0, devices))
         .unwrap();
-    let missing = nft.preflight(&tx).unwrap();
+    let missing = nft.preflight(&tx).unwrap().missing;
     match nft.check(&tx) {
         Ok(()) => assert!(missing.is_empty(), "{missing:?}"),
         Err(_) => {
@@ -405,7 +406,7 @@ fn nested_expressions_are_checked() {
             ..Dynset::default()
         });
     });
-    let missing = nft.preflight(&tx).unwrap();
+    let missing = nft.preflight(&tx).unwrap().missing;
     assert_eq!(
         needs(&missing),
         [&Requirement::Expression(Family::INET, "no_such".into())]
@@ -417,9 +418,103 @@ fn nested_expressions_are_checked() {
 fn the_fake_supports_preflight_checks() {
     let mut nft = FakeKernel::new().connect().unwrap();
     let tx = with_rule(Family::IP, |rule| _ = rule.push(&Counter::new(0, 0)));
-    assert!(nft.preflight(&tx).unwrap().is_empty());
+    assert!(nft.preflight(&tx).unwrap().missing.is_empty());
     let tx = with_rule(Family::IP, |rule| rule.expressions = Some(list("no_such")));
-    assert_eq!(nft.preflight(&tx).unwrap().len(), 1);
+    assert_eq!(nft.preflight(&tx).unwrap().missing.len(), 1);
+}
+
+/// Many sets in a table, many bitmaps, and a large set of several fields with ranges are reported; less is not.
+#[test]
+fn costs_are_reported() {
+    let named = |tx: &mut Transaction, table: &str, numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let name = format!("s{number}");
+            let set = Set::new(Family::IP, table, name, DataType::IPV4_ADDR, 4);
+            tx.add(&set).unwrap();
+        }
+    };
+    let anonymous = |tx: &mut Transaction, number: u32, interval: bool| {
+        for id in 0..number {
+            let port = DataType::INET_SERVICE;
+            let set = Set::anonymous(Family::IP, "t", "__set%d", id, port, 2);
+            tx.add(&if interval { set.with_interval() } else { set })
+                .unwrap();
+        }
+    };
+    let concatenation = |tx: &mut Transaction, elements: u32, ranges: bool| {
+        let fields = [(DataType::IPV4_ADDR, 4), (DataType::INET_SERVICE, 2)];
+        let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+        let set = match ranges {
+            true => set.with_interval_fields(&fields),
+            false => set.with_fields(&fields),
+        };
+        tx.add(&set).unwrap();
+        let keys: Vec<_> = (0..elements)
+            .map(|number| [number.to_be_bytes(), [0, 80, 0, 0]].concat())
+            .collect();
+        for keys in keys.chunks(500) {
+            let elements = keys.iter().map(|key| match ranges {
+                true => Element::range(&key[..], &key[..]),
+                false => Element::new(&key[..]),
+            });
+            tx.add(&Elements {
+                family: Family::IP,
+                table: Some("t".into()),
+                set: Some("s".into()),
+                elements: Some(elements.collect()),
+                ..Elements::default()
+            })
+            .unwrap();
+        }
+    };
+    type Fill<'f> = &'f dyn Fn(&mut Transaction);
+    let cases: [(u32, Fill<'_>, &[&str]); 10] = [
+        (
+            0,
+            &|tx| named(tx, "t", 0..5_000),
+            &["5000 new sets beside 0 in ip t: "],
+        ),
+        (0, &|tx| named(tx, "t", 0..4_900), &[]),
+        (
+            0,
+            &|tx| (0..10).for_each(|table| named(tx, &format!("t{table}"), 0..1_000)),
+            &[],
+        ),
+        (
+            13_000,
+            &|tx| named(tx, "t", 13_000..14_000),
+            &["1000 new sets beside 13000 in ip t: "],
+        ),
+        (13_000, &|tx| named(tx, "t", 13_000..13_500), &[]),
+        (
+            0,
+            &|tx| anonymous(tx, 1_000, false),
+            &["1000 new sets with keys of two bytes in ip t: "],
+        ),
+        (0, &|tx| anonymous(tx, 999, false), &[]),
+        (0, &|tx| anonymous(tx, 1_000, true), &[]),
+        (
+            0,
+            &|tx| concatenation(tx, 50_000, true),
+            &["50000 new elements of ip t s, a set of 2 fields with ranges: "],
+        ),
+        (0, &|tx| concatenation(tx, 50_000, false), &[]),
+    ];
+    for (existing, fill, expected) in cases {
+        let mut nft = FakeKernel::new().connect().unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        named(&mut tx, "t", 0..existing);
+        nft.commit(&tx).unwrap();
+        tx.clear();
+        fill(&mut tx);
+        let costs = nft.preflight(&tx).unwrap().costs;
+        let costs: Vec<_> = costs.iter().map(ToString::to_string).collect();
+        assert_eq!(costs.len(), expected.len(), "{expected:?}: {costs:?}");
+        for (cost, expected) in costs.iter().zip(expected) {
+            assert!(cost.starts_with(expected), "{cost}");
+        }
+    }
 }
 
 /// A process that may not create tables gets an error, not a positive result.
