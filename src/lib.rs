@@ -59,6 +59,7 @@
 //! | `iptables` (default) | iptables' tables in both backends, and x_tables' extensions: `iptables`, `legacy`, `xt`, `ipset` |
 //! | `backup` | snapshots in files: `nft::Snapshot::save`, `nft::Snapshot::load` |
 //! | `diff` | the differences between two snapshots: `nft::Snapshot::diff` |
+//! | `ipnet` | ranges of typed sets from prefixes: `nft::typed::TypedSet::ranges` |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | async: `nft::live::MonitorStream`, `nft::Connection::keep_async`, `nft::Pool::run` |
 //! | `conntrack` | conntrack entries: `conntrack` |

@@ -58,13 +58,13 @@ crate::debug_as_message!(RangesError);
 crate::cause_from!(RangesError { Error => Unread });
 
 /// Converts a key to a number.
-fn number(key: &[u8]) -> u128 {
+pub(super) fn number(key: &[u8]) -> u128 {
     key.iter()
         .fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 /// Returns the highest key of this length in bytes.
-const fn highest(length: usize) -> u128 {
+pub(super) const fn highest(length: usize) -> u128 {
     match length {
         0..16 => (1 << (length * 8)) - 1,
         _ => u128::MAX,

@@ -37,17 +37,19 @@
 //! # }
 //! ```
 //!
-//! For other features, such as ranges, change the underlying [`Set`] ([`TypedSet::modify_set`]) and use the
-//! constructors of [`Element`]. The types are those of this program: an existing set with the same name may
+//! Sets of ranges take keys, ranges and prefixes: see [`TypedSet::ranges`]. For other features change the underlying
+//! [`Set`] ([`TypedSet::modify_set`]) and use the constructors of [`Element`]. The types are those of this program: an existing set with the same name may
 //! have other types, and if their lengths are equal the kernel silently accepts the elements.
 
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use super::build::{EtherType, IcmpType, Icmpv6Type, MacAddress, Protocol, Value};
 use super::element::SetId;
 use super::expr::{Data, Verdict};
 use super::name::Name;
+use super::ranges::{highest, number};
 use super::{DataType, Element, ElementRef, Family, Set};
 
 /// A field of a key or a value.
@@ -96,6 +98,79 @@ fields! {
     EtherType: 2, |kind| kind.0.to_be_bytes(), |bytes| EtherType(u16::from_be_bytes(bytes));
     IcmpType: 1, |kind| [kind.0], |[number]| IcmpType(number);
     Icmpv6Type: 1, |kind| [kind.0], |[number]| Icmpv6Type(number);
+}
+
+/// A field of which the kernel can store ranges: its bytes are in network order.
+pub trait RangeField: Field {}
+
+impl RangeField for Ipv4Addr {}
+impl RangeField for Ipv6Addr {}
+impl RangeField for u16 {}
+impl RangeField for Protocol {}
+impl RangeField for MacAddress {}
+impl RangeField for EtherType {}
+impl RangeField for IcmpType {}
+impl RangeField for Icmpv6Type {}
+
+/// A range of keys: one key, `first..=last`, or, with the feature `ipnet`, a prefix. It is empty if its first key is
+/// above its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyRange<K> {
+    first: K,
+    last: K,
+}
+
+impl<K: RangeField> KeyRange<K> {
+    /// Returns the first and the last key as numbers.
+    fn bounds(&self) -> (u128, u128) {
+        let [first, last] = [&self.first, &self.last].map(|key| {
+            let mut bytes = Vec::new();
+            key.put(&mut bytes);
+            number(&bytes)
+        });
+        (first, last)
+    }
+}
+
+impl<K: Copy> From<K> for KeyRange<K> {
+    fn from(key: K) -> Self {
+        Self {
+            first: key,
+            last: key,
+        }
+    }
+}
+
+impl<K> From<RangeInclusive<K>> for KeyRange<K> {
+    fn from(range: RangeInclusive<K>) -> Self {
+        let (first, last) = range.into_inner();
+        Self { first, last }
+    }
+}
+
+#[cfg(feature = "ipnet")]
+impl From<ipnet::Ipv4Net> for KeyRange<Ipv4Addr> {
+    fn from(prefix: ipnet::Ipv4Net) -> Self {
+        (prefix.network()..=prefix.broadcast()).into()
+    }
+}
+
+#[cfg(feature = "ipnet")]
+impl From<ipnet::Ipv6Net> for KeyRange<Ipv6Addr> {
+    fn from(prefix: ipnet::Ipv6Net) -> Self {
+        (prefix.network()..=prefix.broadcast()).into()
+    }
+}
+
+/// Returns the elements of a range of keys of this type.
+fn elements_of<K: Field>((first, last): (u128, u128)) -> Vec<Element<'static>> {
+    let length = K::LENGTH as usize;
+    let key = |number: u128| number.to_be_bytes()[16 - length..].to_vec();
+    match last {
+        _ if first > last => Vec::new(),
+        _ if last == highest(length) => vec![Element::open_interval(key(first))],
+        _ => Element::interval(key(first), key(last + 1)).into(),
+    }
 }
 
 /// A key, or a map's value: a [`Field`], or a concatenation as a tuple of up to five.
@@ -275,11 +350,67 @@ impl<'a, K: Fields> TypedSet<'a, K> {
         Element::new(key.encode())
     }
 
+    /// Creates the element of the range between two keys, both included, in which each field ranges separately, for a
+    /// set with [interval fields](Set::with_interval_fields).
+    #[must_use]
+    pub fn element_range(&self, first: &K, last: &K) -> Element<'static> {
+        Element::range(first.encode(), last.encode())
+    }
+
     /// Returns the key of a listed element; `None` if its length differs, as in another program's set with the
     /// same name.
     #[must_use]
     pub fn key(&self, element: &ElementRef<'_>) -> Option<K> {
         element.key_bytes().and_then(K::decode)
+    }
+}
+
+impl<K: RangeField> TypedSet<'_, K> {
+    /// Creates the elements of a range, for a set [with intervals](Set::with_interval): the first key, and the end of
+    /// the range if it does not reach to the last value of the type.
+    #[must_use]
+    pub fn range(&self, range: impl Into<KeyRange<K>>) -> Vec<Element<'static>> {
+        elements_of::<K>(range.into().bounds())
+    }
+
+    /// Creates the elements of ranges, for a set [with intervals](Set::with_interval). Overlapping and adjacent ranges
+    /// become one, because the kernel rejects a range that overlaps another one of the set.
+    ///
+    /// ```
+    /// # #[cfg(feature = "ipnet")] {
+    /// use std::net::Ipv4Addr;
+    ///
+    /// use chainwright::nft::Family;
+    /// use chainwright::nft::typed::TypedSet;
+    /// use ipnet::Ipv4Net;
+    ///
+    /// let blocked = TypedSet::<Ipv4Addr>::new(Family::IP, "filter", "blocked")
+    ///     .modify_set(|set| set.with_interval());
+    /// let prefixes: [Ipv4Net; 3] =
+    ///     ["192.0.2.0/25", "192.0.2.128/25", "10.0.0.0/8"].map(|prefix| prefix.parse().unwrap());
+    /// let [ten, ten_end, documentation, documentation_end] = &blocked.ranges(prefixes)[..] else {
+    ///     panic!("two ranges of two elements");
+    /// };
+    /// # let _ = (ten, ten_end, documentation, documentation_end);
+    /// # }
+    /// ```
+    pub fn ranges<R: Into<KeyRange<K>>>(
+        &self,
+        ranges: impl IntoIterator<Item = R>,
+    ) -> Vec<Element<'static>> {
+        let mut bounds: Vec<_> = (ranges.into_iter())
+            .map(|range| range.into().bounds())
+            .filter(|(first, last)| first <= last)
+            .collect();
+        bounds.sort_unstable();
+        bounds.dedup_by(|(first, last), (_, before)| {
+            let is_next = *first <= before.saturating_add(1);
+            if is_next {
+                *before = (*before).max(*last);
+            }
+            is_next
+        });
+        bounds.into_iter().flat_map(elements_of::<K>).collect()
     }
 }
 
@@ -333,6 +464,18 @@ impl<'a, K: Fields, V: MapData> TypedMap<'a, K, V> {
     #[must_use]
     pub fn value(&self, element: &ElementRef<'_>) -> Option<V> {
         V::take(&element.data()?)
+    }
+}
+
+impl<K: RangeField, V: MapData> TypedMap<'_, K, V> {
+    /// Creates the elements of a range of keys with this value: see [`TypedSet::range`].
+    #[must_use]
+    pub fn range(&self, range: impl Into<KeyRange<K>>, value: &V) -> Vec<Element<'static>> {
+        let mut elements = self.keys.range(range);
+        if let Some(first) = elements.first_mut() {
+            *first = value.put(std::mem::take(first));
+        }
+        elements
     }
 }
 
@@ -392,5 +535,58 @@ mod tests {
         check(EtherType::ARP, ByteOrder::Network);
         check(IcmpType(8), ByteOrder::Network);
         check(Icmpv6Type(128), ByteOrder::Network);
+    }
+
+    #[test]
+    fn ranges_are_merged_and_end_before_the_next_key() {
+        let ports = TypedSet::<u16>::new(Family::IP, "t", "s");
+        let key = |port: u16| port.to_be_bytes().to_vec();
+        let interval = |first, end| Element::interval(key(first), key(end)).to_vec();
+        let open = |first| vec![Element::open_interval(key(first))];
+        assert_eq!(ports.range(80), interval(80, 81));
+        assert_eq!(ports.range(80..=u16::MAX), open(80));
+        #[allow(clippy::reversed_empty_ranges)]
+        let reversed = 81..=80;
+        assert_eq!(ports.range(reversed.clone()), []);
+        let merged = |ranges: &[RangeInclusive<u16>]| ports.ranges(ranges.iter().cloned());
+        assert_eq!(merged(&[]), []);
+        assert_eq!(merged(&[reversed]), []);
+        assert_eq!(merged(&[5..=9, 1..=4]), interval(1, 10));
+        assert_eq!(merged(&[1..=9, 2..=3, 9..=9]), interval(1, 10));
+        assert_eq!(
+            merged(&[6..=9, 1..=4]),
+            [interval(1, 5), interval(6, 10)].concat()
+        );
+        assert_eq!(
+            merged(&[u16::MAX..=u16::MAX, 0..=0, 7..=u16::MAX]),
+            [interval(0, 1), open(7)].concat()
+        );
+        let map = TypedMap::<u16, u32>::new(Family::IP, "t", "m");
+        let [first, end] = &map.range(1..=2, &7)[..] else {
+            panic!("a range has two elements");
+        };
+        assert_eq!(
+            first,
+            &Element::new(key(1)).with_data(7_u32.to_ne_bytes().to_vec())
+        );
+        assert_eq!(end, &Element::end(key(3)));
+    }
+
+    #[cfg(feature = "ipnet")]
+    #[test]
+    fn prefixes_are_ranges() {
+        let set = TypedSet::<Ipv4Addr>::new(Family::IP, "t", "s");
+        let prefix = |text: &str| set.range(text.parse::<ipnet::Ipv4Net>().unwrap());
+        assert_eq!(
+            prefix("192.0.2.7/24"),
+            Element::interval([192, 0, 2, 0].to_vec(), [192, 0, 3, 0].to_vec())
+        );
+        assert_eq!(
+            prefix("0.0.0.0/0"),
+            [Element::open_interval([0; 4].to_vec())]
+        );
+        let set = TypedSet::<Ipv6Addr>::new(Family::IP6, "t", "s");
+        let all = set.range("::/0".parse::<ipnet::Ipv6Net>().unwrap());
+        assert_eq!(all, [Element::open_interval([0; 16].to_vec())]);
     }
 }
