@@ -535,8 +535,8 @@ fn real_links() -> TempDir {
 /// script gets the directory and these arguments each time.
 fn scripted(name: &str, arguments: &[&Path]) -> [String; 2] {
     let script = crate::common::in_workspace(format!("tests/data/dropin/{name}.sh"));
-    let lock = TempDir::new().unwrap();
-    [real_links(), links()].map(|programs| {
+    let run = |programs: TempDir| {
+        let lock = TempDir::new().unwrap();
         let work = || {
             Command::new("sh")
                 .arg(&script)
@@ -550,6 +550,11 @@ fn scripted(name: &str, arguments: &[&Path]) -> [String; 2] {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}{output:?}");
         text
+    };
+    std::thread::scope(|scope| {
+        let theirs = scope.spawn(|| run(real_links()));
+        let ours = run(links());
+        [theirs.join().unwrap(), ours]
     })
 }
 
