@@ -173,7 +173,7 @@ fn target(what: &[OsString]) -> Result<Target<'_>, Error> {
     let of_table = kind != "table" && words.next_if(|word| *word == "table").is_some();
     let family = words
         .peek()
-        .and_then(|word| Family::from_name(word.to_str()?));
+        .and_then(|word| word.to_str()?.parse::<Family>().ok());
     if family.is_some() {
         words.next();
     }

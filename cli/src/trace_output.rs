@@ -98,7 +98,7 @@ impl Ruleset {
         let place = step.rule?.number.checked_sub(1)?;
         match step.backend {
             Backend::Nft => {
-                let family = nft::Family::from_name(step.family)?;
+                let family: nft::Family = step.family.parse().ok()?;
                 let table = self.snapshot.table(family, &step.table)?;
                 let rule = table.chain(&step.chain)?.rule(place)?;
                 if let Some(options) = rules::options(&rule, &self.sets) {

@@ -121,7 +121,7 @@ impl<'a> Chain<'a> {
             family,
             table: Some(table.into()),
             name: Some(name.into()),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 

@@ -13,7 +13,7 @@ use super::declare::{AttributeNotes, Field, Note, noted};
 use super::element::{Element, ElementRef, Elements};
 use super::expr::{Expressions, ObjectType};
 use super::name::{Bytes, Name};
-use super::object::{Messages, Written};
+use super::object::{Identified as _, Messages, Written};
 use super::{Chain, Family, Flowtable, ObjectData, Rule, Set, StatefulObject, Table};
 use crate::errno::Errno;
 use crate::escape::Escaped;
@@ -303,7 +303,7 @@ pub(super) fn hint(
     let kind = operation.map(|operation| operation.kind);
     let verb = operation.map(|operation| operation.verb);
     // A stateful object is described by its type.
-    let is_object = |kind: &str| kind == OBJECT || ObjectType::from_name(kind).is_some();
+    let is_object = |kind: &str| kind == OBJECT || kind.parse::<ObjectType>().is_ok();
     Some(match errno.number() {
         libc::ENOENT => match (verb, kind) {
             (_, Some("flowtable")) if verb != Some("delete") => {

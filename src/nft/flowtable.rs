@@ -69,7 +69,7 @@ impl<'a> Flowtable<'a> {
             family,
             table: Some(table.into()),
             name: Some(name.into()),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Flowtable<'a> {
                 devices: Some(devices),
                 ..FlowtableHook::default()
             }),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 }

@@ -85,6 +85,7 @@ mod preflight;
 )]
 mod properties;
 mod ranges;
+mod reference;
 #[cfg(all(test, target_endian = "little"))]
 mod replays;
 mod requests;
@@ -136,7 +137,7 @@ pub use hooks::{HookFunction, HookOwner};
 pub use list::List;
 pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;
-pub use name::{Bytes, Name};
+pub use name::{Bytes, Name, UnknownName};
 pub use object::Object;
 pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
@@ -146,6 +147,7 @@ pub use preflight::{Missing, Preflight, Requirement};
 #[doc(hidden)]
 pub use properties::DEPTH;
 pub use ranges::{Ranges, RangesError};
+pub use reference::{ChainId, FlowtableId, ObjectId, Reference, RuleId, TableId};
 pub(crate) use rule::is_cheaper_to_recreate;
 pub use rule::{Compat, Rule, RuleRef};
 pub use ruleset::{Ruleset, RulesetChain, RulesetError, RulesetSet, RulesetTable};

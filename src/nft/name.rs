@@ -250,3 +250,28 @@ mod serial {
         }
     }
 }
+
+/// The error of parsing a value, such as a [`Family`](super::Family), from a text that is not a name of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    of: &'static str,
+    name: String,
+}
+
+impl UnknownName {
+    pub(super) fn new(of: &'static str, name: &str) -> Self {
+        Self {
+            of,
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Escaped(self.name.as_str().into());
+        write!(f, "`{name}` is not the name of a value of {}", self.of)
+    }
+}
+
+impl std::error::Error for UnknownName {}

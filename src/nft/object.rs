@@ -29,22 +29,27 @@ pub trait Object: Written {}
 
 impl<T: Written> Object for T {}
 
-/// The encoding of an object in messages. Effectively private: code outside of this crate cannot name it.
-pub trait Written {
+/// What identifies an object in messages. Effectively private: code outside of this crate cannot name it.
+pub trait Identified {
     /// The object's message types.
     const MESSAGES: Messages;
+
+    /// Returns the family for the message's header.
+    fn family(&self) -> Family;
+    /// Writes the attributes that identify the object, for its deletion.
+    fn write_identity(&self, writer: &mut MessageWriter<'_>);
+}
+
+/// The encoding of an object in messages. Effectively private: code outside of this crate cannot name it.
+pub trait Written: Identified {
     /// The notes of its attributes.
     #[allow(private_interfaces, reason = "nobody outside can name the trait")]
     const ATTRIBUTE_NOTES: &'static [AttributeNotes];
     /// The names of its attributes.
     const NAMES: &'static [(u16, &'static str)];
 
-    /// Returns the family for the message's header.
-    fn family(&self) -> Family;
     /// Writes all attributes that are set.
     fn write(&self, writer: &mut MessageWriter<'_>);
-    /// Writes the attributes that identify the object, for its deletion.
-    fn write_identity(&self, writer: &mut MessageWriter<'_>);
 }
 
 /// The form in which the kernel lists an object. Effectively private to this crate.
@@ -90,7 +95,7 @@ macro_rules! written {
         $Object:ident, $kind:literal, [$new:ident, $get:ident, $delete:ident, $destroy:ident]
         $(, ordered: $ordered:literal)? $(, identity: $identity:expr)? $(, more: $more:expr)? $(,)?
     ) => {
-        impl $crate::nft::object::Written for $Object<'_> {
+        impl $crate::nft::object::Identified for $Object<'_> {
             const MESSAGES: $crate::nft::object::Messages = $crate::nft::object::Messages {
                 kind: $kind,
                 new: $new,
@@ -99,26 +104,29 @@ macro_rules! written {
                 destroy: $destroy,
                 ordered: false $(|| $ordered)?,
             };
-            #[allow(private_interfaces, reason = "nobody outside can name the trait")]
-            const ATTRIBUTE_NOTES: &'static [$crate::nft::declare::AttributeNotes] = $Object::ATTRIBUTE_NOTES;
-            const NAMES: &'static [(u16, &'static str)] = $Object::ATTRIBUTES;
 
             #[inline]
             fn family(&self) -> $crate::nft::Family {
                 self.family
             }
 
+            fn write_identity(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
+                self.write_named(writer);
+                $(let identity: fn(&Self, &mut $crate::netlink::MessageWriter<'_>) = $identity;
+                identity(self, writer);)?
+            }
+        }
+
+        impl $crate::nft::object::Written for $Object<'_> {
+            #[allow(private_interfaces, reason = "nobody outside can name the trait")]
+            const ATTRIBUTE_NOTES: &'static [$crate::nft::declare::AttributeNotes] = $Object::ATTRIBUTE_NOTES;
+            const NAMES: &'static [(u16, &'static str)] = $Object::ATTRIBUTES;
+
             #[inline]
             fn write(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
                 self.write_attributes(writer);
                 $(let more: fn(&Self, &mut $crate::netlink::MessageWriter<'_>) = $more;
                 more(self, writer);)?
-            }
-
-            fn write_identity(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
-                self.write_named(writer);
-                $(let identity: fn(&Self, &mut $crate::netlink::MessageWriter<'_>) = $identity;
-                identity(self, writer);)?
             }
         }
     };

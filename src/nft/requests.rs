@@ -13,11 +13,11 @@ use super::element::span_of_list;
 use super::expr::ObjectType;
 use super::listing::{ElementListing, Filter, Listing};
 use super::name::Name;
-use super::object::{Listed, Written as _};
+use super::object::{Identified as _, Listed};
 use super::scope::{ObjectFilter, RuleFilter, Scope};
 use super::{
-    Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set,
-    SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
+    Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, ObjectId, Rule, RuleRef,
+    Set, SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
 };
 use crate::netlink::{Attributes, Error, Message, MessageWriter, Request};
 
@@ -266,7 +266,7 @@ impl Connection {
         object_type: ObjectType,
         name: impl Into<Name<'n>>,
     ) -> Result<Option<StatefulObjectRef<'_>>, Error> {
-        let object = StatefulObject::named(family, table, object_type, name);
+        let object = ObjectId::new(family, table, object_type, name);
         self.object_by(NFT_MSG_GETOBJ, &object)
     }
 
@@ -282,14 +282,14 @@ impl Connection {
         object_type: ObjectType,
         name: impl Into<Name<'n>>,
     ) -> Result<Option<StatefulObjectRef<'_>>, Error> {
-        let object = StatefulObject::named(family, table, object_type, name);
+        let object = ObjectId::new(family, table, object_type, name);
         self.object_by(NFT_MSG_GETOBJ_RESET, &object)
     }
 
     fn object_by(
         &mut self,
         message: u8,
-        object: &StatefulObject<'_>,
+        object: &ObjectId<'_>,
     ) -> Result<Option<StatefulObjectRef<'_>>, Error> {
         let family = object.family;
         self.look_up::<StatefulObject<'_>>("look up an object", message, family, |writer| {

@@ -83,7 +83,7 @@ impl<'a> Rule<'a> {
             family,
             table: Some(table.into()),
             chain: Some(chain.into()),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 
@@ -331,7 +331,7 @@ mod tests {
         // Empty user data is omitted.
         let rule = Rule {
             userdata: Some(b"".into()),
-            ..Rule::default()
+            ..Rule::empty()
         };
         assert_eq!(rule.to_string(), "unknown\n\n");
         for (family, name) in [

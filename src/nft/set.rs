@@ -206,7 +206,7 @@ impl<'a> Set<'a> {
             name: Some(name.into()),
             key_type: Some(key_type),
             key_length: Some(key_length),
-            ..Self::default()
+            ..Self::empty()
         };
         this.put_byte_order(userdata::SET_KEY_BYTE_ORDER, key_type);
         this
@@ -238,7 +238,7 @@ impl<'a> Set<'a> {
             family,
             table: Some(table.into()),
             name: Some(name.into()),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 

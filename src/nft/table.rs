@@ -114,7 +114,7 @@ impl<'a> Table<'a> {
         Self {
             family,
             name: Some(name.into()),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 }

@@ -275,7 +275,7 @@ mod json {
             handle: Some(u64::MAX),
             policy: Some(Policy(7)),
             userdata: Some(Bytes::borrowed(&[0, 2, b'a', 0])),
-            ..Chain::default()
+            ..Chain::empty()
         };
         assert_json(
             &chain,
@@ -368,7 +368,7 @@ mod json {
                 .into_iter()
                 .collect(),
             ),
-            ..Elements::default()
+            ..Elements::empty()
         };
         assert_json(
             &elements,
@@ -483,7 +483,7 @@ mod json {
             ),
             (
                 refused::<Family>(json!("ipv4")),
-                "`ipv4` is not a valid Family",
+                "`ipv4` is not the name of a value of Family",
             ),
             (
                 refused::<Policy>(json!(-1)),
@@ -508,7 +508,7 @@ mod json {
         ] {
             let rule = Rule {
                 expressions: Some(crate::nft::expr::Expressions::of_bytes(bytes)),
-                ..Rule::default()
+                ..Rule::empty()
             };
             assert!(to_value(&rule).is_err(), "{rule:?}");
         }

@@ -23,8 +23,8 @@ use super::connection::message_type;
 use super::explain::{Operation, describe, name_of_operation};
 use super::generation::Generation;
 use super::name::Name;
-use super::object::{Object, Written as _};
-use super::{Family, Rule, Set, SetId};
+use super::object::{Identified as _, Object, Written as _};
+use super::{Family, Reference, Rule, Set, SetId};
 use crate::netlink::{Malformed, Message, MessageError, MessageWriter, Messages, NfGenMsg};
 pub(super) use echo::{Echo, has_handle};
 pub(super) use join::IdAllocator;
@@ -333,16 +333,16 @@ impl Transaction {
         })
     }
 
-    /// Deletes an object, which must exist: a table with its contents, an empty chain, a rule by handle. An object
-    /// without identification fails with `ENOENT`; a deletion never means more than one object. Use the `flush_…`
-    /// operations for that.
+    /// Deletes the object that a [`ChainId`](super::ChainId) or another reference identifies, or this object. It must
+    /// exist: a table with its contents, an empty chain, a rule by handle. A deletion never means more than one object,
+    /// except for [`Elements`](super::Elements); use the `flush_…` operations for that.
     ///
     /// # Errors
     /// Same as [`add`](Self::add).
     #[inline]
-    pub fn delete<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
-        self.operation(T::MESSAGES.delete, 0, object.family(), |writer| {
-            object.write_identity(writer);
+    pub fn delete<R: Reference>(&mut self, reference: &R) -> Result<&mut Self, MessageError> {
+        self.operation(R::MESSAGES.delete, 0, reference.family(), |writer| {
+            reference.write_identity(writer);
         })
     }
 
@@ -351,9 +351,9 @@ impl Transaction {
     /// # Errors
     /// Same as [`add`](Self::add).
     #[inline]
-    pub fn destroy<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
-        self.operation(T::MESSAGES.destroy, 0, object.family(), |writer| {
-            object.write_identity(writer);
+    pub fn destroy<R: Reference>(&mut self, reference: &R) -> Result<&mut Self, MessageError> {
+        self.operation(R::MESSAGES.destroy, 0, reference.family(), |writer| {
+            reference.write_identity(writer);
         })
     }
 

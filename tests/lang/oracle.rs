@@ -440,7 +440,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
     let mut ours = listed_rules(&mut nft);
     for theirs in of("rule") {
         compared.rules += 1;
-        let family = Family::from_name(&string(theirs, "family").unwrap()).unwrap();
+        let family: Family = string(theirs, "family").unwrap().parse().unwrap();
         let name = |field| string(theirs, field).unwrap();
         let rules = ours.get_mut(&(family, name("table"), name("chain")));
         let Some(ours) = rules.filter(|rules| !rules.is_empty()) else {

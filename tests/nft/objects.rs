@@ -15,10 +15,11 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::stateful::{CtExpect, CtHelper, CtTimeout};
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Element, Family, ObjectData, ObjectFilter, Outcome,
-    Policy, Rule, Scope, Set, StatefulObject, Table, Transaction,
+    Chain, ChainId, CommitError, Connection, DataType, Devices, Element, Family, Flowtable,
+    FlowtableId, ObjectData, ObjectFilter, ObjectId, Outcome, Policy, Reference, Rule, RuleFilter,
+    RuleId, Scope, Set, SetId, StatefulObject, Table, TableId, Transaction,
 };
-use chainwright_testing::Sandbox;
+use chainwright_testing::{FakeKernel, Sandbox};
 use serde_json::Value;
 
 const INET: Family = Family::INET;
@@ -459,4 +460,51 @@ fn a_concurrent_change_interrupts_a_listing() {
         }
     };
     assert!(matches!(error, Error::Interrupted), "{error}");
+}
+
+/// A reference to each kind of object finds it and deletes it, in the kernel and in the fake, which has flowtables in
+/// any case.
+#[test]
+fn references_identify_objects() {
+    fn check<R: Reference>(nft: &mut Connection, reference: &R) {
+        assert!(nft.exists(reference).unwrap());
+        let mut tx = Transaction::new();
+        tx.delete(reference).unwrap();
+        nft.commit(&tx).unwrap();
+        assert!(!nft.exists(reference).unwrap());
+    }
+    let sandbox = sandbox();
+    let kernel = sandbox.run(Connection::open).unwrap().unwrap();
+    let fake = FakeKernel::new().connect().unwrap();
+    for (mut nft, has_flowtables) in [(kernel, false), (fake, true)] {
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(INET, "t")).unwrap();
+        tx.add(&Chain::new(INET, "t", "c")).unwrap();
+        tx.add(&Rule::new(INET, "t", "c")).unwrap();
+        tx.add(&Set::new(INET, "t", "s", DataType::IPV4_ADDR, 4))
+            .unwrap();
+        tx.add(&StatefulObject::new(INET, "t", "o", Counter::new(0, 0)))
+            .unwrap();
+        if has_flowtables {
+            tx.add(&Flowtable::new(INET, "t", "f", 0, Devices::default()))
+                .unwrap();
+        }
+        nft.commit(&tx).unwrap();
+        let handle = (nft.rules(RuleFilter::chain(INET, "t", "c")).unwrap())
+            .next()
+            .unwrap()
+            .unwrap()
+            .handle();
+        check(&mut nft, &RuleId::new(INET, "t", "c", handle));
+        check(&mut nft, &ChainId::new(INET, "t", "c"));
+        check(&mut nft, &SetId::new(INET, "t", "s"));
+        check(
+            &mut nft,
+            &ObjectId::new(INET, "t", ObjectType::COUNTER, "o"),
+        );
+        if has_flowtables {
+            check(&mut nft, &FlowtableId::new(INET, "t", "f"));
+        }
+        check(&mut nft, &TableId::new(INET, "t"));
+    }
 }

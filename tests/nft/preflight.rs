@@ -462,7 +462,7 @@ fn costs_are_reported() {
                 table: Some("t".into()),
                 set: Some("s".into()),
                 elements: Some(elements.collect()),
-                ..Elements::default()
+                ..Elements::empty()
             })
             .unwrap();
         }

@@ -168,7 +168,7 @@ fn object() -> impl Strategy<Value = Any> {
             table: Some(table.into()),
             set: Some(set.into()),
             elements: Some(elements.into_iter().collect()),
-            ..Elements::default()
+            ..Elements::empty()
         });
     let stateful = names().prop_map(|(family, table, name, number)| StatefulObject {
         handle: Some(4),

@@ -207,7 +207,7 @@ fn elements_are_added_looked_up_and_deleted() {
             family: IP,
             table: Some("t".into()),
             set: Some("s".into()),
-            ..Default::default()
+            ..chainwright::nft::Elements::empty()
         })
         .unwrap();
     });

@@ -35,7 +35,7 @@ fn run(input: &[u8]) {
         table: Some("t".into()),
         set: Some("s".into()),
         elements: Some(list),
-        ..Elements::default()
+        ..Elements::empty()
     };
     // The typed form of arbitrary bytes may be written differently, but is stable from then on.
     let typed: Vec<Element<'static>> = (elements.elements.iter())

@@ -150,7 +150,7 @@ impl<'a> Build<'a> {
             table: rule.table,
             chain: rule.chain,
             expressions,
-            ..Rule::default()
+            ..Rule::empty()
         })
     }
 

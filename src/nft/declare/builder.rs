@@ -44,9 +44,9 @@ macro_rules! builder {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        #[derive(Debug, Clone, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+        #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
         pub struct $Name $(<$life>)? {
             $(
                 /// The address family that the object belongs to.
@@ -55,16 +55,17 @@ macro_rules! builder {
             $(
                 $(#[$field_meta])*
                 #[doc = concat!("\n\n`", stringify!($KIND), "`")]
-                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
                 pub $field: Option<$Type $(<$of>)?>,
             )*
             /// Attributes unknown to this version of the crate; written after all others.
-            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "crate::nft::UnknownAttributes::is_empty"))]
+            #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::nft::UnknownAttributes::is_empty"))]
             pub unknown: $crate::nft::UnknownAttributes,
         }
 
         impl $(<$life>)? $Name $(<$life>)? {
             /// Types and names of the attributes.
+            #[doc(hidden)]
             pub const ATTRIBUTES: &'static [(u16, &'static str)] =
                 &[$(($KIND, stringify!($KIND)),)* $(($PAD, stringify!($PAD)),)?];
 
@@ -77,6 +78,7 @@ macro_rules! builder {
                 ]),)* $(($PAD, &[$crate::nft::declare::Note::padding]),)?];
 
             /// Writes the attributes that are set, in nft's order.
+            #[doc(hidden)]
             #[inline]
             pub fn write_attributes(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
                 // Expanded once per field, in order.
@@ -128,6 +130,7 @@ macro_rules! builder {
             }
         }
 
+        $crate::nft::declare::builder!(@empty $Name [$($life)?] [$($family)?] { $($field)* });
         $crate::nft::declare::builder!(@owned $Name [$($life)?] [$($family)?] { $($field)* });
 
         #[cfg(any(test, feature = "testing"))]
@@ -136,7 +139,7 @@ macro_rules! builder {
             fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self::Value> {
                 let _ = depth; // unused without fields
                 let this = $crate::nft::declare::any_fields!(
-                    $Name
+                    $crate::nft::declare::builder!(@blank $Name [$($family)?])
                     $(, $family = <$crate::nft::Family as $crate::nft::properties::Arbitrary>::arbitrary(depth))?
                     $(, $field = $crate::nft::declare::any_field!(
                         [$($($note)+)?] $Type $(<$of>)?, depth
@@ -189,6 +192,33 @@ macro_rules! builder {
     (@fit $note:ident $this:ident) => {};
     (@static $Name:ident) => { $Name };
     (@static $Name:ident $life:lifetime) => { $Name<'static> };
+    (@blank $Name:ident [$family:ident]) => { $Name::empty() };
+    (@blank $Name:ident []) => { $Name::default() };
+    // An object without attributes is none, so it has no public `Default`.
+    (@empty $Name:ident [$($life:lifetime)?] [$family:ident] { $($field:ident)* }) => {
+        impl $(<$life>)? $Name $(<$life>)? {
+            /// Creates it without attributes, to set them.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn empty() -> Self {
+                Self {
+                    $family: $crate::nft::Family::UNSPEC,
+                    $($field: None,)*
+                    unknown: $crate::nft::UnknownAttributes::default(),
+                }
+            }
+        }
+    };
+    (@empty $Name:ident [$($life:lifetime)?] [] { $($field:ident)* }) => {
+        impl $(<$life>)? Default for $Name $(<$life>)? {
+            fn default() -> Self {
+                Self {
+                    $($field: None,)*
+                    unknown: $crate::nft::UnknownAttributes::default(),
+                }
+            }
+        }
+    };
     (@owned $Name:ident [] [] $fields:tt) => {};
     (@owned $Name:ident [$life:lifetime] [$($family:ident)?] { $($field:ident)* }) => {
         impl $Name<'_> {
@@ -306,6 +336,7 @@ macro_rules! attributes {
             /// # Errors
             /// [`Malformed`](crate::netlink::Malformed) if an attribute does not fit or is not a value of
             /// its type.
+            #[doc(hidden)]
             #[inline(always)]
             pub fn from_attributes(
                 bytes: & $($life)? [u8],
@@ -496,9 +527,9 @@ pub(in crate::nft) use any_field;
 /// A strategy for a struct, given a strategy for each of its fields.
 #[cfg(any(test, feature = "testing"))]
 macro_rules! any_fields {
-    ($Name:ident $(, $field:ident = $strategy:expr)* $(,)?) => {{
+    ($blank:expr $(, $field:ident = $strategy:expr)* $(,)?) => {{
         use proptest::strategy::Strategy;
-        let this = proptest::strategy::Just($Name::default()).boxed();
+        let this = proptest::strategy::Just($blank).boxed();
         $(let this = (this, $strategy)
             .prop_map(|(mut this, value)| {
                 this.$field = value;

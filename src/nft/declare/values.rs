@@ -48,13 +48,16 @@ macro_rules! values {
                 })*
                 None
             }
+        }
 
-            /// Returns the value with this name.
-            #[must_use]
-            pub fn from_name(name: &str) -> Option<Self> {
+        impl std::str::FromStr for $Name {
+            type Err = $crate::nft::UnknownName;
+
+            /// Returns the value with this name. A number is not a name.
+            fn from_str(name: &str) -> Result<Self, $crate::nft::UnknownName> {
                 match name {
-                    $($text => Some(Self($value)),)*
-                    _ => None,
+                    $($text => Ok(Self($value)),)*
+                    _ => Err($crate::nft::UnknownName::new(stringify!($Name), name)),
                 }
             }
         }
@@ -127,12 +130,7 @@ macro_rules! named_in_serde {
                 }
                 match Named::deserialize(deserializer)? {
                     Named::Number(number) => Ok(Self(number)),
-                    Named::Name(name) => Self::from_name(&name).ok_or_else(|| {
-                        serde::de::Error::custom(format_args!(
-                            concat!("`{}` is not a valid ", stringify!($Name)),
-                            name
-                        ))
-                    }),
+                    Named::Name(name) => name.parse().map_err(serde::de::Error::custom),
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::nft::captured::hex;
 use crate::nft::expr::{Counter, Decoded, Limit};
-use crate::nft::object::Written as _;
+use crate::nft::object::Identified as _;
 
 fn written(element: &Element<'_>, kind: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -290,7 +290,7 @@ fn messages() {
     let none = Elements {
         table: Some("t".into()),
         set: Some("v".into()),
-        ..Elements::default()
+        ..Elements::empty()
     };
     let mut identity = Vec::new();
     let mut writer = MessageWriter::bare(&mut identity);

@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn keys_have_names() {
-        assert_eq!(MetaKey::from_name("iifname"), Some(MetaKey::IIFNAME));
+        assert_eq!("iifname".parse(), Ok(MetaKey::IIFNAME));
         assert_eq!(MetaKey(9999).to_string(), "9999");
     }
 

@@ -134,8 +134,10 @@ pub trait Expression {
     /// The expression's name in the kernel.
     const NAME: &'static str;
     /// Writes the expression's attributes.
+    #[doc(hidden)]
     fn write(&self, writer: &mut MessageWriter<'_>);
     /// Returns `true` if there is an `NFTA_EXPR_DATA`: an expression without attributes has none.
+    #[doc(hidden)]
     fn has_data(&self) -> bool {
         true
     }

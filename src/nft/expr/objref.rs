@@ -159,9 +159,11 @@ mod tests {
     #[test]
     fn types_have_names() {
         assert_eq!(ObjectType::CT_EXPECT.to_string(), "ct expectation");
+        assert_eq!("ct helper".parse(), Ok(ObjectType::CT_HELPER));
+        let error = "ct helpers".parse::<ObjectType>().unwrap_err();
         assert_eq!(
-            ObjectType::from_name("ct helper"),
-            Some(ObjectType::CT_HELPER)
+            error.to_string(),
+            "`ct helpers` is not the name of a value of ObjectType"
         );
         assert_eq!(ObjectType(11).to_string(), "11");
     }

@@ -61,6 +61,6 @@ mod tests {
         assert_eq!(Register::VERDICT.to_string(), "verdict");
         assert_eq!(Register::R2.to_string(), "2");
         assert_eq!(Register::word(1).to_string(), "9");
-        assert_eq!(Register::from_name("verdict"), Some(Register(0)));
+        assert_eq!("verdict".parse(), Ok(Register(0)));
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::nft::captured::hex;
 use crate::nft::expr::{Counter, Decoded, Limit};
-use crate::nft::object::Written as _;
+use crate::nft::object::{Identified as _, Written as _};
 
 const IP: Family = Family::IP;
 

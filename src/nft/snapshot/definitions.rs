@@ -19,7 +19,7 @@ use crate::nft::connection::{Connection, message_type};
 use crate::nft::element::span_of_list;
 use crate::nft::expr::ObjectType;
 use crate::nft::live::{Event, EventObject};
-use crate::nft::object::Written as _;
+use crate::nft::object::Identified as _;
 use crate::nft::{Element, ElementRef, RuleRef, Scope, SetId, StatefulObject, Transaction};
 
 impl Connection {

@@ -37,11 +37,11 @@ use crate::netlink::{Error, MessageWriter};
 use crate::nft::connection::Connection;
 use crate::nft::expr::ObjectType;
 use crate::nft::generation::Generation;
-use crate::nft::object::Written as _;
+use crate::nft::object::Identified as _;
 use crate::nft::scope::Scope;
 use crate::nft::watch::Watch;
 use crate::nft::{ChainRef, FlowtableRef, StatefulObjectRef};
-use crate::nft::{Family, RuleRef, SetFlags, SetRef, StatefulObject};
+use crate::nft::{Family, ObjectId, RuleRef, SetFlags, SetRef};
 
 /// Above this number of sets, a dump of all sets of the table is cheaper than a request for each.
 const MANY_SETS: usize = 32;
@@ -426,7 +426,7 @@ impl Reader<'_> {
                 Part::Object(object_type, name) if !parts.contains(&Part::Objects(object_type)) => {
                     for table in 0..self.snapshot.index.tables.len() {
                         let (family, of) = self.table_name(table)?;
-                        let object = StatefulObject::named(family, of, object_type, name);
+                        let object = ObjectId::new(family, of, object_type, name);
                         self.insert_if_exists(
                             "look up an object",
                             NFT_MSG_GETOBJ,

@@ -237,7 +237,7 @@ impl<'a> StatefulObject<'a> {
             name: Some(name.into()),
             object_type: data.object_type(),
             data: Some(data),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 
@@ -253,7 +253,7 @@ impl<'a> StatefulObject<'a> {
             table: Some(table.into()),
             name: Some(name.into()),
             object_type: Some(object_type),
-            ..Self::default()
+            ..Self::empty()
         }
     }
 }

@@ -69,7 +69,7 @@ fn rule(f: &mut fmt::Formatter<'_>, family: Family, attributes: &[u8]) -> fmt::R
         userdata: Attributes::new(attributes)
             .find(NFTA_RULE_USERDATA)
             .map(Into::into),
-        ..Rule::default()
+        ..Rule::empty()
     };
     write!(f, "{rule}")
 }

@@ -10,7 +10,7 @@ use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 use super::{ATTRIBUTE, Transaction};
 use crate::netlink::{MessageError, MessageErrorKind, MessageWriter};
 use crate::nft::explain::name_of_operation;
-use crate::nft::object::Written as _;
+use crate::nft::object::Identified as _;
 use crate::nft::{Element, Elements, SetId};
 
 impl Transaction {

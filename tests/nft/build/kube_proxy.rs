@@ -133,7 +133,7 @@ fn of_kube_proxy(
             assert_eq!(word(&mut words), "!=");
             build.meta_mark(not(masked(number(word(&mut words)), mask)))
         } else if take(&mut words, "meta l4proto ").is_some() {
-            build.meta_l4proto(Protocol::from_name(word(&mut words)).unwrap())
+            build.meta_l4proto(word(&mut words).parse::<Protocol>().unwrap())
         } else if take(&mut words, "update @").is_some() {
             let set = word(&mut words);
             match braces(&mut words)[..] {
@@ -190,7 +190,7 @@ fn printed_rules(ruleset: &str) -> Vec<(Family, &str, &str)> {
     let (mut rules, mut family, mut chain) = (Vec::new(), Family::UNSPEC, None);
     for line in ruleset.lines() {
         if let Some(table) = line.strip_prefix("table ") {
-            family = Family::from_name(table.split(' ').next().unwrap()).unwrap();
+            family = table.split(' ').next().unwrap().parse().unwrap();
         } else if let Some(name) = line.strip_prefix("\tchain ") {
             chain = name.strip_suffix(" {");
         } else if line == "\t}" {

@@ -427,12 +427,12 @@ fn a_deletion_without_a_name_deletes_nothing() {
 
     let table = Table {
         family: IP,
-        ..Table::default()
+        ..Table::empty()
     };
     let chain = Chain {
         family: IP,
         table: Some("t".into()),
-        ..Chain::default()
+        ..Chain::empty()
     };
     let rule = Rule::new(IP, "t", "c");
     let mut deletions = [Transaction::new(), Transaction::new(), Transaction::new()];

@@ -257,7 +257,7 @@ impl<'c> Compiler<'c> {
                     table: chain.table.clone(),
                     name: chain.name.clone(),
                     hook: Some(hook),
-                    ..Chain::default()
+                    ..Chain::empty()
                 };
                 self.delete_devices(verb, &chain)
             }
@@ -296,7 +296,7 @@ impl<'c> Compiler<'c> {
                                 devices: Some(devices.clone()),
                                 ..FlowtableHook::default()
                             }),
-                            ..Flowtable::default()
+                            ..Flowtable::empty()
                         };
                         self.delete_devices(verb, &flowtable)
                     }
@@ -419,7 +419,7 @@ impl<'c> Compiler<'c> {
             table: Some(table.clone()),
             id: Some(id),
             flags: Some(ChainFlags::BINDING),
-            ..Chain::default()
+            ..Chain::empty()
         };
         self.add(&chain)?;
         for rule in rules {
@@ -432,7 +432,7 @@ impl<'c> Compiler<'c> {
                 table: Some(table.clone()),
                 chain_id: Some(id),
                 expressions: Some(rule_builder.finish()),
-                ..KernelRule::default()
+                ..KernelRule::empty()
             };
             self.add(&made)?;
         }

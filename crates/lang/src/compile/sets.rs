@@ -348,7 +348,7 @@ impl Compiler<'_> {
             name: Some(pattern.into()),
             id: Some(id),
             flags: Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT),
-            ..Set::default()
+            ..Set::empty()
         };
         let mut set = with(set);
         let noted = notes.write(&mut set);

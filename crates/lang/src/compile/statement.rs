@@ -842,7 +842,7 @@ impl RuleBuilder<'_, '_> {
             name: Some(name.to_owned().into()),
             id: Some(id),
             flags: Some(flags),
-            ..Set::default()
+            ..Set::empty()
         };
         let mut set = with_keys(set, &expected_types, false);
         let notes = SetUserData {

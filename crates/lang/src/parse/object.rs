@@ -145,7 +145,7 @@ impl Parser<'_> {
             }
             "l3proto" => {
                 let word = self.one_of(&FAMILIES)?;
-                let family = Family::from_name(word).unwrap_or_default();
+                let family: Family = word.parse().unwrap_or_default();
                 entries.l3proto = Some(family.0.into());
             }
             "dport" => entries.dport = Some(self.number("a port")?),

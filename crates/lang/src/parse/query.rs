@@ -203,7 +203,9 @@ impl Parser<'_> {
     fn kind(&mut self, kind: Kind) -> Result<Object, Diagnostic> {
         if kind == Kind::Hooks {
             let found = self.eat_any(&FAMILIES);
-            let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+            let family = found
+                .and_then(|word| word.parse().ok())
+                .unwrap_or(Family::UNSPEC);
             let device = match self.eat("device") {
                 true => Some(self.name("a device")?),
                 false => None,
@@ -220,7 +222,9 @@ impl Parser<'_> {
             return Ok(Object::Kind(kind, at.family, Some(at.table)));
         }
         let found = self.eat_any(&FAMILIES);
-        let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+        let family = found
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(Family::UNSPEC);
         if self.eat("table") || ((found.is_some() || kind == Kind::Rules) && self.is_word()) {
             let table = self.name("a table")?;
             // Without a family, `rules` refers to the family ip, like most commands.

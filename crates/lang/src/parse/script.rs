@@ -272,7 +272,9 @@ impl Parser<'_> {
             return Family::IP;
         }
         self.advance();
-        found.and_then(Family::from_name).unwrap_or(Family::IP)
+        found
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(Family::IP)
     }
 
     /// Parses the table of an object.
@@ -441,7 +443,7 @@ impl Parser<'_> {
                     family,
                     name,
                     handle,
-                    ..Table::default()
+                    ..Table::empty()
                 })
             }
             Some("chain") => {
@@ -451,7 +453,7 @@ impl Parser<'_> {
                         family: at.family,
                         table: Some(at.table),
                         handle: Some(handle),
-                        ..Chain::default()
+                        ..Chain::empty()
                     }),
                     None => return self.deleted_chain(verb, &at, start),
                 }
@@ -464,7 +466,7 @@ impl Parser<'_> {
                     Some(_) => Set {
                         family: at.family,
                         table: Some(at.table),
-                        ..Set::default()
+                        ..Set::empty()
                     },
                     None => Set::named(at.family, at.table, self.name("a set")?),
                 };
@@ -482,7 +484,7 @@ impl Parser<'_> {
                         family: at.family,
                         table: Some(at.table),
                         handle: Some(handle),
-                        ..Flowtable::default()
+                        ..Flowtable::empty()
                     }),
                     None => return self.flowtable(verb, &at, start),
                 }
@@ -498,7 +500,7 @@ impl Parser<'_> {
                         table: Some(at.table),
                         object_type: Some(object_type),
                         handle: Some(handle),
-                        ..StatefulObject::default()
+                        ..StatefulObject::empty()
                     }),
                     None => self.named_object_in(at, object_type)?,
                 }
@@ -547,7 +549,9 @@ impl Parser<'_> {
     /// Parses an optional family; `UNSPEC` stands for all.
     pub(super) fn any_family(&mut self) -> Family {
         let found = self.eat_any(&FAMILIES);
-        found.and_then(Family::from_name).unwrap_or(Family::UNSPEC)
+        found
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(Family::UNSPEC)
     }
 
     pub(super) fn named_object_of(

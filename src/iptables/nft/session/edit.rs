@@ -468,7 +468,7 @@ impl Session<'_> {
         for slot in std::mem::take(slots) {
             let (rule, entry) = match slot {
                 Slot::Existing { handle, entry, .. } => {
-                    let mut rule = listed.remove(&handle).unwrap_or_default();
+                    let mut rule = listed.remove(&handle).unwrap_or_else(nft::Rule::empty);
                     if self.tracking {
                         self.numbered += 1;
                         rule.id = Some(self.numbered);

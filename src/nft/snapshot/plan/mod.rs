@@ -48,8 +48,8 @@ use crate::netlink::MessageError;
 use crate::nft::declare::{AttributeSet, Field};
 use crate::nft::transaction::Transaction;
 use crate::nft::{
-    Chain, Family, Flowtable, FlowtableRef, OwnerTag, Rule, RuleRef, Set, SetFlags, SetId, SetRef,
-    StatefulObject, Table, TableFlags, TableRef,
+    Chain, Family, Flowtable, FlowtableRef, OwnerTag, Rule, RuleRef, SetFlags, SetId, SetRef,
+    Table, TableFlags, TableRef,
 };
 
 mod elements;
@@ -595,27 +595,16 @@ impl<'p> Planner<'p> {
             objects.removed.clear();
         }
         for set in &sets.removed {
-            tx.delete(&Set::named(now.family(), now.name(), set.set().name()))?;
+            tx.delete(&set.set().set_id())?;
         }
         for chain in &chains.removed {
             tx.delete(&Chain::new(now.family(), now.name(), chain.chain().name()))?;
         }
         for flowtable in &flowtables.removed {
-            tx.delete(&Flowtable {
-                family: now.family(),
-                table: Some(now.name().into()),
-                name: Some(flowtable.name().into()),
-                ..Flowtable::default()
-            })?;
+            tx.delete(&flowtable.flowtable_id())?;
         }
         for object in &objects.removed {
-            tx.delete(&StatefulObject {
-                family: now.family(),
-                table: Some(now.name().into()),
-                name: Some(object.name().into()),
-                object_type: Some(object.object_type()),
-                ..StatefulObject::default()
-            })?;
+            tx.delete(&object.object_id())?;
         }
 
         // Additions.

@@ -295,7 +295,9 @@ fn any_family(node: &Node<'_>) -> Result<(Family, Option<String>), Diagnostic> {
     }
     let fields = Fields::new(node, "a scope", &["family", "table"])?;
     let word = fields.word("family", "family", &FAMILIES)?;
-    let family = word.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+    let family = word
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(Family::UNSPEC);
     let table = match fields.get("table") {
         None => None,
         Some(node) => {

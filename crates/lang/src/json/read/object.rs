@@ -67,7 +67,7 @@ pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Dia
 
 pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Diagnostic> {
     let word = fields.need("family")?.word("family", &FAMILIES)?;
-    Ok(Family::from_name(word).unwrap_or_default())
+    Ok(word.parse().unwrap_or_default())
 }
 
 /// Reads a required name.
@@ -188,7 +188,7 @@ fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Diagnostic> {
                 None => Some(name(&fields, "name", "a table")?),
             },
             handle,
-            ..Table::default()
+            ..Table::empty()
         });
     }
     let mut table = Table::new(family, name(&fields, "name", "a table")?);
@@ -234,7 +234,7 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Diagnostic> {
                 None => Some(name(&fields, "name", "a chain")?),
             },
             handle,
-            ..Chain::default()
+            ..Chain::empty()
         };
         return Ok(match verb {
             Verb::Rename => Object::Renamed(chain, name(&fields, "newname", "a chain")?),
@@ -359,7 +359,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, span: Span) -> Result<Vec<Comm
             Some(_) => Set {
                 family: at.family,
                 table: Some(at.table),
-                ..Set::default()
+                ..Set::empty()
             },
             None => Set::named(at.family, at.table, name(&fields, "name", of)?),
         };
@@ -526,7 +526,7 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Diagnost
                 None => Some(name(&fields, "name", "a flowtable")?),
             },
             handle,
-            ..Flowtable::default()
+            ..Flowtable::empty()
         });
     }
     let name = name(&fields, "name", "a flowtable")?;

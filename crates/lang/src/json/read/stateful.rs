@@ -202,7 +202,7 @@ pub(super) fn object(
                 table: Some(at.table),
                 object_type: Some(object_type),
                 handle: Some(handle),
-                ..StatefulObject::default()
+                ..StatefulObject::empty()
             },
             None => {
                 let name = name(&fields, "name", "an object")?;
@@ -254,7 +254,7 @@ fn tracking(
     let l4proto = fields.need("protocol")?.symbol("a protocol")?;
     entries.l4proto = Some(protocol(&l4proto)?);
     if let Some(word) = fields.word("l3proto", "family", &FAMILIES)? {
-        entries.l3proto = Some(Family::from_name(word).unwrap_or_default().0.into());
+        entries.l3proto = Some(word.parse::<Family>().unwrap_or_default().0.into());
     }
     match object_type {
         ObjectType::CT_HELPER => {
