@@ -8,12 +8,13 @@ mod judge;
 mod log;
 mod packet;
 mod rulesets;
+mod sent;
 mod world;
 
 use std::collections::HashMap;
 
 use crate::common::random::Random;
-use chainwright_trace::{End, Options, Packet, Rules, Trace};
+use chainwright_trace::{End, Options, Outcome, Packet, Rules, Trace};
 use packet::{Sent, Way};
 use world::{Place, Texts, World};
 
@@ -77,6 +78,18 @@ impl Ruleset {
         }
     }
 
+    /// Whether the state after a packet can be compared: only IPv4's rules of nf_tables, because the kernel sends packets
+    /// of IPv6 of its own.
+    fn has_comparable_state(&self) -> bool {
+        let text = &self.texts.nft;
+        let has_others = text.contains("table ip6 t") || text.contains("table inet t");
+        !self.open
+            && !has_others
+            && text.contains("table ip t")
+            && self.texts.legacy.is_empty()
+            && self.texts.iptables_nft.is_empty()
+    }
+
     /// Whether a packet changes the result for the next one.
     fn fills_sets(&self) -> bool {
         self.texts.nft.contains("add @d") || self.texts.nft.contains("update @d")
@@ -97,6 +110,8 @@ struct Counts {
     certain: usize,
     /// Traces with several ends.
     branched: usize,
+    /// Packets after which the fake kernel's state was compared.
+    states: usize,
     /// The probabilities of the ends that were taken, for traces that only chance splits; the expected value of their
     /// sum, and its variance.
     taken: f64,
@@ -206,6 +221,17 @@ impl Run {
         // Some of the random rulesets have more paths, only by chance, than are followed by default.
         options.branches = 1 << 16;
         let trace = rules.trace(&walked, &judge::node(), &options);
+        // No part of the node answers the packet.
+        let compares = ruleset.has_comparable_state()
+            && !matches!(sent.way, Way::In | Way::Local)
+            && matches!(
+                &trace.ends[..],
+                [End {
+                    outcome: Outcome::Forwarded | Outcome::Sent | Outcome::Dropped,
+                    ..
+                }]
+            );
+        let before = compares.then(|| self.world.snapshot());
         let seen = self.world.send(sent);
         let observed = judge::observed(sent, &seen, |line| {
             let key = (line.is_ipv4, line.table.clone(), line.chain.clone());
@@ -217,6 +243,10 @@ impl Run {
         counts.steps += seen.traced.len() + seen.logged.len();
         counts.arrived += seen.arrived.len();
         let certain = matches!(&trace.ends[..], [end] if end.probability == 1.0);
+        if let Some(before) = before {
+            counts.states += 1;
+            sent::compare(&before, &walked, &self.world.snapshot());
+        }
         let failed = match judge::end_of(&trace, sent, &observed) {
             Ok(_) if !ruleset.open && !certain => Some(format!(
                 "nothing is left open, but the trace has other ends\n{sent:?}\n{trace}"
@@ -275,6 +305,7 @@ fn evaluation_matches_the_kernel() {
         "too few traces are certain"
     );
     assert!(counts.branched > 0, "no trace depends on chance");
+    assert!(counts.states > 0, "no state was compared");
     assert!(
         counts.invalid > 0,
         "no packet is invalid to connection tracking"

@@ -5,6 +5,8 @@
 //! | test against this machine's kernel, in a private network namespace | [`Sandbox`] |
 //! | make sandboxes as an ordinary user | [`sandbox_tests!`], [`become_namespace_root`] |
 //! | test without a kernel | [`FakeKernel`] |
+//!
+//! The feature `trace` adds `FakeKernel::send`, which sends a packet through the fake kernel's rules.
 
 mod error;
 mod fake;
@@ -14,6 +16,8 @@ mod user;
 
 pub use error::Error;
 pub use fake::FakeKernel;
+#[cfg(feature = "trace")]
+pub use fake::SendError;
 pub use sandbox::Sandbox;
 pub use user::{become_namespace_root, prepare_tests};
 

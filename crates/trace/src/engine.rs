@@ -15,7 +15,9 @@ use super::persistent_list::PersistentList;
 use super::registers::Registers;
 use super::rules::{Base, ChainOf, Options, Rules, TRACKING};
 use super::sets::SetChange;
-use super::steps::{End, HookVerdict, Outcome, RuleAt, RuleVerdict, Step, Trace};
+use super::steps::{
+    End, HookVerdict, Outcome, RuleAt, RuleVerdict, StateChange, StateOwner, Step, Trace,
+};
 use super::value::Test;
 use chainwright::nft::Priority;
 use chainwright::nft::expr::Verdict;
@@ -84,6 +86,7 @@ struct Branch<'s> {
     frames: Vec<Frame<'s>>,
     rule: Option<Rule<'s>>,
     steps: PersistentList<Step>,
+    state_changes: PersistentList<StateChange>,
     hooks: Vec<HookVerdict>,
 }
 
@@ -134,6 +137,7 @@ impl<'s> Branch<'s> {
             frames: Vec::new(),
             rule: None,
             steps: PersistentList::new(),
+            state_changes: PersistentList::new(),
             hooks: Vec::new(),
         }
     }
@@ -378,24 +382,32 @@ impl<'s> Branch<'s> {
                 return Ok(None);
             };
             let before = rest.clone();
-            let expression = match rest.next() {
+            let (index, expression) = match rest.next() {
                 None => {
                     self.record_step(RuleVerdict::Continue, true);
                     return Ok(None);
                 }
-                Some(Err(_)) => return Err(Undetermined::unknown("its expressions are malformed")),
-                Some(Ok(expression)) => expression,
+                Some((_, Err(_))) => {
+                    return Err(Undetermined::unknown("its expressions are malformed"));
+                }
+                Some((index, Ok(expression))) => (index, expression),
             };
             let rest = rest.clone();
             self.path_state.begin();
+            let mut state_owners = Vec::new();
             let mut machine = Evaluator {
                 path_state: &mut self.path_state,
                 registers: &mut self.registers,
                 changes: &mut self.changes,
+                state_owners: &mut state_owners,
                 table,
                 rest,
             };
-            let concluded = match machine.evaluate(&expression) {
+            let evaluated = machine.evaluate(&expression);
+            if evaluated.is_ok() {
+                self.record_state_changes(index, state_owners);
+            }
+            let concluded = match evaluated {
                 Ok(Continuation::On) => {
                     self.path_state.end();
                     continue;
@@ -571,6 +583,25 @@ impl<'s> Branch<'s> {
         Ok(outcome.map(|outcome| self.dropped(outcome)))
     }
 
+    /// Records the state that an expression of the rule changed.
+    fn record_state_changes(&mut self, expression: usize, owners: Vec<(StateOwner, Option<bool>)>) {
+        let (Some(frame), Some(Rule::Nft { handle, .. })) = (self.frames.last(), &self.rule) else {
+            return;
+        };
+        for (owner, exceeded) in owners {
+            let (_, family, table, chain) = frame.names();
+            self.state_changes.push(StateChange {
+                family,
+                table: table.to_owned(),
+                chain: chain.to_owned(),
+                rule: *handle,
+                expression,
+                owner,
+                exceeded,
+            });
+        }
+    }
+
     /// Records that the rule does not match. Its earlier actions remain in effect.
     fn record_mismatch(&mut self) {
         match self.path_state.current_actions.is_empty() {
@@ -625,6 +656,8 @@ impl<'s> Branch<'s> {
     fn end(mut self, outcome: Outcome) -> End {
         let mut steps: Vec<Step> = self.steps.backwards().cloned().collect();
         steps.reverse();
+        let mut changes: Vec<_> = self.state_changes.backwards().cloned().collect();
+        changes.reverse();
         let (assumptions, chances) = self.path_state.assumptions();
         let packet = self.path_state.final_packet();
         End {
@@ -632,6 +665,7 @@ impl<'s> Branch<'s> {
             assumptions,
             chances,
             steps,
+            changes,
             hooks: self.hooks,
             outcome,
             packet,

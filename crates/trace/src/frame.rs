@@ -1,5 +1,6 @@
 //! The chain that a packet is in, and the current rule.
 
+use std::iter::Enumerate;
 use std::sync::Arc;
 
 use bstr::BStr;
@@ -43,8 +44,8 @@ enum FrameChain<'s> {
 pub(super) enum Rule<'s> {
     Nft {
         handle: u64,
-        /// Remaining expressions.
-        rest: ExpressionIter<'s>,
+        /// Remaining expressions with their indexes.
+        rest: Enumerate<ExpressionIter<'s>>,
     },
     Legacy {
         rule: legacy::RuleRef<'s>,
@@ -93,7 +94,10 @@ impl<'s> Frame<'s> {
                 self.taken = index + 1;
                 Some(Rule::Nft {
                     handle: rule.handle(),
-                    rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
+                    rest: rule
+                        .expressions()
+                        .unwrap_or_else(|| NO_EXPRESSIONS.iter())
+                        .enumerate(),
                 })
             }
             FrameChain::Legacy { rules, long, .. } => {

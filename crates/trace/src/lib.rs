@@ -53,5 +53,6 @@ pub use owner::owner;
 pub use packet::{Direction, Hook, Interface, Node, Packet, State, TrackedConnection, Tuple};
 pub use rules::{Options, Rules};
 pub use steps::{
-    Action, End, FinalPacket, FinalValue, HookVerdict, Outcome, RuleAt, RuleVerdict, Step, Trace,
+    Action, ElementBytes, End, FinalPacket, FinalValue, HookVerdict, Outcome, RuleAt, RuleVerdict,
+    StateChange, StateOwner, Step, Trace,
 };

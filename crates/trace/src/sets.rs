@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bstr::{BStr, BString};
 use hashbrown::HashMap;
 
+use super::nft::Bound;
 use super::path_state::{PathState, Undetermined};
 use super::registers::{Order, Registers, bits_of, ordered};
 use super::rules::TableOfRules;
@@ -21,6 +22,8 @@ pub(super) struct Set<'s> {
     pub(super) name: &'s BStr,
     pub(super) key_length: usize,
     key_type: DataType,
+    /// Maximum number of elements; 0 if there is none.
+    size: usize,
     /// Whether rules or timeouts may change the elements.
     is_dynamic: bool,
     is_map: bool,
@@ -55,8 +58,8 @@ enum ElementIndex<'s> {
 pub(super) enum Found<'s> {
     /// Element of the original set.
     Element(ElementRef<'s>),
-    /// Element that a rule added during the trace, with its data.
-    Added(Arc<[Bit]>),
+    /// Element that a rule added during the trace.
+    Added(AddedElement),
 }
 
 /// Change of a set by a rule during the trace.
@@ -65,10 +68,24 @@ pub(super) struct SetChange {
     /// Number of the table.
     pub(super) table: usize,
     pub(super) set: BString,
+    pub(super) element: AddedElement,
+    pub(super) delete: bool,
+}
+
+/// Element that a rule added.
+#[derive(Debug, Clone)]
+pub(super) struct AddedElement {
     pub(super) key: Arc<[Bit]>,
     /// Data of a map element.
     pub(super) data: Arc<[Bit]>,
-    pub(super) delete: bool,
+    /// Its expressions: the bound of each that has one.
+    pub(super) bounds: Arc<[Option<Bound>]>,
+}
+
+impl SetChange {
+    fn is_of(&self, table: &TableOfRules<'_>, set: &Set<'_>) -> bool {
+        self.table == table.number && self.set == set.name
+    }
 }
 
 impl<'s> Set<'s> {
@@ -78,8 +95,11 @@ impl<'s> Set<'s> {
         let set = snapshot_set.set();
         let flags = set.flags().unwrap_or_default();
         let key_length = set.key_length().unwrap_or_default() as usize;
-        let lengths: Vec<u32> = set
-            .description()
+        let description = set.description();
+        let size = description
+            .as_ref()
+            .and_then(|description| description.size);
+        let lengths: Vec<u32> = description
             .and_then(|description| description.fields)
             .map(|fields| fields.lengths().collect())
             .unwrap_or_default();
@@ -113,6 +133,7 @@ impl<'s> Set<'s> {
             name: set.name(),
             key_length,
             key_type: set.key_type().unwrap_or_default(),
+            size: size.unwrap_or_default() as usize,
             is_dynamic: flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT),
             is_map: flags.intersects(SetFlags::MAP | SetFlags::OBJECT),
             element_index,
@@ -150,7 +171,22 @@ impl<'s> Set<'s> {
 
     /// Returns the element for a known key.
     fn find(&self, key: &[u8]) -> Option<ElementRef<'s>> {
-        let found = match &self.element_index {
+        self.find_own(key).or(self.catch_all)
+    }
+
+    /// Returns `true` if rules cannot add an element, given their changes so far.
+    pub(super) fn is_full(&self, table: &TableOfRules<'_>, changes: &[SetChange]) -> bool {
+        let ElementIndex::Keys(keys) = &self.element_index else {
+            return false;
+        };
+        let own = changes.iter().filter(|change| change.is_of(table, self));
+        let (deleted, added): (Vec<_>, Vec<_>) = own.partition(|change| change.delete);
+        self.size != 0 && keys.len() + added.len() >= self.size + deleted.len()
+    }
+
+    /// Returns the element for a known key, except for the catch-all element.
+    pub(super) fn find_own(&self, key: &[u8]) -> Option<ElementRef<'s>> {
+        match &self.element_index {
             ElementIndex::Keys(keys) => keys.get(key).copied(),
             ElementIndex::Ranges(ranges) => {
                 let behind = ranges.partition_point(|(from, ..)| &from[..] <= key);
@@ -171,8 +207,7 @@ impl<'s> Set<'s> {
                 };
                 elements.iter().find(within).map(|(.., element)| *element)
             }
-        };
-        found.or(self.catch_all)
+        }
     }
 
     /// Returns the element for an unknown key.
@@ -395,16 +430,11 @@ impl PathState {
         let bits = registers
             .bits(register, set.key_length)
             .ok_or_else(missing)?;
-        for change in changes.iter().rev() {
-            if change.table != table.number || change.set != set.name {
-                continue;
-            }
-            if self.same(set, &bits, &change.key)? {
-                return Ok(match change.delete {
-                    true => None,
-                    false => Some(Found::Added(change.data.clone())),
-                });
-            }
+        if let Some(change) = self.last_change(changes, table, set, &bits)? {
+            return Ok(match change.delete {
+                true => set.catch_all.map(Found::Element),
+                false => Some(Found::Added(change.element.clone())),
+            });
         }
         let known = registers.known(self, register, set.key_length);
         if set.is_dynamic && self.context.sets_may_differ {
@@ -422,13 +452,36 @@ impl PathState {
                     "the value of {} for a key that rules may have added",
                     set.name
                 ))),
-                None => Ok(Some(Found::Added([].into()))),
+                None => Ok(Some(Found::Added(AddedElement {
+                    key: bits.into(),
+                    data: [].into(),
+                    bounds: [].into(),
+                }))),
             };
         }
         match known {
             Some(key) => Ok(set.find(&key).map(Found::Element)),
             None => Ok(set.test_value(self, &bits)?.map(Found::Element)),
         }
+    }
+
+    /// Returns the last change of the element with this key by a rule.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn last_change<'c>(
+        &mut self,
+        changes: &'c [SetChange],
+        table: &TableOfRules<'_>,
+        set: &Set<'_>,
+        key: &[Bit],
+    ) -> Result<Option<&'c SetChange>, Undetermined> {
+        for change in changes.iter().rev().filter(|one| one.is_of(table, set)) {
+            if self.same(set, key, &change.element.key)? {
+                return Ok(Some(change));
+            }
+        }
+        Ok(None)
     }
 
     /// Tests whether two keys are equal.

@@ -31,6 +31,8 @@ pub struct End {
     pub chances: Vec<String>,
     /// Rules that were evaluated, and the ends of base chains, in order.
     pub steps: Vec<Step>,
+    /// Expressions with state that were evaluated, in order, except for those of legacy tables.
+    pub changes: Vec<StateChange>,
     /// Result of each hook.
     pub hooks: Vec<HookVerdict>,
     /// Outcome for the packet.
@@ -242,6 +244,81 @@ pub enum Action {
     Log(#[cfg_attr(feature = "serde", serde(serialize_with = "text"))] BString),
     /// Something else.
     Other(String),
+}
+
+/// Expression with state that was evaluated: a counter, a `last`, a quota, a rate, a connection limit, or a change of a
+/// set.
+///
+/// Rules that do not match are included if such an expression precedes the part that does not match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct StateChange {
+    /// Family of the table in nft's language: `ip`, `ip6` or `inet`.
+    pub family: &'static str,
+    /// The table.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
+    pub table: BString,
+    /// The chain.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
+    pub chain: BString,
+    /// Handle of the rule.
+    pub rule: u64,
+    /// Index of the expression in the rule, from 0.
+    pub expression: usize,
+    /// Owner of the state.
+    pub owner: StateOwner,
+    /// Whether the packet exceeds the quota, the rate or the number of connections; `None` for other expressions.
+    pub exceeded: Option<bool>,
+}
+
+/// Owner of the state that an expression changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum StateOwner {
+    /// The expression of the rule.
+    Rule,
+    /// A named object.
+    Object {
+        /// Type of the object (`NFT_OBJECT_*`).
+        object_type: u32,
+        /// Name of the object.
+        #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
+        name: BString,
+    },
+    /// An expression of an element.
+    Element {
+        /// The set.
+        #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
+        set: BString,
+        /// The element's own key, which is the first one of a range; `None` for the catch-all element.
+        key: Option<ElementBytes>,
+        /// Index of the expression in the element, from 0.
+        expression: usize,
+    },
+    /// A set: the expression (`dynset`) adds, updates or deletes an element.
+    Set {
+        /// The set.
+        #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
+        set: BString,
+        /// The key.
+        key: ElementBytes,
+        /// The data, for a map.
+        data: Option<ElementBytes>,
+    },
+}
+
+/// Key or data of an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum ElementBytes {
+    /// The bytes as in the kernel's messages.
+    Known(Vec<u8>),
+    /// Description of bytes of which not all are known.
+    Open(String),
 }
 
 /// Serializes bytes of the kernel as text.

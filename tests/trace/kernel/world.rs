@@ -9,7 +9,7 @@ use chainwright::conntrack::{self, Layer4};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::legacy;
-use chainwright::nft::live::{TracedItem, Tracer};
+use chainwright::nft::live::{Monitor, TracedItem, Tracer};
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright_lang::Script;
 use chainwright_testing::Sandbox;
@@ -282,6 +282,11 @@ impl World {
     /// The node's current ruleset.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         self.nft.snapshot(Scope::all()).unwrap()
+    }
+
+    /// A monitor of the node's nf_tables.
+    pub(crate) fn watch(&self) -> Monitor {
+        crate::common::watch(&self.node)
     }
 
     /// The legacy tables that are in use.

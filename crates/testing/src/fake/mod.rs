@@ -13,6 +13,7 @@
 //! | the ruleset | `state.rs`, `members.rs`; its listing: `listed.rs` |
 //! | look-ups and dumps | `request.rs` |
 //! | counters and times, which change without a transaction | `stateful.rs` |
+//! | packets, with the feature `trace` | `send.rs` |
 //!
 //! The accepted operations, the error numbers and the listings follow observations of Linux 6.18; the tests compare
 //! with that kernel.
@@ -38,6 +39,8 @@ mod object;
 mod program;
 mod request;
 mod rule;
+#[cfg(feature = "trace")]
+mod send;
 mod set;
 mod socket;
 mod state;
@@ -48,8 +51,10 @@ mod tx_state;
 mod validate;
 mod wire;
 
+#[cfg(feature = "trace")]
+pub use send::SendError;
 use socket::Shared;
-use state::Devices;
+use state::{Devices, State};
 
 /// An in-memory nf_tables for tests, without root, network namespaces, or Linux' nf_tables.
 ///
@@ -87,10 +92,11 @@ use state::Devices;
 ///
 /// # Limitations
 ///
-/// - There are no packets: counters change only when they are reset, and rules don't add elements.
-/// - Time passes only by [`advance`](Self::advance). Expired elements disappear at once. The kernel stops listing them
-///   at once, but counts them until it removes them: some time later, in an interval set when the set next changes.
-///   Until then it still lists the end of an expired range.
+/// - There are no packets but those of `send` (feature `trace`). Counters change otherwise only when they are reset,
+///   and rules don't add elements.
+/// - Time passes only by [`advance`](Self::advance). Expired elements disappear at once, and so do elements that rules
+///   delete. The kernel stops listing them at once, but counts them until it removes them: some time later, in an
+///   interval set when the set next changes. Until then it still lists the end of an expired range.
 /// - A dump is never interrupted: each request sees one state.
 /// - When devices join or leave a chain or flowtable, the event has the complete object and not those devices.
 /// - There are no privileges and no memory limits.
@@ -121,6 +127,7 @@ impl FakeKernel {
                     named: vec![BString::from("lo")],
                     any: false,
                 },
+                State::default(),
             ),
         }
     }

@@ -47,11 +47,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(super) fn new(namespace: u64, devices: Devices) -> Arc<Self> {
+    pub(super) fn new(namespace: u64, devices: Devices, state: State) -> Arc<Self> {
         Arc::new(Self {
             namespace,
             inner: Mutex::new(Inner {
-                state: State::default(),
+                state,
                 devices: Arc::new(devices),
                 sockets: Vec::new(),
                 ports: 0,
@@ -115,6 +115,20 @@ impl Shared {
     /// Lets time pass.
     pub(super) fn advance(&self, time: Duration) {
         lock(&self.inner).state.advance(time);
+    }
+
+    /// Changes a copy of the state, and replaces the state with it if that succeeds. The events go to the subscribers.
+    #[cfg(feature = "trace")]
+    pub(super) fn change<T, E>(
+        &self,
+        change: impl FnOnce(&mut State, &mut Vec<QueuedEvent>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut inner = lock(&self.inner);
+        let (mut state, mut events) = (inner.state.clone(), Vec::new());
+        let result = change(&mut state, &mut events)?;
+        inner.state = state;
+        inner.send_events(&events, 0, false);
+        Ok(result)
     }
 
     /// Changes the existing devices.

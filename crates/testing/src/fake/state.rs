@@ -14,6 +14,8 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_DELTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWSET,
     NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
 };
+#[cfg(feature = "trace")]
+use hashbrown::HashMap;
 
 use super::events::QueuedEvent;
 use super::listed::{self, Detail};
@@ -31,6 +33,22 @@ pub(super) struct State {
     pub(super) generation: u32,
     /// The time that passed since the kernel started.
     pub(super) time: Duration,
+    /// The tokens of rates (`limit`) that a packet reached.
+    #[cfg(feature = "trace")]
+    pub(super) buckets: Arc<HashMap<BucketKey, Bucket>>,
+}
+
+/// Identifies a `limit`: by the handle of its table; the handle of its rule, object or set; the number of its element;
+/// and its index.
+#[cfg(feature = "trace")]
+pub(super) type BucketKey = (u64, u64, Option<u64>, usize);
+
+/// The tokens of a `limit`, in nanoseconds of its rate, and the time when they were counted.
+#[cfg(feature = "trace")]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bucket {
+    pub(super) tokens: u128,
+    pub(super) at: Duration,
 }
 
 impl Default for State {
@@ -41,6 +59,8 @@ impl Default for State {
             unnamed_chains: 0,
             generation: 1,
             time: Duration::ZERO,
+            #[cfg(feature = "trace")]
+            buckets: Arc::default(),
         }
     }
 }

@@ -31,7 +31,7 @@ fn attributes_mut(mut rest: &mut [u8]) -> impl Iterator<Item = (u16, &mut [u8])>
 }
 
 /// Returns the payload of a number with `N` bytes.
-fn number<const N: usize>(attributes: &mut [u8], kind: u16) -> Option<&mut [u8; N]> {
+pub(super) fn number<const N: usize>(attributes: &mut [u8], kind: u16) -> Option<&mut [u8; N]> {
     let mut all = attributes_mut(attributes);
     all.find(|attribute| attribute.0 == kind)?
         .1
@@ -39,26 +39,26 @@ fn number<const N: usize>(attributes: &mut [u8], kind: u16) -> Option<&mut [u8; 
 }
 
 /// Changes a number of 8 bytes, if the attribute exists.
-fn change(attributes: &mut [u8], kind: u16, changed: impl FnOnce(u64) -> u64) {
+pub(super) fn change(attributes: &mut [u8], kind: u16, changed: impl FnOnce(u64) -> u64) {
     if let Some(number) = number(attributes, kind) {
         *number = changed(u64::from_be_bytes(*number)).to_be_bytes();
     }
 }
 
 /// A change of the state of an expression, given its name and attributes.
-type Change<'c> = &'c dyn Fn(&[u8], &mut [u8]);
+pub(super) type Change<'c> = &'c mut dyn FnMut(&[u8], &mut [u8]);
 
-/// Changes the expressions in a list.
-fn in_list(list: &mut [u8], change: Change<'_>) {
-    for (kind, expression) in attributes_mut(list) {
-        if kind == NFTA_LIST_ELEM {
+/// Changes the expressions in a list, or only the one with this index.
+fn in_list(list: &mut [u8], only: Option<usize>, change: Change<'_>) {
+    for (at, (kind, expression)) in attributes_mut(list).enumerate() {
+        if kind == NFTA_LIST_ELEM && only.is_none_or(|only| only == at) {
             in_expression(expression, change);
         }
     }
 }
 
 /// Changes an expression, and those in a `dynset`.
-fn in_expression(expression: &mut [u8], change: Change<'_>) {
+pub(super) fn in_expression(expression: &mut [u8], change: Change<'_>) {
     let mut name = Vec::new();
     for (kind, payload) in attributes_mut(expression) {
         match kind {
@@ -67,7 +67,7 @@ fn in_expression(expression: &mut [u8], change: Change<'_>) {
                 for (kind, payload) in attributes_mut(payload) {
                     match kind {
                         NFTA_DYNSET_EXPR => in_expression(payload, change),
-                        NFTA_DYNSET_EXPRESSIONS => in_list(payload, change),
+                        NFTA_DYNSET_EXPRESSIONS => in_list(payload, None, change),
                         _ => {}
                     }
                 }
@@ -106,11 +106,11 @@ fn advance(name: &[u8], attributes: &mut [u8], by: u64) {
 }
 
 impl Chain {
-    /// Changes the state of a rule's expressions, given its index.
-    pub(super) fn change_rule(&mut self, at: usize, change: Change<'_>) {
+    /// Changes the state of a rule's expressions, or only of the one with this index, given the index of the rule.
+    pub(super) fn change_rule(&mut self, at: usize, only: Option<usize>, change: Change<'_>) {
         let rule = &mut self.rules[at].rule;
         let mut expressions = rule.expressions.clone();
-        in_list(&mut expressions, change);
+        in_list(&mut expressions, only, change);
         if expressions != rule.expressions {
             Arc::make_mut(rule).expressions = expressions;
         }
@@ -133,7 +133,7 @@ impl Set {
         let mut expired = Vec::new();
         for (key, element) in &mut self.elements {
             let element = Arc::make_mut(element);
-            element.change(&|name, attributes| advance(name, attributes, by));
+            element.change(&mut |name, attributes| advance(name, attributes, by));
             element.expiration = element.expiration.saturating_sub(by);
             if element.timeout != 0 && element.expiration == 0 {
                 expired.push(key.clone());
@@ -165,7 +165,7 @@ impl Table {
             let chain = self.chains.edit(at);
             for at in 0..chain.rules.len() {
                 if handle.is_none_or(|handle| handle == chain.rules[at].rule.handle) {
-                    chain.change_rule(at, &reset);
+                    chain.change_rule(at, None, &mut reset);
                 }
             }
         }
@@ -182,7 +182,12 @@ impl Table {
             }
             let is_counter = object.object_type == NFT_OBJECT_COUNTER;
             match &mut object.data {
-                Data::Quota { consumed, .. } => *consumed = 0,
+                Data::Quota {
+                    consumed, flags, ..
+                } => {
+                    *consumed = 0;
+                    *flags &= !NFT_QUOTA_F_DEPLETED;
+                }
                 Data::Listed(data) if is_counter => reset(b"counter", data),
                 Data::Listed(_) => {}
             }
@@ -203,7 +208,7 @@ impl Table {
         };
         for key in keys {
             if let Some(element) = set.elements.get_mut(&key) {
-                Arc::make_mut(element).change(&reset);
+                Arc::make_mut(element).change(&mut reset);
             }
         }
         Ok(())
@@ -213,7 +218,9 @@ impl Table {
         for at in 0..self.chains.len() {
             let chain = self.chains.edit(at);
             for rule in 0..chain.rules.len() {
-                chain.change_rule(rule, &|name, attributes| advance(name, attributes, by));
+                chain.change_rule(rule, None, &mut |name, attributes| {
+                    advance(name, attributes, by)
+                });
             }
         }
         for at in 0..self.sets.len() {

@@ -2,13 +2,15 @@
 
 use super::{Continuation, Evaluator};
 use crate::path_state::Undetermined;
+use crate::steps::StateOwner;
 use chainwright::nft::expr::{
     Connlimit, ConnlimitFlags, Decoded, ExpressionRef, Limit, LimitFlags, LimitType, Quota,
     QuotaFlags,
 };
 
 /// A bound.
-pub(super) struct Bound {
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
     /// Description of the state beyond the bound.
     description: String,
     /// Whether the rule matches beyond the bound instead of below it.
@@ -78,14 +80,19 @@ impl<'s> Evaluator<'_, 's> {
     ) -> Result<Continuation<'s>, Undetermined> {
         let decoded = expression.decode().ok();
         match decoded.as_ref().and_then(Bound::of) {
-            Some(bound) => self.bounded(bound),
+            Some(bound) => self.bounded(bound, StateOwner::Rule),
             None => Err(Undetermined::unknown("malformed expression")),
         }
     }
 
     /// Continues below the bound, or beyond it if it is inverted.
-    pub(super) fn bounded(&mut self, bound: Bound) -> Result<Continuation<'s>, Undetermined> {
+    pub(super) fn bounded(
+        &mut self,
+        bound: Bound,
+        owner: StateOwner,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let is_beyond = self.path_state.once(bound.description, None)?;
+        self.state_owners.push((owner, Some(is_beyond)));
         Ok(Continuation::on_if(is_beyond == bound.inverted))
     }
 }

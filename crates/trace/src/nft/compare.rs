@@ -51,7 +51,7 @@ impl<'s> Evaluator<'_, 's> {
     /// outside, not also into below and above.
     fn bounds(&self, first: &CmpRef<'s>) -> Result<(u128, u128), Undetermined> {
         let (bytes, (mut low, mut high)) = accepted(first)?;
-        for expression in self.rest.clone() {
+        for (_, expression) in self.rest.clone() {
             let Ok(Ok(ExpressionView::Cmp(next))) = expression.map(|next| next.view()) else {
                 break;
             };

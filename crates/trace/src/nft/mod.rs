@@ -20,13 +20,17 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+pub(super) use bounds::Bound;
+
+use std::iter::Enumerate;
+
 use bstr::ByteSlice;
 
 use super::path_state::{Effect, PathState, Undetermined};
 use super::registers::{Order, Registers};
 use super::rules::TableOfRules;
 use super::sets::SetChange;
-use super::steps::Action;
+use super::steps::{Action, StateOwner};
 use super::value::Value;
 use super::xt as extensions;
 use chainwright::nft::expr::{
@@ -61,9 +65,12 @@ pub(super) struct Evaluator<'b, 's> {
     pub(super) path_state: &'b mut PathState,
     pub(super) registers: &'b mut Registers,
     pub(super) changes: &'b mut Vec<SetChange>,
+    /// Owners of the state that the expression changes, with whether the packet exceeds a bound. They are discarded if
+    /// the branch splits.
+    pub(super) state_owners: &'b mut Vec<(StateOwner, Option<bool>)>,
     pub(super) table: &'b TableOfRules<'s>,
-    /// Expressions behind the current one.
-    pub(super) rest: ExpressionIter<'s>,
+    /// Expressions behind the current one, with their indexes.
+    pub(super) rest: Enumerate<ExpressionIter<'s>>,
 }
 
 /// Returns a required attribute.
@@ -107,7 +114,10 @@ impl<'s> Evaluator<'_, 's> {
                 let register = needed(immediate.dreg())?;
                 self.store_data(register, &needed(immediate.data())?)
             }
-            ExpressionView::Counter(_) | ExpressionView::Last(_) => Ok(Continuation::On),
+            ExpressionView::Counter(_) | ExpressionView::Last(_) => {
+                self.state_owners.push((StateOwner::Rule, None));
+                Ok(Continuation::On)
+            }
             ExpressionView::Limit(_) | ExpressionView::Quota(_) | ExpressionView::Connlimit(_) => {
                 self.bound(expression)
             }
