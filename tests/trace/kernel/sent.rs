@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
+use chainwright::nft::expr::{
+    Counter, Dynset, DynsetFlags, DynsetOp, Payload, PayloadBase, Register,
+};
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
-use chainwright::nft::{Connection, Scope, Snapshot};
+use chainwright::nft::{self, Connection, Rule, Scope, Snapshot, Transaction};
 use chainwright_lang::{Listing, Options, Script};
 use chainwright_testing::FakeKernel;
 use chainwright_trace::{Direction, Outcome, Packet};
@@ -259,6 +262,52 @@ fn state_at_each_hook_matches_the_kernel() {
     check(&mut World::new(), &table, packets);
 }
 
+/// Inverted, a rule continues if it could not add the element. A deletion always continues.
+#[test]
+fn inverted_updates_match_the_kernel() {
+    let mut world = World::new();
+    let text = "flush ruleset\ntable ip t { set s { type ipv4_addr; flags dynamic; size 1; }
+        set d { type ipv4_addr; flags dynamic; elements = { 10.1.0.2 }; }
+        chain c { type filter hook forward priority 0; }; }";
+    let texts = Texts {
+        nft: text.to_owned(),
+        ..Texts::default()
+    };
+    world.load(&texts).unwrap();
+    let (kernel, mut model) = fake(text);
+    let mut tx = Transaction::new();
+    for (op, set) in [
+        (DynsetOp::ADD, "s"),
+        (DynsetOp::UPDATE, "s"),
+        (DynsetOp::DELETE, "d"),
+        (DynsetOp::DELETE, "d"),
+    ] {
+        let update = Dynset {
+            flags: Some(DynsetFlags::INV),
+            op: Some(op),
+            sreg_key: Some(Register::R1),
+            set_name: Some(set.into()),
+            ..Dynset::default()
+        };
+        let rule = Rule::new(nft::Family::IP, "t", "c")
+            .with(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1))
+            .with(&update)
+            .with(&Counter::new(0, 0));
+        tx.add(&rule).unwrap();
+    }
+    world.commit(&tx);
+    model.commit(&tx).unwrap();
+    for (number, from) in [0, 1, 0].into_iter().enumerate() {
+        let sent = sent(number as u16, true, (from, 53));
+        world.send(&sent);
+        kernel
+            .send(&judge::packet(&sent, None), &judge::node())
+            .unwrap();
+        let now = listed(&model.snapshot(Scope::all()).unwrap());
+        assert_eq!(now, listed(&world.snapshot()));
+    }
+}
+
 /// Compares the state after a packet, given the one before it.
 #[track_caller]
 pub(super) fn compare(before: &Snapshot, packet: &Packet, after: &Snapshot) {
@@ -286,7 +335,7 @@ fn counters_of_base_chains_match_the_kernel() {
     };
     world.load(&texts).unwrap();
     let kernel = FakeKernel::new();
-    let mut nft = kernel.connect().unwrap();
+    let mut model = kernel.connect().unwrap();
     let mut iptables = Iptables::over(kernel.connect().unwrap());
     iptables
         .restore(Family::Ipv4, text, &RestoreOptions::default())
@@ -297,11 +346,11 @@ fn counters_of_base_chains_match_the_kernel() {
         kernel
             .send(&judge::packet(&sent, None), &judge::node())
             .unwrap();
-        let now = listed(&nft.snapshot(Scope::all()).unwrap());
+        let now = listed(&model.snapshot(Scope::all()).unwrap());
         assert_eq!(now, listed(&world.snapshot()));
     }
-    let snapshot = nft.snapshot(Scope::all()).unwrap();
-    let forward = snapshot.chain(chainwright::nft::Family::IP, "filter", "FORWARD");
+    let snapshot = model.snapshot(Scope::all()).unwrap();
+    let forward = snapshot.chain(nft::Family::IP, "filter", "FORWARD");
     let counters = forward.unwrap().chain().counters().unwrap();
     assert_eq!((counters.packets, counters.bytes), (Some(2), Some(88)));
 }

@@ -10,7 +10,7 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::legacy;
 use chainwright::nft::live::{Monitor, TracedItem, Tracer};
-use chainwright::nft::{Connection, Scope, Snapshot};
+use chainwright::nft::{Connection, Scope, Snapshot, Transaction};
 use chainwright_lang::Script;
 use chainwright_testing::Sandbox;
 use nix::libc;
@@ -282,6 +282,11 @@ impl World {
     /// The node's current ruleset.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         self.nft.snapshot(Scope::all()).unwrap()
+    }
+
+    /// Commits a transaction on the node.
+    pub(crate) fn commit(&mut self, tx: &Transaction) {
+        crate::common::commit(&mut self.nft, tx);
     }
 
     /// A monitor of the node's nf_tables.

@@ -77,15 +77,16 @@ const LIMIT: &[(u16, Policy)] = &[
 const NANOSECONDS: u128 = 1_000_000_000;
 
 impl FakeKernel {
-    /// Sends a packet through the rules: traces it as [`Rules::trace`] does, and changes the state that the kernel would
-    /// change. Returns the packet's steps and outcome. Afterwards, listings have the new state:
+    /// Sends a packet through the rules: traces it as [`Rules::trace`] does, and changes the state that Linux would
+    /// change. Returns the packet's steps and outcome. Listings then have the new state:
     ///
     /// - counters, quotas and `last`: of rules, of elements, and named ones; counters of base chains;
     /// - elements that rules add, update or delete, with their timeouts and expressions.
     ///
-    /// Rates (`limit`) take part too: their tokens return as time passes ([`advance`](Self::advance)). Everything else
-    /// is part of the description: a packet that belongs to a connection says so in [`Packet::connection`], as no
-    /// connections are tracked between packets.
+    /// Rates (`limit`) have a state too: their tokens return as time passes ([`advance`](Self::advance)). Everything
+    /// else is part of the description: no connections are tracked between packets, so that a packet that belongs to
+    /// one has it in [`Packet::connection`]. The rules of `arp`, `bridge` and `netdev` tables, and those of chains of
+    /// devices, see no packets.
     ///
     /// ```
     /// use chainwright_lang::Script;
@@ -93,26 +94,25 @@ impl FakeKernel {
     /// use chainwright_trace::{Direction, Node, Outcome, Packet};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let text = "table inet filter {
-    ///     set knocked { type ipv4_addr; flags dynamic,timeout; timeout 30s; }
+    /// let rules = "table inet filter { set knocked { type ipv4_addr; flags dynamic,timeout; timeout 30s; }
     ///     chain input { type filter hook input priority 0; policy drop;
     ///         tcp dport 7000 update @knocked { ip saddr }
-    ///         tcp dport 22 ip saddr @knocked counter accept; }
-    /// }";
+    ///         tcp dport 22 ip saddr @knocked counter accept; }; }";
     /// let kernel = FakeKernel::new();
-    /// let mut nft = kernel.connect()?;
-    /// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
+    /// let script = Script::parse("rules.nft", rules)?;
+    /// kernel.connect()?.commit(script.transaction(None)?.transaction())?;
     ///
-    /// let send = |port: u16| {
-    ///     let mut packet = Packet::tcp(Direction::In, "192.0.2.1:4000".parse()?, ([192, 0, 2, 2], port).into());
-    ///     packet.length = Some(60);
-    ///     Ok::<_, Box<dyn std::error::Error>>(kernel.send(&packet, &Node::default())?.outcome)
+    /// let mut packet = Packet::tcp(Direction::In, "192.0.2.1:4000".parse()?, "192.0.2.2:22".parse()?);
+    /// packet.length = Some(60);
+    /// let mut outcome = |port| {
+    ///     packet.destination_port = Some(port);
+    ///     kernel.send(&packet, &Node::default()).map(|end| end.outcome)
     /// };
-    /// assert_eq!(send(22)?, Outcome::Dropped);
-    /// assert_eq!(send(7000)?, Outcome::Dropped);
-    /// assert_eq!(send(22)?, Outcome::Delivered);
+    /// assert_eq!(outcome(22)?, Outcome::Dropped);
+    /// assert_eq!(outcome(7000)?, Outcome::Dropped); // and the source address is in the set
+    /// assert_eq!(outcome(22)?, Outcome::Delivered);
     /// kernel.advance(std::time::Duration::from_secs(30));
-    /// assert_eq!(send(22)?, Outcome::Dropped);
+    /// assert_eq!(outcome(22)?, Outcome::Dropped);
     /// # Ok(())
     /// # }
     /// ```
