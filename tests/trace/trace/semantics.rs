@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use chainwright::nft::Snapshot;
+use chainwright::nft::expr::ObjectType;
 use chainwright_trace::{
-    Direction, End, Hook, Interface, Node, Options, Outcome, Packet, Rules, State, Trace, Tuple,
+    Direction, ElementBytes, End, Hook, Interface, Node, Options, Outcome, Packet, Rules, State,
+    StateOwner, Trace, Tuple,
 };
 
 use crate::trace::in_memory;
@@ -398,6 +400,47 @@ fn sets_that_rules_fill() {
         .trace(&incoming(), &Node::default(), &as_they_are);
     assert_eq!(trace.ends.len(), 1);
     assert_eq!(trace.ends[0].outcome, Outcome::Delivered);
+}
+
+/// Expressions with state are listed with the owner of the state, also those before a part that does not match.
+#[test]
+fn expressions_with_state() {
+    let text = input(
+        "counter tcp dport 7; quota 1 kbytes counter name n; add @s { ip saddr . ip daddr counter } drop;",
+    )
+    .replace(
+        "chain a",
+        "counter n { }; set s { type ipv4_addr . ipv4_addr; flags dynamic; }; chain a",
+    );
+    let mut packet = incoming();
+    packet.destination = None;
+    let trace = traced(&text, &packet);
+    assert_eq!(trace.ends.len(), 2, "{trace}");
+    let open = ElementBytes::Open("10.0.0.5 . destination address".to_owned());
+    let rule = |expression, exceeded| (expression, StateOwner::Rule, exceeded);
+    for (end, exceeded) in trace.ends.iter().zip([true, false]) {
+        let changes = end.changes.iter();
+        let changes: Vec<_> = changes
+            .map(|one| (one.expression, one.owner.clone(), one.exceeded))
+            .collect();
+        let mut expected = vec![rule(0, None), rule(0, Some(exceeded))];
+        if !exceeded {
+            let name = "n".into();
+            let object_type = ObjectType::COUNTER.0;
+            expected.push((1, StateOwner::Object { object_type, name }, None));
+        }
+        let (set, key, data) = ("s".into(), open.clone(), None);
+        expected.push((2, StateOwner::Set { set, key, data }, None));
+        let (set, key) = ("s".into(), Some(open.clone()));
+        let expression = 0;
+        let element = StateOwner::Element {
+            set,
+            key,
+            expression,
+        };
+        expected.push((2, element, None));
+        assert_eq!(changes, expected, "{end}");
+    }
 }
 
 /// Two unknown keys are two separate assumptions.

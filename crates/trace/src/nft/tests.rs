@@ -65,8 +65,9 @@ fn every_expression_is_evaluated_or_reported() {
                     path_state: &mut path_state,
                     registers: &mut registers,
                     changes: &mut changes,
+                    state_owners: &mut Vec::new(),
                     table: &rules.tables()[0],
-                    rest: ExpressionIter::new(&[]),
+                    rest: ExpressionIter::new(&[]).enumerate(),
                 };
                 match machine.evaluate(&expression) {
                     Ok(_) => {}
@@ -101,10 +102,13 @@ fn ends_of<'s>(
     list: &'s Expressions<'_>,
     table: &TableOfRules<'s>,
 ) -> Vec<(bool, PathState)> {
-    let (mut parts, mut ends) = (vec![(path_state, registers, list.iter())], Vec::new());
+    let (mut parts, mut ends) = (
+        vec![(path_state, registers, list.iter().enumerate())],
+        Vec::new(),
+    );
     while let Some((mut path_state, mut registers, mut rest)) = parts.pop() {
         let before = rest.clone();
-        let Some(expression) = rest.next() else {
+        let Some((_, expression)) = rest.next() else {
             ends.push((true, path_state));
             continue;
         };
@@ -113,6 +117,7 @@ fn ends_of<'s>(
             path_state: &mut path_state,
             registers: &mut registers,
             changes: &mut Vec::new(),
+            state_owners: &mut Vec::new(),
             table,
             rest: rest.clone(),
         };
