@@ -28,7 +28,8 @@ pub struct Options {
     /// Maximum number of rules evaluated in all branches together.
     pub rules: usize,
     /// Whether the snapshot's elements are used for sets that rules update or whose elements time out. Otherwise a
-    /// lookup in such a set splits the trace, unless a rule of this trace has added or deleted the key.
+    /// lookup in such a set splits the trace, unless a rule of this trace has added or deleted the key, and a rule
+    /// always adds its element, as if the set was never full.
     pub assume_static_sets: bool,
 }
 

@@ -397,7 +397,27 @@ fn what_a_description_leaves_open() {
     assert_ne!(listed(&nft.snapshot(Scope::all()).unwrap()), before);
 }
 
-/// Rates recover, and elements expire, as time passes.
+/// Each rate and each quota splits the trace, which follows 1,024 branches.
+#[test]
+fn rates_on_the_way_of_a_packet() {
+    for (number, is_traced) in [(10, true), (11, false)] {
+        let rules = "limit rate 5/second counter;".repeat(number);
+        let (kernel, _nft) = fake(&format!(
+            "table ip t {{ chain c {{ type filter hook forward priority 0; {rules} }}; }}"
+        ));
+        let sent = kernel.send(
+            &judge::packet(&sent(0, true, (0, 53)), None),
+            &judge::node(),
+        );
+        let expected = "the packet cannot be traced: more than 1024 branches";
+        match sent {
+            Ok(_) => assert!(is_traced),
+            Err(error) => assert_eq!((is_traced, error.to_string()), (false, expected.to_owned())),
+        }
+    }
+}
+
+/// Rates recover as time passes.
 #[test]
 fn rates_recover_with_time() {
     let (kernel, _nft) = fake(

@@ -118,10 +118,10 @@ impl FakeKernel {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Open`] if more than one outcome is possible or an element's key is unknown, because the packet or
-    /// the node lacks a field that a rule reads, or because the outcome depends on chance (`numgen`) or on tracked
-    /// connections (`ct count`). [`SendError::NotTraced`] for an expression that traces do not support. Then nothing
-    /// has changed.
+    /// [`SendError::Open`] if the packet or the node lacks a field that a rule reads, or the length that a rule counts,
+    /// or if the outcome depends on chance (`numgen`) or on tracked connections (`ct count`).
+    /// [`SendError::NotTraced`] for an expression that traces do not support, and for a packet that meets more than ten
+    /// rates and quotas: each splits the trace. After an error nothing has changed.
     pub fn send(&self, packet: &Packet, node: &Node) -> Result<End, SendError> {
         self.shared.change(|state, events| {
             let snapshot = self.snapshot(state)?;
@@ -228,8 +228,8 @@ impl State {
                 table.chains.edit(chain).base.as_mut()?.counters.as_mut()
             });
             if let Some((packets, bytes)) = counters {
-                *packets += 1;
-                *bytes += length()?;
+                *packets = packets.wrapping_add(1);
+                *bytes = bytes.wrapping_add(length()?);
             }
         }
         Ok(true)
@@ -483,7 +483,7 @@ impl Counting<'_> {
                 let (cost, full) = match limit.u32(NFTA_LIMIT_TYPE)? {
                     NFT_LIMIT_PKT_BYTES => {
                         let cost = unit * u128::from(self.length) / rate;
-                        (cost, unit * (rate + burst) / rate)
+                        (cost, unit.saturating_mul(rate + burst) / rate)
                     }
                     _ => (unit / rate, unit / rate * burst),
                 };
@@ -492,7 +492,7 @@ impl Counting<'_> {
                     at: self.now,
                 });
                 let since = self.now.saturating_sub(bucket.at).as_nanos();
-                let tokens = (bucket.tokens + since).min(full);
+                let tokens = bucket.tokens.saturating_add(since).min(full);
                 bucket.at = self.now;
                 bucket.tokens = tokens.checked_sub(cost).unwrap_or(tokens);
                 Some(cost > tokens)
