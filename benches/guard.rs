@@ -168,7 +168,7 @@ fn repair_latency(
     declared.ensure(&mut *nft)?;
     let mut again = Transaction::new();
     let mut rules = nft.rules(Scope::table(nft::Family::IP, "filter"))?;
-    while let Some(rule) = rules.next()? {
+    while let Some(rule) = rules.try_next()? {
         let mut rule = rule.to_builder();
         rule.handle = None;
         rule.position = None;

@@ -176,7 +176,7 @@ fn counted_for_each(nft: &mut Connection) -> Result<usize> {
 fn counted_next(nft: &mut Connection) -> Result<usize> {
     let mut count = 0;
     let mut chains = nft.chains(Scope::family(Family::IP))?;
-    while let Some(chain) = chains.next()? {
+    while let Some(chain) = chains.try_next()? {
         read(&chain);
         count += 1;
     }

@@ -194,7 +194,7 @@ fn one(line: &Line, writer: &str, reader: &str) -> Result<Option<Written>, Box<d
     let mut nft = Connection::open()?;
     let mut rules = nft.rules(Scope::table(line.family, line.table.as_str()))?;
     let mut found = Vec::new();
-    while let Some(rule) = rules.next()? {
+    while let Some(rule) = rules.try_next()? {
         let expressions = rule.to_builder().expressions.unwrap_or_default();
         found.push(Written {
             expressions: expressions.as_bytes().to_vec(),

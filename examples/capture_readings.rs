@@ -74,7 +74,7 @@ fn native(line: &Line) -> Result<(Vec<u8>, Vec<u8>), Box<dyn Error>> {
     add(line)?;
     let mut nft = Connection::open()?;
     let mut rules = nft.rules(Scope::table(line.family, line.table.as_str()))?;
-    let rule = rules.next()?.ok_or("no rule")?;
+    let rule = rules.try_next()?.ok_or("no rule")?;
     let expressions = rule.to_builder().expressions.unwrap_or_default();
     let userdata = rule.userdata().unwrap_or_default().to_vec();
     Ok((expressions.as_bytes().to_vec(), userdata))

@@ -28,7 +28,7 @@ fn main() -> Result<(), Error> {
         for missing in kubelet.check(&mut nft)? {
             println!("missing {missing}");
         }
-        assert!(nft.tables(Scope::all())?.next()?.is_none());
+        assert!(nft.tables(Scope::all())?.try_next()?.is_none());
 
         assert!(!kubelet.ensure(&mut nft)?.is_empty());
         assert!(kubelet.check(&mut nft)?.is_empty());

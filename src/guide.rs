@@ -36,7 +36,7 @@
 //! fn a_sandbox_is_empty() -> Result<(), Box<dyn std::error::Error>> {
 //!     let sandbox = Sandbox::new()?;
 //!     let mut nft = sandbox.run(Connection::open)??;
-//!     assert!(nft.tables(Scope::all())?.next()?.is_none());
+//!     assert!(nft.tables(Scope::all())?.try_next()?.is_none());
 //!     Ok(())
 //! }
 //! # a_sandbox_is_empty().unwrap();
@@ -169,7 +169,7 @@
 //! let mut nft = Connection::open()?;
 //! nft.commit(&tx)?;
 //! let mut listed = nft.elements(Family::IP, "filter", "seen")?;
-//! while let Some(element) = listed.next()? {
+//! while let Some(element) = listed.try_next()? {
 //!     println!("{:?} for {:?} ms more", seen.key(&element), element.expiration());
 //! }
 //! # drop(listed);

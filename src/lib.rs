@@ -18,7 +18,7 @@
 //!
 //! assert!(nft.chain_exists(Family::IP, "nat", "KUBE-SERVICES")?); // one message, no listing
 //! let mut chains = nft.chains(Scope::table(Family::IP, "nat"))?; // borrowed, streaming
-//! while let Some(chain) = chains.next()? {
+//! while let Some(chain) = chains.try_next()? {
 //!     println!("{chain} {:?}", chain.hook());
 //! }
 //! # Ok::<(), chainwright::Error>(()) })??;

@@ -260,7 +260,7 @@ fn stream(
     let before = nft.generation()?;
     let mut chains = nft.chains(args.scope.filter())?;
     let is_inconsistent = loop {
-        let chain = match chains.next() {
+        let chain = match chains.try_next() {
             Ok(Some(chain)) => chain,
             Ok(None) => break false,
             Err(netlink::Error::Interrupted) => break true,

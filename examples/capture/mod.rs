@@ -15,7 +15,7 @@ pub(crate) fn clear() -> Result<(), Box<dyn Error>> {
     let mut transaction = Transaction::new();
     let mut some = false;
     let mut tables = nft.tables(Scope::all())?;
-    while let Some(table) = tables.next()? {
+    while let Some(table) = tables.try_next()? {
         transaction.delete(&Table::new(table.family(), table.name()))?;
         some = true;
     }

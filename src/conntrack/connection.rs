@@ -127,7 +127,7 @@ impl Connection {
     /// twice.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn entries<'c>(&'c mut self, filter: &Filter) -> Result<Listing<'c>, Error> {
         self.list(filter, IPCTNL_MSG_CT_GET)
     }
@@ -247,7 +247,7 @@ impl Connection {
         let mut some = Vec::with_capacity(BATCH_SIZE);
         let mut listing = self.entries(filter)?;
         loop {
-            let entry = listing.next()?;
+            let entry = listing.try_next()?;
             let is_end = entry.is_none();
             some.extend(entry.filter(&mut predicate).map(|entry| entry.key()));
             if some.len() == BATCH_SIZE || is_end {

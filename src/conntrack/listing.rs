@@ -6,7 +6,7 @@ use crate::netlink::{Dump, DumpReader, Error, Message};
 
 /// A running listing: yields one entry at a time as a borrowed view, without allocating.
 ///
-/// It ends when [`next`](Self::next) returns `Ok(None)`; after an error every further call returns the same error. The
+/// It ends when [`try_next`](Self::try_next) returns `Ok(None)`; after an error every further call returns the same error. The
 /// caller may drop it before its end.
 #[derive(Debug)]
 pub struct Listing<'c> {
@@ -24,9 +24,8 @@ impl<'c> Listing<'c> {
     /// # Errors
     /// [`Error::Lost`] if replies were lost; [`Error::Refused`] if the kernel refuses the listing: `EPERM` without
     /// `CAP_NET_ADMIN`, `EINVAL` or `EOPNOTSUPP` if it has no ctnetlink; [`Error::Malformed`].
-    #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
-    pub fn next(&mut self) -> Result<Option<EntryRef<'_>>, Error> {
+    pub fn try_next(&mut self) -> Result<Option<EntryRef<'_>>, Error> {
         let filter = &self.filter;
         let find = |reader: &mut DumpReader<'_>| reader.advance(selects(filter));
         self.reader.next(find, EntryRef::parse)
@@ -35,7 +34,7 @@ impl<'c> Listing<'c> {
     /// Calls `each` with every entry until the end.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// As [`try_next`](Self::try_next).
     pub fn for_each(mut self, mut each: impl FnMut(EntryRef<'_>)) -> Result<(), Error> {
         self.reader.for_each(selects(&self.filter), |payload| {
             each(EntryRef::parse(payload)?);

@@ -15,7 +15,7 @@ impl Connection {
         let filter = RuleFilter::chain(chain.family(), chain.table(), chain.name());
         let mut rules = self.list::<Rule<'_>>(filter)?;
         let mut count = 0;
-        while rules.next()?.is_some() {
+        while rules.try_next()?.is_some() {
             count += 1;
         }
         Ok(count)

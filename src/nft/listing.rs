@@ -130,7 +130,7 @@ impl Filter<'_> {
 
 /// A running listing: returns borrowed views of objects, one at a time, without allocating for each.
 ///
-/// The listing is complete and of one generation if [`next`](Self::next) returned `Ok(None)`; if the
+/// The listing is complete and of one generation if [`try_next`](Self::try_next) returned `Ok(None)`; if the
 /// ruleset changed during it, it ends with [`Error::Interrupted`] instead, after the last object. After
 /// an error, each further call returns the same error.
 ///
@@ -296,10 +296,9 @@ impl<'c> ElementListing<'c> {
     /// Returns the next element, or `None` at the end.
     ///
     /// # Errors
-    /// Same as [`Listing::next`]; [`Error::Refused`] with `ENOENT` if the set does not exist.
-    #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
+    /// Same as [`Listing::try_next`]; [`Error::Refused`] with `ENOENT` if the set does not exist.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<ElementRef<'_>>, Error> {
+    pub fn try_next(&mut self) -> Result<Option<ElementRef<'_>>, Error> {
         let Self { messages, at, end } = self;
         let (filter, message) = (&messages.filter, messages.message);
         let generations = &mut messages.generations;
@@ -325,12 +324,12 @@ impl<'c> ElementListing<'c> {
     /// Passes every remaining element to `each`; the fastest way to read a listing.
     ///
     /// # Errors
-    /// Same as [`next`](Self::next).
+    /// Same as [`try_next`](Self::try_next).
     #[inline(always)]
     pub fn for_each(mut self, mut each: impl FnMut(ElementRef<'_>)) -> Result<(), Error> {
         // The rest of a message that `next` started.
         while self.at < self.end {
-            match self.next()? {
+            match self.try_next()? {
                 Some(element) => each(element),
                 None => return Ok(()),
             }

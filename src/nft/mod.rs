@@ -35,7 +35,7 @@
 //! nft.commit(&tx)?; // everything, or nothing and an error with the reasons
 //!
 //! let mut chains = nft.chains(Scope::table(Family::IP, "example"))?;
-//! while let Some(chain) = chains.next()? {
+//! while let Some(chain) = chains.try_next()? {
 //!     println!("{}", chain.name());
 //! }
 //! # Ok(())

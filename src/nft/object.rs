@@ -161,9 +161,8 @@ macro_rules! listed {
             ///   [`Error::Receive`](crate::netlink::Error::Receive),
             ///   [`Error::Lost`](crate::netlink::Error::Lost),
             ///   [`Error::Truncated`](crate::netlink::Error::Truncated).
-            #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
             #[inline]
-            pub fn next(&mut self) -> Result<Option<$View<'_>>, $crate::netlink::Error> {
+            pub fn try_next(&mut self) -> Result<Option<$View<'_>>, $crate::netlink::Error> {
                 self.next_view()
             }
 
@@ -171,7 +170,7 @@ macro_rules! listed {
             /// loops over the messages of a datagram in one place.
             ///
             /// # Errors
-            /// Same as [`next`](Self::next).
+            /// Same as [`try_next`](Self::try_next).
             #[inline(always)]
             pub fn for_each(
                 self,

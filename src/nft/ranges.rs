@@ -236,7 +236,7 @@ impl Connection {
     pub fn ranges(&mut self, set: &SetId<'_>) -> Result<Ranges, Error> {
         let mut listing = self.elements(set.family, set.table.clone(), set.set.clone())?;
         let mut keys: Vec<(Vec<u8>, bool)> = Vec::new();
-        while let Some(element) = listing.next()? {
+        while let Some(element) = listing.try_next()? {
             if let Some(key) = element.key_bytes() {
                 keys.push((key.to_vec(), !element.is_interval_end()));
             }

@@ -389,10 +389,10 @@ fn an_interrupted_listing_keeps_returning_its_error() {
     for index in 0..2 {
         let mut nft = with_fault(index, Fault::Interrupted);
         let mut chains = nft.chains(Scope::all()).unwrap();
-        assert_eq!(chains.next().unwrap().unwrap().name(), "services");
-        assert_eq!(chains.next().unwrap().unwrap().name(), "endpoints");
-        assert!(matches!(chains.next(), Err(Error::Interrupted)));
-        assert!(matches!(chains.next(), Err(Error::Interrupted)));
+        assert_eq!(chains.try_next().unwrap().unwrap().name(), "services");
+        assert_eq!(chains.try_next().unwrap().unwrap().name(), "endpoints");
+        assert!(matches!(chains.try_next(), Err(Error::Interrupted)));
+        assert!(matches!(chains.try_next(), Err(Error::Interrupted)));
 
         let mut nft = with_fault(index, Fault::Interrupted);
         let mut seen = 0;
@@ -446,12 +446,12 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
 /// Lists chains, reads one, abandons the rest, and reads the generation.
 fn abandon_and_request(mut nft: Connection) {
     let mut chains = nft.chains(Scope::all()).unwrap();
-    assert_eq!(chains.next().unwrap().unwrap().name(), "services");
+    assert_eq!(chains.try_next().unwrap().unwrap().name(), "services");
     drop(chains);
     assert_eq!(nft.generation().unwrap().number(), 2);
     let mut chains = nft.chains(Scope::all()).unwrap();
     let mut seen = 0;
-    while chains.next().unwrap().is_some() {
+    while chains.try_next().unwrap().is_some() {
         seen += 1;
     }
     assert_eq!(seen, 2);

@@ -98,7 +98,7 @@ impl Connection {
     /// Lists tables.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn tables<'c>(
         &'c mut self,
         filter: Scope<'c>,
@@ -109,7 +109,7 @@ impl Connection {
     /// Lists chains. The kernel filters by family only; the rest is filtered here.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn chains<'c>(
         &'c mut self,
         filter: Scope<'c>,
@@ -124,7 +124,7 @@ impl Connection {
     /// chain does not.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn rules<'c>(
         &'c mut self,
         filter: impl Into<RuleFilter<'c>>,
@@ -154,7 +154,7 @@ impl Connection {
     /// Lists sets and maps, without their elements. The kernel filters by family and table.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn sets<'c>(&'c mut self, filter: Scope<'c>) -> Result<Listing<'c, Set<'static>>, Error> {
         self.list(filter)
     }
@@ -162,7 +162,7 @@ impl Connection {
     /// Lists the elements of a set, in the kernel's order, which is unspecified.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`ElementListing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`ElementListing::try_next`] returns the errors of the listing.
     pub fn elements<'c>(
         &'c mut self,
         family: Family,
@@ -300,7 +300,7 @@ impl Connection {
     /// Lists stateful objects. The kernel filters by family, table and type.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn objects<'c>(
         &'c mut self,
         filter: impl Into<ObjectFilter<'c>>,
@@ -313,7 +313,7 @@ impl Connection {
     /// quotas, to 0. Objects returned by an interrupted listing are reset too.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn reset_objects<'c>(
         &'c mut self,
         filter: impl Into<ObjectFilter<'c>>,
@@ -344,7 +344,7 @@ impl Connection {
     /// Lists flowtables. The kernel filters by family and table.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn flowtables<'c>(
         &'c mut self,
         filter: Scope<'c>,
@@ -356,7 +356,7 @@ impl Connection {
     /// before, it fails with `EINVAL`). Rules returned by an interrupted listing are reset too.
     ///
     /// # Errors
-    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
+    /// [`Error::Send`]; [`Listing::try_next`] returns the errors of the listing.
     pub fn reset_rules<'c>(
         &'c mut self,
         filter: impl Into<RuleFilter<'c>>,

@@ -29,7 +29,7 @@
 //! nft.commit(&tx)?;
 //!
 //! let mut listed = nft.elements(Family::IP, "proxy", "services")?;
-//! let element = listed.next()?.expect("it was added");
+//! let element = listed.try_next()?.expect("it was added");
 //! assert_eq!(services.key(&element), Some(web));
 //! # drop(listed);
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.map_err(|e| e as Box<dyn std::error::Error>)?;

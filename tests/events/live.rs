@@ -213,7 +213,7 @@ fn listed(nft: &mut Connection) -> Objects {
         .unwrap();
     for (family, table, set) in sets {
         let mut elements = nft.elements(family, &table[..], &set[..]).unwrap();
-        while let Some(element) = elements.next().unwrap() {
+        while let Some(element) = elements.try_next().unwrap() {
             all.push(element_key(family, &table, &set, &element));
         }
     }

@@ -103,7 +103,7 @@ fn listing_allocates_the_same_for_any_number_of_chains_and_rules() {
         let (mut listed_chains, mut listed_rules, mut filtered) = (0, 0, 0);
         let by_chains = allocations(|| {
             let mut listing = nft.chains(Scope::all()).unwrap();
-            while let Some(chain) = listing.next().unwrap() {
+            while let Some(chain) = listing.try_next().unwrap() {
                 read_chain(&chain);
                 listed_chains += 1;
             }
@@ -154,7 +154,7 @@ fn lookups_allocate_nothing() {
     let (_sandbox, mut nft) = chains(1);
     let handle = {
         let mut rules = nft.rules(Scope::all()).unwrap();
-        rules.next().unwrap().unwrap().handle()
+        rules.try_next().unwrap().unwrap().handle()
     };
     let name = "KUBE-SVC-0000000000000000";
     let counted = allocations(|| {
@@ -389,7 +389,7 @@ fn a_listing_can_be_dropped_half_read() {
         for ask in 0..4 {
             let mut listing = nft.chains(Scope::all()).unwrap();
             for _ in 0..read {
-                listing.next().unwrap().unwrap();
+                listing.try_next().unwrap().unwrap();
             }
             dropped = dropped.min(time(|| drop(listing)));
             // Any later request gets its own answer.

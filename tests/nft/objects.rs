@@ -61,7 +61,7 @@ fn oracle(tools: &Tools<'_>, kind: &str) -> Vec<Value> {
 fn listed(nft: &mut Connection) -> Vec<StatefulObject<'static>> {
     let mut all = Vec::new();
     let mut objects = nft.objects(Scope::table(INET, "t")).unwrap();
-    while let Some(object) = objects.next().unwrap() {
+    while let Some(object) = objects.try_next().unwrap() {
         all.push(object.to_builder().into_owned());
     }
     all
@@ -252,7 +252,7 @@ fn reads_objects_created_by_nft() {
     let mut ours = Vec::new();
     let mut comments = Vec::new();
     let mut objects = nft.objects(Scope::family(INET)).unwrap();
-    while let Some(object) = objects.next().unwrap() {
+    while let Some(object) = objects.try_next().unwrap() {
         let name = format!("table t name {} ", object.name());
         let line = object.to_string();
         ours.push(line.replace(&name, "table (null) name (null) "));
@@ -412,7 +412,7 @@ fn comments() {
     let element = nft.element(INET, "t", "s", &element).unwrap().unwrap();
     assert_eq!(comment(element.comment()), "of an element");
     let mut rules = nft.rules(Scope::table(INET, "t")).unwrap();
-    let rule = rules.next().unwrap().unwrap();
+    let rule = rules.try_next().unwrap().unwrap();
     assert_eq!(comment(rule.comment()), longest);
 }
 
@@ -434,12 +434,12 @@ fn a_concurrent_change_interrupts_a_listing() {
         });
     }
     let mut objects = nft.objects(Scope::all()).unwrap();
-    objects.next().unwrap().unwrap();
+    objects.try_next().unwrap().unwrap();
     committed(&mut rival, |tx| {
         tx.add(&object("new", Counter::new(0, 0))).unwrap();
     });
     let error = loop {
-        match objects.next() {
+        match objects.try_next() {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the interrupted listing ended without an error"),
             Err(error) => break error,
@@ -448,12 +448,12 @@ fn a_concurrent_change_interrupts_a_listing() {
     assert!(matches!(error, Error::Interrupted), "{error}");
     drop(objects);
     let mut sets = nft.sets(Scope::all()).unwrap();
-    sets.next().unwrap().unwrap();
+    sets.try_next().unwrap().unwrap();
     committed(&mut rival, |tx| {
         tx.add(&object("newer", Counter::new(0, 0))).unwrap();
     });
     let error = loop {
-        match sets.next() {
+        match sets.try_next() {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the interrupted listing ended without an error"),
             Err(error) => break error,
@@ -491,7 +491,7 @@ fn references_identify_objects() {
         }
         nft.commit(&tx).unwrap();
         let handle = (nft.rules(RuleFilter::chain(INET, "t", "c")).unwrap())
-            .next()
+            .try_next()
             .unwrap()
             .unwrap()
             .handle();

@@ -34,7 +34,7 @@ fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Vec<Str
 fn elements(nft: &mut Connection, set: &str) -> Vec<Element<'static>> {
     let mut all = Vec::new();
     let mut listing = nft.elements(IP, "t", set).unwrap();
-    while let Some(element) = listing.next().unwrap() {
+    while let Some(element) = listing.try_next().unwrap() {
         all.push(element.to_builder().into_owned());
     }
     drop(listing);
@@ -238,7 +238,7 @@ fn sets_are_listed_and_looked_up() {
     ] {
         let mut names = Vec::new();
         let mut sets = nft.sets(filter.clone()).unwrap();
-        while let Some(set) = sets.next().unwrap() {
+        while let Some(set) = sets.try_next().unwrap() {
             names.push(set.name().to_string());
         }
         drop(sets);
@@ -271,7 +271,7 @@ fn sets_are_listed_and_looked_up() {
     assert!(nft.set(IP, "t", "b").unwrap().is_none());
     assert!(nft.set(IP, "t", "e").unwrap().is_some());
 
-    let Err(Error::Refused { errno, .. }) = nft.elements(IP, "t", "no").unwrap().next() else {
+    let Err(Error::Refused { errno, .. }) = nft.elements(IP, "t", "no").unwrap().try_next() else {
         panic!("listing a missing set should fail");
     };
     assert_eq!(errno.name(), "ENOENT");

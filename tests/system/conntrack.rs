@@ -368,7 +368,7 @@ fn a_listing_takes_no_memory_and_may_be_dropped() {
     for read in [0, 1, 3000] {
         let mut listing = conntrack.entries(&Filter::all()).unwrap();
         for _ in 0..read {
-            assert!(listing.next().unwrap().is_some());
+            assert!(listing.try_next().unwrap().is_some());
         }
         drop(listing);
         assert!(conntrack.entry(&dns(1).into()).unwrap().is_some());

@@ -100,7 +100,7 @@ fn flow_tables() {
     if !kernel::commit_if_built(&mut nft, &mut tx, "flow tables", "built without flowtables") {
         assert!(nft.flowtable(INET, "t", "f").unwrap().is_none());
         let mut flowtables = nft.flowtables(Scope::all()).unwrap();
-        assert!(flowtables.next().unwrap().is_none());
+        assert!(flowtables.try_next().unwrap().is_none());
         return;
     }
     let found = nft

@@ -117,7 +117,7 @@ fn a_connection_is_returned_after_a_panic_or_an_early_exit() {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         pool.with(|nft| {
             let mut chains = nft.chains(Scope::all()).unwrap();
-            assert!(chains.next().unwrap().is_some());
+            assert!(chains.try_next().unwrap().is_some());
             panic!("intended panic during a listing");
         })
     }));

@@ -38,7 +38,7 @@ pub use user::{become_namespace_root, prepare_tests};
 ///     use chainwright_testing::Sandbox;
 ///
 ///     let mut nft = Sandbox::new()?.run(Connection::open)??;
-///     assert!(nft.tables(Scope::all())?.next()?.is_none());
+///     assert!(nft.tables(Scope::all())?.try_next()?.is_none());
 ///     Ok(())
 /// }
 /// # a_sandbox_has_no_tables().unwrap();

@@ -83,15 +83,15 @@ macro_rules! read {
         let mut listing = $listing?;
         let mut number = 0;
         loop {
-            match listing.next() {
+            match listing.try_next() {
                 Ok(Some(_)) => number += 1,
                 Ok(None) => {
-                    assert!(listing.next()?.is_none());
+                    assert!(listing.try_next()?.is_none());
                     break Ok(number);
                 }
                 Err(error) => {
                     for _ in 0..2 {
-                        let again = listing.next().unwrap_err();
+                        let again = listing.try_next().unwrap_err();
                         assert_eq!(again.to_string(), error.to_string());
                         assert_eq!(again.is_retryable(), error.is_retryable());
                     }

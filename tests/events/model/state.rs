@@ -339,7 +339,7 @@ fn counters_are_reset_like_in_the_kernel() {
     let resets: [Reset; 9] = [
         ("a rule", |nft| {
             let mut rules = nft.rules(RuleFilter::chain(INET, "t", "c")).unwrap();
-            let handle = rules.next().unwrap().unwrap().handle();
+            let handle = rules.try_next().unwrap().unwrap().handle();
             drop(rules);
             let table = Scope::table(INET, "t");
             nft.reset_rule(&table, "c".into(), handle, ElementFilter::all())

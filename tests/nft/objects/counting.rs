@@ -40,7 +40,7 @@ fn counters_are_reset() {
             false => nft.rules(filter).unwrap(),
         };
         let mut counts = Vec::new();
-        while let Some(rule) = kernel::if_supported(rules.next())? {
+        while let Some(rule) = kernel::if_supported(rules.try_next())? {
             for expression in rule.expressions().into_iter().flatten() {
                 if let Decoded::Counter(counter) = expression.unwrap().decode().unwrap() {
                     counts.push(counter.packets.unwrap());

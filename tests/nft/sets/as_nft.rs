@@ -49,14 +49,14 @@ fn element_lines_match_nft() {
     let mut ours = Vec::new();
     let mut sets = Vec::new();
     let mut listing = nft.sets(Scope::table(IP, "t")).unwrap();
-    while let Some(set) = listing.next().unwrap() {
+    while let Some(set) = listing.try_next().unwrap() {
         sets.push((set.to_string(), set.name().to_string()));
     }
     drop(listing);
     for (line, name) in sets {
         ours.push(line);
         let mut elements = nft.elements(IP, "t", &name).unwrap();
-        while let Some(element) = elements.next().unwrap() {
+        while let Some(element) = elements.try_next().unwrap() {
             ours.push(format!("\t{element}"));
         }
     }
@@ -99,7 +99,7 @@ fn sets_of_nft_round_trip() {
     );
     let mut sets = Vec::new();
     let mut listing = nft.sets(Scope::table(IP, "t")).unwrap();
-    while let Some(set) = listing.next().unwrap() {
+    while let Some(set) = listing.try_next().unwrap() {
         sets.push(set.to_builder().into_owned());
     }
     drop(listing);
@@ -117,7 +117,7 @@ fn sets_of_nft_round_trip() {
         let mut all = Vec::new();
         let name = set.name.clone().unwrap();
         let mut listing = nft.elements(IP, "t", &name).unwrap();
-        while let Some(element) = listing.next().unwrap() {
+        while let Some(element) = listing.try_next().unwrap() {
             all.push(element.to_builder().into_owned());
         }
         drop(listing);

@@ -35,7 +35,7 @@ fn a_hundred_thousand_elements_in_one_transaction() {
     };
     let mut listing = nft.elements(IP, "t", "s").unwrap();
     for _ in 0..5_000 {
-        let element = listing.next().unwrap().unwrap();
+        let element = listing.try_next().unwrap().unwrap();
         mark(&mut seen, element.key_bytes().unwrap());
     }
     listing
@@ -45,7 +45,7 @@ fn a_hundred_thousand_elements_in_one_transaction() {
 
     let mut listing = nft.elements(IP, "t", "s").unwrap();
     for _ in 0..3_000 {
-        listing.next().unwrap().unwrap();
+        listing.try_next().unwrap().unwrap();
     }
     drop(listing);
     for piece in keys[1..].chunks(if fits { keys.len() } else { 10_000 }) {
@@ -99,20 +99,20 @@ fn a_concurrent_change_interrupts_a_listing() {
             .unwrap();
     });
     let mut listing = nft.elements(IP, "t", "s").unwrap();
-    listing.next().unwrap().unwrap();
+    listing.try_next().unwrap().unwrap();
     committed(&mut rival, |tx| {
         tx.add_elements(&id("s"), [Element::new(&[255; 4])])
             .unwrap();
     });
     let error = loop {
-        match listing.next() {
+        match listing.try_next() {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the interrupted listing ended without an error"),
             Err(error) => break error,
         }
     };
     assert!(matches!(error, Error::Interrupted), "{error}");
-    assert!(matches!(listing.next(), Err(Error::Interrupted)));
+    assert!(matches!(listing.try_next(), Err(Error::Interrupted)));
     drop(listing);
     let mut count = 0;
     nft.elements(IP, "t", "s")

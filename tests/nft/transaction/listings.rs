@@ -24,7 +24,7 @@ fn dropping_a_listing_leaves_the_connection_usable() {
     for taken in [0, 1, 700, 2999, 3000] {
         let mut listing = nft.chains(Scope::all()).unwrap();
         for _ in 0..taken {
-            assert!(listing.next().unwrap().is_some());
+            assert!(listing.try_next().unwrap().is_some());
         }
         drop(listing);
         assert!(nft.chain_exists(IP, "t", "c7").unwrap());
@@ -39,8 +39,8 @@ fn dropping_a_listing_leaves_the_connection_usable() {
     }
     // After its end it returns nothing more.
     let mut listing = nft.chains(Scope::all()).unwrap();
-    while listing.next().unwrap().is_some() {}
-    assert!(listing.next().unwrap().is_none());
+    while listing.try_next().unwrap().is_some() {}
+    assert!(listing.try_next().unwrap().is_none());
 }
 
 #[test]

@@ -168,12 +168,12 @@ impl FakeKernel {
     ///
     /// kernel.advance(Duration::from_secs(59));
     /// let mut elements = nft.elements(Family::INET, "mine", "banned")?;
-    /// let element = elements.next()?.ok_or("expired too early")?;
+    /// let element = elements.try_next()?.ok_or("expired too early")?;
     /// assert_eq!(element.expiration(), Some(Duration::from_secs(1)));
     /// drop(elements);
     ///
     /// kernel.advance(Duration::from_secs(1));
-    /// assert!(nft.elements(Family::INET, "mine", "banned")?.next()?.is_none());
+    /// assert!(nft.elements(Family::INET, "mine", "banned")?.try_next()?.is_none());
     /// # Ok(())
     /// # }
     /// ```

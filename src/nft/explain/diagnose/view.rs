@@ -357,7 +357,7 @@ impl View {
         let sets = self.sets.iter_mut().filter(|((of, _), _)| of == table);
         for ((_, name), set) in sets.filter(|(_, set)| set.has_verdicts) {
             let mut elements = nft.elements(table.0, table.1.as_slice(), name.as_slice())?;
-            while let Some(element) = elements.next()? {
+            while let Some(element) = elements.try_next()? {
                 set.note(&element);
             }
         }

@@ -205,11 +205,11 @@ fn kernel(
         .rules(RuleFilter::chain(family, "t", "c"))
         .unwrap();
     for listed in results.iter_mut().flatten() {
-        let rule = rules.next().unwrap().expect("a rule is missing");
+        let rule = rules.try_next().unwrap().expect("a rule is missing");
         let list = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
         *listed = list.unwrap_or_default().to_vec();
     }
-    assert!(rules.next().unwrap().is_none());
+    assert!(rules.try_next().unwrap().is_none());
     drop(rules);
     let mut tx = Transaction::new();
     tx.flush_chain(family, "t", "c").unwrap();

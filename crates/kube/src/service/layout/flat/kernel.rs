@@ -234,7 +234,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
     for kind in [SetKind::Picks, SetKind::LocalPicks] {
         if names.contains(kind.name().as_bytes()) {
             let mut listing = nft.elements(family, TABLE, kind.name())?;
-            while let Some(element) = listing.next()? {
+            while let Some(element) = listing.try_next()? {
                 let key = element.key_bytes().and_then(ElementData::of);
                 picks.extend(key.and_then(|key| key.number_at(0)).map(|key| (kind, key)));
             }
@@ -247,7 +247,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
         }
         let mut set = HashMap::new();
         let mut listing = nft.elements(family, TABLE, kind.name())?;
-        while let Some(element) = listing.next()? {
+        while let Some(element) = listing.try_next()? {
             let Some(key) = element.key_bytes().and_then(ElementData::of) else {
                 return Ok(Found::Other);
             };

@@ -498,7 +498,7 @@ impl Nftables {
     fn rules(&mut self, chain: &str) -> Result<Vec<(String, u64)>, Error> {
         let (family, mut handles) = (self.family, Vec::new());
         let mut rules = self.nft().rules(RuleFilter::chain(family, TABLE, chain))?;
-        while let Some(rule) = rules.next()? {
+        while let Some(rule) = rules.try_next()? {
             handles.push((chain.to_owned(), rule.handle()));
         }
         Ok(handles)
