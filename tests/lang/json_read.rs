@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::rulesets::{
     Listing as Listed, OF_CLIENTS, Ruleset, data, listing_in, rules_of_every_expression,
 };
-use crate::common::scripts::{compare, compare_errors, execute};
+use crate::common::scripts::{compare, compare_errors, compare_listings, execute};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::nft::Scope;
@@ -601,5 +601,60 @@ fn json_commands_match_text_commands() {
         crate::common::scripts::apply(&of_text, &mut connect(&of_text), text)
             .unwrap_or_else(|error| panic!("{error}"));
         compare(&of_text, &of_json, false).unwrap_or_else(|differs| panic!("{text}: {differs}"));
+    }
+}
+
+/// Forms that listings do not have: an empty rule, constants in keys, and a list of keys with the same data.
+#[test]
+fn documents_match_nft() {
+    let (theirs, ours) = (sandbox(), sandbox());
+    let tools = Tools::new(&theirs);
+    let saddr = r#"{"payload": {"protocol": "ip", "field": "saddr"}}"#;
+    let key = format!(r#"{{"concat": [{saddr}, 10002]}}"#);
+    let set = r#""family": "ip", "table": "t", "name""#;
+    let rule = |verb: &str, rest: &str| {
+        format!(
+            r#"{{"{verb}": {{"rule": {{"family": "ip", "table": "t", "chain": "c", {rest}}}}}}}"#
+        )
+    };
+    let pair = r#"[{"set": ["1.1.1.1", "2.2.2.2"]}, {"accept": null}]"#;
+    let text = "table ip t {
+        set s { type ipv4_addr . inet_service; flags dynamic, timeout; }
+        map m { type ipv4_addr : verdict; }
+        chain c { }
+    }
+    ";
+    tools.run_with("nft -f -", text);
+    crate::common::scripts::apply(&ours, &mut connect(&ours), text).unwrap();
+    for command in [
+        rule("add", r#""expr": []"#),
+        rule("insert", r#""expr": [], "comment": "empty""#),
+        rule("replace", r#""handle": 4, "expr": []"#),
+        rule(
+            "add",
+            &format!(r#""expr": [{{"set": {{"op": "add", "elem": {key}, "set": "@s"}}}}]"#),
+        ),
+        rule(
+            "add",
+            &format!(
+                r#""expr": [{{"set": {{"op": "update", "elem": {{"elem": {{"val": {key}, "timeout": 5}}}}, "set": "@s"}}}}]"#
+            ),
+        ),
+        rule(
+            "add",
+            &format!(r#""expr": [{{"vmap": {{"key": {saddr}, "data": {{"set": [{pair}]}}}}}}]"#),
+        ),
+        format!(r#"{{"add": {{"element": {{{set}: "m", "elem": [{pair}]}}}}}}"#),
+        rule(
+            "add",
+            r#""expr": [{"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "comp"}}]"#,
+        ),
+    ] {
+        let json = format!(r#"{{"nftables": [{command}]}}"#);
+        tools.run_with("nft -j -f -", &json);
+        apply(&ours, &json).unwrap_or_else(|error| panic!("{error}"));
+        // nft counts a list that is a key as one more element of an anonymous set.
+        compare_listings(&theirs, &ours, false)
+            .unwrap_or_else(|differs| panic!("{json}: {differs}"));
     }
 }

@@ -32,6 +32,29 @@ const DIFFERENT: &[(&str, usize, &str)] = &[
 /// The same for commands.
 const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[
     (
+        "define a = { 1.1.1.1, 2.2.2.2 }\n\
+         add rule ip w c ip saddr vmap { $a : accept, 3.3.3.3 : drop }\n\
+         add rule ip w c ip saddr vmap { $a : accept }\n\
+         add rule ip w c meta mark set ip saddr map { $a : 5, 3.3.3.3 : 6 }",
+        5,
+        "nft counts a list that is a key as one more element of the set, and sends its elements last",
+    ),
+    (
+        "define r = { 10.0.0.0/8, 2.2.2.2 }\n\
+         add rule ip w c ip saddr vmap { $r : drop, 3.3.3.3 : accept }\n\
+         add element ip w i { $r : accept }",
+        1,
+        "the same",
+    ),
+    (
+        "define a = { 1.1.1.1, 2.2.2.2 }\n\
+         add element ip w v { $a : accept }\n\
+         add element ip w m { $a : 5, 3.3.3.3 : 6 }\n\
+         add element ip w k { $a : \"c\" }",
+        1,
+        "the same",
+    ),
+    (
         "add set ip j sm { type ipv4_addr; flags interval; auto-merge; elements = { 11.0.0.0/8 }; }",
         3,
         "the set exists and contains 10.0.0.0/8, which nft does not merge with an adjacent range in such a command",

@@ -53,6 +53,7 @@ pub(super) fn of(expr: &Expr) -> Option<Key> {
         Expr::Socket(key, _) => socket(*key),
         Expr::Fib(flags, result) => fib(*flags, *result),
         Expr::Xfrm { key, .. } => xfrm(*key),
+        Expr::QueueNumber => Some(Key::new(("queue", DataType::INTEGER, 16))),
         Expr::Osf { .. } => Some(Key::new(("osf", DataType::STRING, 128))),
         Expr::Numgen { kind, .. } => Some(Key::new((kind.name()?, DataType::INTEGER, 32))),
         Expr::Hash { key, .. } => {

@@ -15,12 +15,12 @@ const BURST: u32 = 5;
 /// Returns the stateful expression of a statement; `None` for any other statement.
 pub(super) fn instruction(statement: &Statement) -> Option<Decoded<'static>> {
     Some(match statement {
-        // nft sends no values for a counter that starts at zero.
-        Statement::Counter {
-            packets: 0,
-            bytes: 0,
-        } => Decoded::Counter(Counter::default()),
-        Statement::Counter { packets, bytes } => Decoded::Counter(Counter::new(*packets, *bytes)),
+        // nft does not send a value of zero.
+        Statement::Counter { packets, bytes } => Decoded::Counter(Counter {
+            packets: Some(*packets).filter(|count| *count > 0),
+            bytes: Some(*bytes).filter(|count| *count > 0),
+            ..Counter::default()
+        }),
         Statement::Limit {
             rate,
             unit,

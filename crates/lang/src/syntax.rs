@@ -186,6 +186,8 @@ pub(super) enum Expr {
     Meta(MetaKey),
     /// Metadata of the packet inside a tunnel. It has no syntax: nft adds this match implicitly.
     Inside(&'static Tunnel, MetaKey),
+    /// Number of a queue, only in `typeof` declarations of a map's data.
+    QueueNumber,
     /// Metadata that a tunnel device attached to the packet.
     Tunnel(TunnelKey),
     /// Conntrack key. The family is the IP version of an address key that does not imply one.
@@ -409,6 +411,28 @@ pub(super) enum Statement {
 }
 
 impl Expr {
+    /// Creates an operation. Like nft, a constant becomes the right operand.
+    pub(super) fn binary(operator: Operator, left: Self, right: Self) -> Self {
+        let swaps = !matches!(operator, Operator::LeftShift | Operator::RightShift);
+        match swaps && left.is_constant() && !right.is_constant() {
+            true => Self::Binary(operator, Box::new(right), Box::new(left)),
+            false => Self::Binary(operator, Box::new(left), Box::new(right)),
+        }
+    }
+
+    /// Returns `true` if the expression only consists of constants.
+    pub(super) fn is_constant(&self) -> bool {
+        match self {
+            Self::Symbol(_) | Self::Value(_) => true,
+            Self::Binary(_, left, right) | Self::Range(left, right) => {
+                left.is_constant() && right.is_constant()
+            }
+            Self::Prefix(value, _) => value.is_constant(),
+            Self::Flags(parts) | Self::Concat(parts) => parts.iter().all(Self::is_constant),
+            _ => false,
+        }
+    }
+
     /// Returns the data type of the expression's values.
     pub(super) fn data_type(&self) -> DataType {
         match self {

@@ -28,6 +28,8 @@ use super::tunnels;
 
 /// Numbers of expression kinds.
 const VERDICT: u32 = 1;
+/// A constant: with the number 0, a queue number.
+const VALUE: u32 = 4;
 const PAYLOAD: u32 = 7;
 const EXTHDR: u32 = 8;
 const META: u32 = 9;
@@ -87,6 +89,7 @@ fn field_written(expr: &Expr) -> Option<Vec<u8>> {
         Expr::Meta(key) => entry(META, &numbers(&[(0, key.0)])),
         Expr::Socket(key, _) => entry(SOCKET, &numbers(&[(0, key.0)])),
         Expr::Osf { .. } => entry(OSF, &[]),
+        Expr::QueueNumber => entry(VALUE, &numbers(&[(0, 0)])),
         Expr::Ct(key, direction, _) => {
             let direction = direction.map_or(EITHER, |direction| direction.0.into());
             entry(CT, &numbers(&[(0, key.0), (1, direction)]))
@@ -216,6 +219,7 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             None => payload(number(0), number(1), [number(2), number(3), number(4)]),
         },
         EXTHDR => option(number(0)?, number(1)?, number(2)),
+        VALUE if number(0)? == 0 => Some(Expr::QueueNumber),
         META => known(Expr::Meta(MetaKey(number(0)?))),
         SOCKET => known(Expr::Socket(
             SocketKey(number(0)?),

@@ -1,7 +1,7 @@
 //! Compiles bitwise operations.
 
 use super::constant::ExpectedType;
-use super::load::{Loaded, is_constant};
+use super::load::Loaded;
 use super::rule_builder::{RuleBuilder, register};
 use crate::parse::{Diagnostic, number};
 use crate::syntax::{Expr, Operator, Payload, Value};
@@ -30,7 +30,7 @@ fn chain(expr: &Expr) -> Chain<'_> {
         of: expr,
     };
     while let Expr::Binary(operator, left, right) = chain.of {
-        if is_shift(*operator) || !is_constant(right) {
+        if is_shift(*operator) || !right.is_constant() {
             break;
         }
         chain.pending.push((*operator, right));
@@ -117,7 +117,7 @@ impl RuleBuilder<'_, '_> {
         to: &Expr,
         expected_type: ExpectedType,
     ) -> Result<(u128, u128), Diagnostic> {
-        if is_constant(to) {
+        if to.is_constant() {
             return Ok((0, self.compiler.value(to, expected_type)?.number));
         }
         let chain = chain(to);
@@ -297,7 +297,7 @@ impl super::Compiler<'_> {
 /// Returns an operand that is not a constant, if there is one.
 pub(super) fn not_constant(expr: &Expr) -> Option<&Expr> {
     match expr {
-        Expr::Binary(_, left, right) if is_constant(right) => not_constant(left),
+        Expr::Binary(_, left, right) if right.is_constant() => not_constant(left),
         Expr::Binary(_, _, right) => Some(right),
         Expr::Concat(parts) => parts.iter().find_map(not_constant),
         _ => None,

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use jiff::ToSpan;
 use jiff::civil::{DateTime, Time};
 use nix::net::if_::if_nametoindex;
 
@@ -95,6 +96,31 @@ fn link_address(text: &str) -> Option<u128> {
         number = number << 8 | u128::from(u8::from_str_radix(digits, 16).ok()?);
     }
     Some(number)
+}
+
+/// Parses an IPv4 address with octal or hexadecimal numbers; in quotation marks, also one of fewer numbers, the last
+/// of which is the rest of the address.
+fn address(text: &str, is_quoted: bool) -> Option<u128> {
+    let parts = text.split('.').map(number).collect::<Option<Vec<_>>>()?;
+    let (last, first) = parts.split_last()?;
+    let rest = 8 * (4_u32.checked_sub(u32::try_from(first.len()).ok()?)?);
+    let is_whole = is_quoted || first.len() == 3;
+    let fits = first.iter().all(|part| *part <= 0xff) && *last <= Value::ones(rest);
+    let first = first.iter().fold(0, |number, part| number << 8 | part);
+    (is_whole && fits).then_some(first << rest | last)
+}
+
+/// Parses a time of day to seconds. As in nft, it may have a leap second.
+fn clock_time(text: &str) -> Option<i64> {
+    let mut parts = text.split(':').map(|part| {
+        let part = part.trim_start();
+        let is_number = part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<i64>().ok().filter(|_| is_number)
+    });
+    let (hours, minutes) = (parts.next()??, parts.next()??);
+    let seconds = parts.next().unwrap_or(Some(0))?;
+    let is_time = hours < 24 && minutes < 60 && seconds < 62 && parts.next().is_none();
+    is_time.then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
 /// Parses a traffic class: `major:minor`.
@@ -263,7 +289,14 @@ impl Compiler<'_> {
         if types::is_string(expected_type.data_type) {
             return self.characters(symbol, expected_type);
         }
-        let Some(number) = self.number_of(text, expected_type) else {
+        let found = self.number_of(text, expected_type);
+        let found = found.or_else(|| match expected_type.data_type {
+            DataType::IPV4_ADDR => address(text, symbol.is_quoted),
+            // The keyword for its header.
+            DataType::INET_PROTO if text == "comp" && !symbol.is_quoted => Some(108),
+            _ => None,
+        });
+        let Some(number) = found else {
             let known = symbols(expected_type.data_type)
                 .iter()
                 .map(|(name, _)| *name);
@@ -363,6 +396,8 @@ impl Compiler<'_> {
             DataType::BOOLEAN => match text {
                 "exists" => Some(1),
                 "missing" => Some(0),
+                // An option, header or chunk exists, or not.
+                _ if expected_type.bits == 8 => plain().map(|number| number.min(1)),
                 _ => plain(),
             },
             DataType::CGROUPSV2 => match plain() {
@@ -382,13 +417,11 @@ impl Compiler<'_> {
         if let Some(number) = number(text) {
             return number.checked_mul(1_000_000_000);
         }
-        let formats = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"];
-        let time = formats.iter().find_map(|format| {
-            let fields = jiff::fmt::strtime::parse(format, text).ok()?;
-            let date = fields.to_date().ok()?;
-            let time = fields.to_time().unwrap_or(Time::midnight());
-            Some(DateTime::from_parts(date, time))
-        })?;
+        let text = text.trim_start();
+        let (date, clock) = text.split_once(' ').unwrap_or((text, "0:0"));
+        let date = jiff::fmt::strtime::parse("%Y-%m-%d", date).ok()?;
+        let midnight = DateTime::from_parts(date.to_date().ok()?, Time::midnight());
+        let time = midnight.checked_add(clock_time(clock)?.seconds()).ok()?;
         let time = time.to_zoned(self.time_zone.get().clone()).ok()?;
         u128::try_from(time.timestamp().as_nanosecond()).ok()
     }
@@ -398,21 +431,17 @@ impl Compiler<'_> {
         if let Some(number) = number(text) {
             return (number < 86_400).then_some(number);
         }
-        let mut parts = text.split(':').map(|part| {
-            let is_number = part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-            part.parse::<i64>().ok().filter(|_| is_number)
-        });
-        let (hours, minutes) = (parts.next()??, parts.next()??);
-        let seconds = parts.next().unwrap_or(Some(0))?;
-        let is_time = hours < 24 && minutes < 60 && seconds < 60 && parts.next().is_none();
+        if let Some(time) = parse_time(text) {
+            return (time < 86_400_000).then_some(u128::from(time / 1000));
+        }
+        let seconds = clock_time(text)?;
         let offset = i64::from(
             self.time_zone
                 .get()
                 .to_offset(jiff::Timestamp::now())
                 .seconds(),
         );
-        let seconds = hours * 3600 + minutes * 60 + seconds - offset;
-        is_time.then(|| seconds.rem_euclid(86_400) as u128) // below a day
+        Some((seconds - offset).rem_euclid(86_400) as u128) // below a day
     }
 
     /// Parses a string or string prefix.

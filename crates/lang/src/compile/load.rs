@@ -140,12 +140,14 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Loads a key into registers, from this word on. The fields of a concatenation are consecutive, each padded to 4
-    /// bytes. With `is_turned`, values are in network byte order, as in interval sets.
+    /// bytes. With `is_turned`, values are in network byte order, as in interval sets. Constants have the types of a
+    /// named set's fields.
     pub(super) fn load_key(
         &mut self,
         key: &Expr,
         word: u32,
         is_turned: bool,
+        of_set: &[ExpectedType],
     ) -> Result<Vec<Loaded>, Diagnostic> {
         let Expr::Concat(parts) = key else {
             let mut loaded = self.load(key, word)?;
@@ -156,18 +158,18 @@ impl RuleBuilder<'_, '_> {
         };
         let mut fields = Vec::with_capacity(parts.len());
         let mut at = word;
-        for part in parts {
-            self.check_part(part)?;
-            let mut loaded = self.load(part, at)?;
-            self.shift_down(&mut loaded, at)?;
-            if is_turned {
-                let is_byte = loaded.length == 1 && loaded.expected_type.order == ByteOrder::Host;
-                self.turn_to_network(&mut loaded, at);
-                if is_byte {
-                    // No effect, but nft sends it.
-                    self.push(&Byteorder::hton(register(at), register(at), 1, 2));
+        for (index, part) in parts.iter().enumerate() {
+            let loaded = match of_set.get(index) {
+                _ if !part.is_constant() => self.load_part(part, at, is_turned)?,
+                Some(expected_type) => {
+                    self.put(part, &[*expected_type], at)?;
+                    Loaded::of(*expected_type)
                 }
-            }
+                None => {
+                    let message = "a constant needs a named set, which has its type";
+                    return Err(self.compiler.diagnostic(part, message));
+                }
+            };
             at += loaded.words();
             if at > 16 {
                 return Err(self
@@ -177,6 +179,22 @@ impl RuleBuilder<'_, '_> {
             fields.push(loaded);
         }
         Ok(fields)
+    }
+
+    /// Loads a field of a concatenation.
+    fn load_part(&mut self, part: &Expr, word: u32, is_turned: bool) -> Result<Loaded, Diagnostic> {
+        self.check_part(part)?;
+        let mut loaded = self.load(part, word)?;
+        self.shift_down(&mut loaded, word)?;
+        if is_turned {
+            let is_byte = loaded.length == 1 && loaded.expected_type.order == ByteOrder::Host;
+            self.turn_to_network(&mut loaded, word);
+            if is_byte {
+                // No effect, but nft sends it.
+                self.push(&Byteorder::hton(register(word), register(word), 1, 2));
+            }
+        }
+        Ok(loaded)
     }
 
     /// Checks that an expression can be part of a concatenation. nft aborts when it lists some of them.
@@ -292,7 +310,7 @@ impl RuleBuilder<'_, '_> {
                     Some(key) => {
                         let from = word + REGISTER;
                         let wide = self.wide.take();
-                        let fields = self.load_key(key, from, false);
+                        let fields = self.load_key(key, from, false, &[]);
                         self.wide = wide;
                         let fields = fields?;
                         let length = match &fields[..] {
@@ -405,7 +423,7 @@ impl RuleBuilder<'_, '_> {
                 Ok(at - word)
             }
             (expr, [expected_type]) => {
-                if is_constant(expr) {
+                if expr.is_constant() {
                     let value = self.compiler.value(expr, *expected_type)?;
                     let bytes = expected_type.bytes(value.number, expected_type.length());
                     self.push(&Immediate::value(register(word), &bytes));
@@ -448,17 +466,4 @@ impl RuleBuilder<'_, '_> {
 /// Returns `true` if values of a type are integers without a type of their own.
 const fn is_untyped(data_type: DataType) -> bool {
     matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
-}
-
-/// Returns `true` if an expression is constant.
-pub(super) fn is_constant(expr: &Expr) -> bool {
-    match expr {
-        Expr::Symbol(_) | Expr::Value(_) => true,
-        Expr::Binary(_, left, right) | Expr::Range(left, right) => {
-            is_constant(left) && is_constant(right)
-        }
-        Expr::Prefix(value, _) => is_constant(value),
-        Expr::Flags(parts) | Expr::Concat(parts) => parts.iter().all(is_constant),
-        _ => false,
-    }
 }

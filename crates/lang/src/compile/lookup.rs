@@ -70,10 +70,24 @@ impl RuleBuilder<'_, '_> {
 
     /// Returns the types of a key's fields.
     pub(super) fn expected_types(&self, key: &Expr) -> Vec<ExpectedType> {
-        match key {
-            Expr::Concat(parts) => parts.iter().map(|part| self.expected_type(part)).collect(),
-            one => vec![self.expected_type(one)],
-        }
+        self.expected_types_in(key, &[])
+    }
+
+    /// Returns the types of a key's fields. Constants have the types of a named set's fields.
+    pub(super) fn expected_types_in(
+        &self,
+        key: &Expr,
+        of_set: &[ExpectedType],
+    ) -> Vec<ExpectedType> {
+        let Expr::Concat(parts) = key else {
+            return vec![self.expected_type(key)];
+        };
+        let parts = parts.iter().enumerate();
+        let types = parts.map(|(index, part)| match of_set.get(index) {
+            Some(of_set) if part.is_constant() => *of_set,
+            _ => self.expected_type(part),
+        });
+        types.collect()
     }
 
     /// Loads a key into registers from this word on, and returns a reference to the set or to the map with such data.
@@ -84,13 +98,19 @@ impl RuleBuilder<'_, '_> {
         word: u32,
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Diagnostic> {
-        let declared = self.expected_types(key);
         match set {
             Expr::Reference(name) => {
                 let is_map = data.is_some();
                 let set_spec = self.compiler.set(self.family, &self.table, name, is_map)?;
+                if key.is_constant() {
+                    let message = "the key needs a field of the packet";
+                    return Err(self.compiler.diagnostic(key, message));
+                }
+                // Like nft, constants are allowed in keys of sets, not of maps.
+                let of_set = if is_map { &[][..] } else { &set_spec.keys };
+                let declared = self.expected_types_in(key, of_set);
                 self.check(&set_spec, &declared, is_map, data, set)?;
-                let mut fields = self.load_key(key, word, set_spec.is_interval)?;
+                let mut fields = self.load_key(key, word, set_spec.is_interval, of_set)?;
                 // In named sets, bits of a byte are stored right-aligned.
                 if let [field] = &mut fields[..] {
                     self.shift_down(field, word)?;
@@ -104,8 +124,9 @@ impl RuleBuilder<'_, '_> {
                 Err(self.error("an anonymous set needs at least one element"))
             }
             Expr::Set(elements) => {
+                let declared = self.expected_types(key);
                 let has_ranges = self.compiler.has_ranges(elements, &declared)?;
-                let fields = self.load_key(key, word, has_ranges)?;
+                let fields = self.load_key(key, word, has_ranges, &[])?;
                 let lookup_key = LookupKey {
                     key,
                     fields,

@@ -2,7 +2,6 @@
 
 use super::bits::not_constant;
 use super::constant::ExpectedType;
-use super::load::is_constant;
 use super::protocols::Protocols;
 use super::rule_builder::RuleBuilder;
 use super::sets::kernel_type;
@@ -127,7 +126,7 @@ impl RuleBuilder<'_, '_> {
                 let message = format!("expected {} values, one for each field", parts.len());
                 return Err(self.compiler.diagnostic(right, message));
             }
-            let fields = self.load_key(left, 0, false)?;
+            let fields = self.load_key(left, 0, false, &[])?;
             let mut bytes = Vec::new();
             for (field, value) in fields.iter().zip(values) {
                 let value = self.compiler.value(value, field.expected_type)?;
@@ -137,7 +136,7 @@ impl RuleBuilder<'_, '_> {
             self.compare_bytes(operation(relation), &bytes);
             return Ok(());
         }
-        if !is_constant(right) {
+        if !right.is_constant() {
             let message = "a field can only be compared with constants and sets";
             return Err(self.compiler.diagnostic(right, message));
         }

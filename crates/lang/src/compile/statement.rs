@@ -1,7 +1,6 @@
 //! Compiles statements.
 
 use super::constant::ExpectedType;
-use super::load::is_constant;
 use super::rule_builder::{RuleBuilder, register};
 use super::sets::{Data, SetSpec, SetUserData, noted_order, with_keys};
 use crate::headers;
@@ -494,7 +493,7 @@ impl RuleBuilder<'_, '_> {
                     }
                     word += REGISTER;
                 }
-                to if is_constant(to) => {
+                to if to.is_constant() => {
                     let (from, last) = match self.compiler.constant(to, expected_type)? {
                         Expr::Value(value) => (value.number, None),
                         Expr::Range(from, to) => match (*from, *to) {
@@ -608,7 +607,7 @@ impl RuleBuilder<'_, '_> {
         };
         self.check_transport(key)?;
         let expected_type = port();
-        if is_constant(ports)
+        if ports.is_constant()
             && let Expr::Range(from, to) = self.compiler.constant(ports, expected_type)?
         {
             let first = register(*word);
@@ -640,7 +639,7 @@ impl RuleBuilder<'_, '_> {
         };
         let queue = match numbers {
             None => Queue::spread(0, 1),
-            Some(numbers) if is_constant(numbers) => {
+            Some(numbers) if numbers.is_constant() => {
                 let number = |value: &Value| value.number as u16; // of 16 bits
                 match self.compiler.constant(numbers, expected_type)? {
                     Expr::Value(value) => Queue::to(number(&value)),
@@ -656,10 +655,17 @@ impl RuleBuilder<'_, '_> {
                 }
             }
             Some(numbers) => {
-                let expected_type = ExpectedType {
+                let mut expected_type = ExpectedType {
                     bits: 32,
                     ..expected_type
                 };
+                if let Expr::Map(_, map) = numbers
+                    && let Expr::Reference(name) = &**map
+                    && let Data::Values { fields, .. } = self.data_of(name)?
+                    && let [number] = fields[..]
+                {
+                    expected_type.bits = number.bits.min(32);
+                }
                 self.put(numbers, &[expected_type], 0)?;
                 Queue::register(Register::R1)
             }
@@ -772,12 +778,14 @@ impl RuleBuilder<'_, '_> {
         }
         let words = match set_spec {
             // A key that is the same for all packets.
-            Some(set_spec) if is_constant(key) => self.put(key, &set_spec.keys, 0)?,
+            Some(set_spec) if key.is_constant() => self.put(key, &set_spec.keys, 0)?,
             _ => {
+                let of_set = set_spec.map_or(&[][..], |set_spec| &set_spec.keys);
                 if let Some(set_spec) = set_spec {
-                    self.check(set_spec, &self.expected_types(key), true, None, key)?;
+                    let types = self.expected_types_in(key, of_set);
+                    self.check(set_spec, &types, true, None, key)?;
                 }
-                let mut fields = self.load_key(key, 0, false)?;
+                let mut fields = self.load_key(key, 0, false, of_set)?;
                 if let ([field], Some(DataType::MARK)) =
                     (&mut fields[..], set_spec.map(|set_spec| set_spec.key_type))
                 {

@@ -217,6 +217,7 @@ impl<'o> Writer<'o> {
                 let key = whole.strip_prefix("meta ").unwrap_or(whole);
                 Expression::Meta { key }
             }
+            Expr::QueueNumber => Expression::Text(Cow::Borrowed("queue")),
             // Never part of a listing.
             Expr::Inside(_, key) => Expression::Meta {
                 key: name(keys::meta(*key)),

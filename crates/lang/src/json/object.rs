@@ -16,11 +16,12 @@ use crate::list::object::{changed_timeouts, family_name, object_name, protocol_n
 use crate::list::set::merges;
 use crate::read::set::SetReader;
 use crate::read::{rule, set, stateful};
-use crate::syntax::{self, Element};
-use crate::types;
+use crate::syntax::{self, Element, Expr};
 use crate::value::fields;
+use crate::{typeof_, types};
 use chainwright::nft::expr::{QuotaFlags, SynproxyFlags};
 use chainwright::nft::is_map;
+use chainwright::nft::userdata::{SET_DATA_TYPEOF, SET_KEY_TYPEOF};
 use chainwright::nft::{
     ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
     SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
@@ -117,7 +118,7 @@ pub(super) struct Set<'o> {
     name: Cow<'o, str>,
     table: Cow<'o, str>,
     #[serde(rename = "type")]
-    key: OneOrMany<Cow<'static, str>>,
+    key: KeyType,
     handle: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'o, str>>,
@@ -139,6 +140,14 @@ pub(super) struct Set<'o> {
     elem: Elements<'o>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stmt: Option<Words<'o>>,
+}
+
+/// Type of a set's keys.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum KeyType {
+    Names(OneOrMany<Cow<'static, str>>),
+    Typeof { r#typeof: serde_json::Value },
 }
 
 #[derive(Debug, Serialize)]
@@ -408,8 +417,13 @@ impl<'o> Writer<'o> {
             (SetFlags::EVAL, "dynamic"),
         ];
         let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
+        // A map to queues can only be declared by `typeof`.
+        let is_to_queues = typeof_::of(&view, SET_DATA_TYPEOF) == Some(Expr::QueueNumber);
+        let key_typeof = typeof_::of(&view, SET_KEY_TYPEOF).filter(|_| is_to_queues);
+        let key_typeof = key_typeof.and_then(|key| serde_json::to_value(self.expr(&key)).ok());
         let map = is_map.then(|| match view.object_type() {
             Some(object) => object_name(object).to_owned(),
+            None if is_to_queues => "queue".to_owned(),
             None => type_names(view.data_type().unwrap_or_default()).join(" . "),
         });
         let elem = match self.options.terse {
@@ -422,9 +436,13 @@ impl<'o> Writer<'o> {
             family: family(view.family()),
             name: name(view.name()),
             table: name(view.table()),
-            key: match OneOrMany::new(type_names(view.key_type().unwrap_or_default())) {
-                Some(names) => names,
-                None => OneOrMany::Many(Vec::new()),
+            key: match (
+                key_typeof,
+                OneOrMany::new(type_names(view.key_type().unwrap_or_default())),
+            ) {
+                (Some(r#typeof), _) => KeyType::Typeof { r#typeof },
+                (None, Some(names)) => KeyType::Names(names),
+                (None, None) => KeyType::Names(OneOrMany::Many(Vec::new())),
             },
             handle: view.handle(),
             comment: view.comment().map(name),

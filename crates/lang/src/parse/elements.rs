@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
+use super::error::Diagnostic;
 use super::lexer::{Kind, is_link_address};
 use super::parser::{Parser, parse_number};
+use super::variables::measure;
 use crate::syntax::{Element, Expr, Span, Symbol};
 
 /// Elements of a set, in source order.
@@ -54,6 +56,34 @@ impl FromIterator<Element> for ElementList {
     fn from_iter<I: IntoIterator<Item = Element>>(elements: I) -> Self {
         let one = |element| Piece::One(Box::new(element));
         Self(elements.into_iter().map(one).collect())
+    }
+}
+
+/// Maximum size of data that several elements share.
+const MAX_SHARED: usize = 64;
+
+/// Adds data to each element of a list. nft ignores the other properties of such elements.
+pub(crate) fn with_data(
+    elements: Vec<Element>,
+    data: Option<Expr>,
+    span: Span,
+) -> Result<impl Iterator<Item = Element>, Diagnostic> {
+    let is_plain = |element: &Element| *element == Element::new(element.key.clone());
+    let message = match &data {
+        Some(_) if !elements.iter().all(is_plain) => {
+            Some("a list of elements with other properties cannot have data")
+        }
+        Some(data) if measure(data).0 > MAX_SHARED => {
+            Some("data of a list of elements are too long")
+        }
+        _ => None,
+    };
+    match message {
+        Some(message) => Err(Diagnostic::new(span, message)),
+        None => Ok(elements.into_iter().map(move |element| Element {
+            data: data.clone().or(element.data),
+            ..element
+        })),
     }
 }
 
@@ -323,7 +353,6 @@ mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
     use proptest::sample::select;
 
-    use super::super::error::Diagnostic;
     use super::super::expr::Side;
     use super::super::lexer::Token;
     use super::super::{NoIncludes, SavedVariables, Source};

@@ -1,7 +1,8 @@
 //! Parses expressions.
 
-use super::elements::ElementSink;
+use super::elements::{ElementSink, with_data};
 use super::error::{Diagnostic, shown};
+use super::known::protocol;
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::syntax::{Element, Expr, Operator, Statement, Target, Verdict};
@@ -57,9 +58,32 @@ impl Parser<'_> {
             return self.reference().map(Expr::Reference);
         }
         if self.at_sign("$") {
-            return self.variable();
+            let start = self.current.span;
+            return match self.variable()? {
+                Expr::Reference(_) => {
+                    let message =
+                        "a variable for a map contains its elements: write `@` and the map's name";
+                    Err(Diagnostic::new(self.since(start), message))
+                }
+                map => Ok(map),
+            };
         }
         Err(self.unexpected(["{", "@"]))
+    }
+
+    /// Parses the set that a rule updates: `@name`, or a variable with this value.
+    pub(super) fn updated_set(&mut self) -> Result<String, Diagnostic> {
+        if !self.at_sign("$") {
+            return self.reference();
+        }
+        let start = self.current.span;
+        match self.variable()? {
+            Expr::Reference(name) => Ok(name),
+            _ => {
+                let message = "this variable is not a set: define it as `@name`";
+                Err(Diagnostic::new(self.since(start), message))
+            }
+        }
     }
 
     /// Parses `@name`.
@@ -101,15 +125,43 @@ impl Parser<'_> {
 
     /// Parses a concatenation.
     pub(super) fn concat(&mut self, side: Side) -> Result<Expr, Diagnostic> {
-        let first = self.limits(side)?;
+        // A constant of selectors is part of a set's keys.
+        let first = match side == Side::Left && self.is_at_constant() && self.next_is_sign(".") {
+            true => Expr::Symbol(self.symbol()),
+            false => self.limits(side)?,
+        };
         if !self.at_sign(".") {
             return Ok(first);
         }
         let mut parts = vec![first];
         while self.eat_sign(".") {
-            parts.push(self.limits(side)?);
+            let is_constant = side == Side::Left && self.is_at_constant() && !self.is_misspelled();
+            parts.push(match is_constant {
+                true => self.operation(Side::Right, 0)?,
+                false => self.limits(side)?,
+            });
         }
         Ok(Expr::Concat(parts))
+    }
+
+    /// Returns `true` if the current token is a constant and not the start of a selector.
+    fn is_at_constant(&mut self) -> bool {
+        // The name of a protocol, if no field follows.
+        if self.is_word() && protocol(self.word()).is_some() {
+            return matches!(self.next().kind, Kind::Sign(_));
+        }
+        let mut selectors = super::selector::words();
+        self.is_quoted() || self.is_word() && !selectors.any(|word| self.at(word))
+    }
+
+    /// Returns `true` if the current token is a word, and what follows it can only belong to a selector.
+    fn is_misspelled(&mut self) -> bool {
+        const BEHIND: [&str; 6] = ["vmap", "map", "and", "or", "xor", "mod"];
+        let is_word = self.is_word() && !self.word().starts_with(|c: char| c.is_ascii_digit());
+        is_word
+            && self
+                .next_if_word()
+                .is_some_and(|word| !BEHIND.contains(&&*word))
     }
 
     /// Parses a value, a range or a prefix.
@@ -169,7 +221,7 @@ impl Parser<'_> {
                 Side::Left | Side::Any => Side::Any,
             };
             let right = self.operation(other, operator.precedence() + 1)?;
-            left = Expr::Binary(operator, Box::new(left), Box::new(right));
+            left = Expr::binary(operator, left, right);
         }
         Ok(left)
     }
@@ -273,21 +325,28 @@ impl Parser<'_> {
                 return Ok(());
             }
             if !taken.take_run(self) {
+                let start = self.current.span;
                 match self.element(side)? {
                     // The elements of a nested set are added to the outer one.
                     Element {
                         key: Some(Expr::Set(inner)),
+                        data,
                         ..
-                    } => inner.into_iter().for_each(|element| taken.take(element)),
+                    } => with_data(inner, data, self.since(start))?
+                        .for_each(|element| taken.take(element)),
                     element => taken.take(element),
                 }
             }
             self.skip_lines();
-            if !self.eat_sign(",") {
+            if !self.at_sign(",") {
                 return match self.eat_sign("}") {
                     true => Ok(()),
                     false => Err(self.unexpected([",", "}", ":"])),
                 };
+            }
+            // Several commas are like one.
+            while self.eat_sign(",") {
+                self.skip_lines();
             }
         }
     }
@@ -295,6 +354,7 @@ impl Parser<'_> {
     /// Parses an element: key, options and data.
     fn element(&mut self, side: Side) -> Result<Element, Diagnostic> {
         let start = self.current.span;
+        let is_variable = self.at_sign("$");
         let key = match self.current.kind {
             Kind::Sign("*") => {
                 self.advance();
@@ -312,13 +372,13 @@ impl Parser<'_> {
             element.data = Some(self.data(side)?);
             self.element_options(&mut element)?;
         }
-        let has_more = is_mapped
+        let has_more = (is_mapped && !is_variable)
             || !element.statements.is_empty()
             || element.timeout.is_some()
             || element.expires.is_some()
             || element.comment.is_some();
         if matches!(element.key, Some(Expr::Set(_))) && has_more {
-            let message = "a nested set cannot have data, statements, a timeout or a comment";
+            let message = "a list of elements cannot have statements, a timeout or a comment, and only a variable can have data";
             return Err(Diagnostic::new(self.since(start), message));
         }
         Ok(element)
@@ -398,6 +458,9 @@ impl Parser<'_> {
     pub(super) fn initial(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, true);
+        }
+        if self.at_sign("@") {
+            return self.reference().map(Expr::Reference);
         }
         if self.at_end() {
             return Err(self.unexpected(["a value"]));

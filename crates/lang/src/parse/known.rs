@@ -164,6 +164,7 @@ pub(crate) fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension
     let name = match (kind, name) {
         (ExthdrOp::TCPOPT, "noop") => "nop",
         (ExthdrOp::TCPOPT, "mss") => "maxseg",
+        (ExthdrOp::TCPOPT, "echo") => "timestamp",
         (ExthdrOp::TCPOPT, "sack-permitted") => "sack-perm",
         (ExthdrOp::TCPOPT, "sack0") => "sack",
         (_, name) => name,

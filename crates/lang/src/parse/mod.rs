@@ -27,7 +27,7 @@ pub(super) mod tree;
 mod tunnel;
 mod variables;
 
-pub(super) use elements::ElementList;
+pub(super) use elements::{ElementList, with_data};
 pub(super) use error::Diagnostic;
 pub use error::Error;
 pub(super) use parser::{number, parse_time};

@@ -46,6 +46,13 @@ impl Parser<'_> {
         let span = self.since(start);
         let mut entries = Entries::default();
         if self.at_sign("{") {
+            if object_type == ObjectType::QUOTA {
+                entries.statement = Some(Statement::Quota {
+                    bytes: 0,
+                    used: 0,
+                    over: false,
+                });
+            }
             self.block(|this| {
                 this.object_entry(object_type, &mut entries)?;
                 // Several entries may share a line.
@@ -74,7 +81,13 @@ impl Parser<'_> {
         }
         match kind {
             ObjectType::COUNTER => match self.at("packets") {
-                true => entries.statement = Some(self.counter()?),
+                true => {
+                    self.advance();
+                    let packets = self.number("a number of packets")?;
+                    self.expect("bytes")?;
+                    let bytes = self.number("a number of bytes")?;
+                    entries.statement = Some(Statement::Counter { packets, bytes });
+                }
                 false => return Err(self.no_entry("a counter", &["packets", "comment"])),
             },
             ObjectType::QUOTA => entries.statement = Some(self.quota()?),

@@ -222,22 +222,17 @@ impl Parser<'_> {
             return Ok(Object::Kind(kind, at.family, Some(at.table)));
         }
         let found = self.eat_any(&FAMILIES);
-        let family = found
-            .and_then(|word| word.parse().ok())
-            .unwrap_or(Family::UNSPEC);
-        if self.eat("table") || ((found.is_some() || kind == Kind::Rules) && self.is_word()) {
+        let family = found.and_then(|word| word.parse().ok());
+        if self.eat("table") || (kind != Kind::Tables && self.is_word()) {
             let table = self.name("a table")?;
-            // Without a family, `rules` refers to the family ip, like most commands.
-            let family = match found {
-                None if kind == Kind::Rules => Family::IP,
-                _ => family,
-            };
+            // Without a family, a table is one of the family ip, as in most commands.
+            let family = family.unwrap_or(Family::IP);
             if kind == Kind::Rules && self.is_word() {
                 let chain = self.name("a chain")?;
                 return Ok(Object::Chain(Chain::new(family, table, chain)));
             }
             return Ok(Object::Kind(kind, family, Some(table)));
         }
-        Ok(Object::Kind(kind, family, None))
+        Ok(Object::Kind(kind, family.unwrap_or(Family::UNSPEC), None))
     }
 }

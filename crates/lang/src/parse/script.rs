@@ -216,15 +216,16 @@ impl Parser<'_> {
                 return self.end_of_command();
             }
             if !object_words().any(|word| self.at(word)) {
-                return Err(self.unknown("command", known()));
+                let otherwise = self.unknown("command", known());
+                commands.push(self.bare_rule(start, otherwise)?);
+                return self.end_of_command();
             }
         } else {
             self.advance();
         }
-        let explicit = verb.is_some();
         let verb = verb.map_or(Verb::Add, |(_, verb)| *verb);
         match verb {
-            Verb::Add | Verb::Create => self.add(verb, explicit, start, commands)?,
+            Verb::Add | Verb::Create => self.add(verb, start, commands)?,
             Verb::Insert | Verb::Replace => {
                 self.eat("rule");
                 let command = self.rule_command(verb, start)?;
@@ -288,7 +289,6 @@ impl Parser<'_> {
     fn add(
         &mut self,
         verb: Verb,
-        explicit: bool,
         start: Span,
         commands: &mut Vec<Command>,
     ) -> Result<(), Diagnostic> {
@@ -336,22 +336,39 @@ impl Parser<'_> {
                     commands.push(self.stateful_object(verb, &at, object_type, start)?);
                     return Ok(());
                 }
-                // The keyword `rule` is optional.
-                let is_rule = explicit && verb == Verb::Add && self.is_word();
-                let is_typed = self.at_any(&FAMILIES).is_some();
-                let has_two = self.next_if_word().is_some();
-                if is_rule && has_two && (is_typed || self.near_object().is_none()) {
-                    commands.push(self.rule_command(verb, start)?);
-                    return Ok(());
+                let otherwise = self.unknown("object type", object_words());
+                if verb == Verb::Create {
+                    return Err(otherwise);
                 }
-                Err(self.unknown("object type", object_words()))
+                commands.push(self.bare_rule(start, otherwise)?);
+                Ok(())
             }
         }
     }
 
-    /// Returns the object keyword that is most similar to the current word.
-    fn near_object(&self) -> Option<&'static str> {
-        chainwright::internal::nearest(self.word().as_bytes(), object_words())
+    /// Parses a rule without the keyword: `add ip t c accept`, `t c accept`. Fails with `otherwise` if the text does
+    /// not begin with a table, a chain, and a statement or position.
+    fn bare_rule(&mut self, start: Span, otherwise: Diagnostic) -> Result<Command, Diagnostic> {
+        const POSITIONS: [&str; 3] = ["handle", "position", "index"];
+        let is_keyword = |this: &Self| {
+            let verbs = VERBS.iter().map(|(word, _)| *word);
+            let mut words = verbs.chain(object_words()).chain(FAMILIES);
+            words.any(|word| this.at(word))
+        };
+        let Ok(at) = self.in_table() else {
+            return Err(otherwise);
+        };
+        let chain = match is_keyword(self) {
+            true => return Err(otherwise),
+            false => self.name("a chain"),
+        };
+        let (Ok(chain), true) = (
+            chain,
+            self.at_statement() || self.at_any(&POSITIONS).is_some(),
+        ) else {
+            return Err(otherwise);
+        };
+        self.rule_in(at, chain, Verb::Add, start)
     }
 
     /// Parses the type of a stateful object, if it is one.
@@ -369,8 +386,19 @@ impl Parser<'_> {
     }
 
     pub(super) fn rule_command(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
-        let InTable { family, table } = self.in_table()?;
+        let at = self.in_table()?;
         let chain = self.name("a chain")?;
+        self.rule_in(at, chain, verb, start)
+    }
+
+    /// Parses the rest of a command about a rule, behind the chain.
+    fn rule_in(
+        &mut self,
+        InTable { family, table }: InTable,
+        chain: Name<'static>,
+        verb: Verb,
+        start: Span,
+    ) -> Result<Command, Diagnostic> {
         let span = self.current.span;
         let position = match self.eat_any(&["handle", "position", "index"]) {
             Some("index") => Position::Index(self.number("a rule index")?),

@@ -8,13 +8,13 @@ use super::known::{
     field_of, meta_key, meta_names, needs_direction, option_of, presence, protocol, raw,
     raw_option, type_names, version_in, without_direction,
 };
-use super::parser::Parser;
+use super::parser::{Parser, parse_number};
 use crate::headers::{self, Extension, Protocol};
 use crate::syntax::Expr;
 use crate::tunnels;
 use chainwright::nft::expr::{
-    CtDirection, CtKey, ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, RtKey, SocketKey,
-    TunnelKey, XfrmDirection, XfrmKey,
+    CtDirection, CtKey, ExthdrOp, FibFlags, MetaKey, NumgenType, OsfTtl, PayloadBase, RtKey,
+    SocketKey, TunnelKey, XfrmDirection, XfrmKey,
 };
 use chainwright::nft::{DataType, Family};
 
@@ -50,6 +50,7 @@ const BARE: &[&str] = &[
     "obriport",
     "day",
     "hour",
+    "time",
 ];
 
 /// Returns all first words of selectors.
@@ -133,7 +134,10 @@ impl Parser<'_> {
             }
             "ipsec" => {
                 self.advance();
-                self.ipsec()?
+                match self.at_any(&["exists", "missing"]).is_some() || !self.is_word() {
+                    true => Expr::Meta(MetaKey::SECPATH),
+                    false => self.ipsec()?,
+                }
             }
             "numgen" => {
                 self.advance();
@@ -229,35 +233,42 @@ impl Parser<'_> {
             })?;
             return Ok(Expr::Option(raw_option(number, offset, bits)));
         }
-        let found = match self.is_word() {
-            true => extension(kind, self.word()),
-            false => None,
-        };
-        if let Some(extension) = found {
-            self.advance();
+        let (extension, number) = self.option_name(kind)?;
+        let Some(number) = number else {
             return self.option_field(extension);
-        }
-        if let Some(nameless) = headers::nameless(kind) {
-            let number = match self.is_word() {
-                true => super::parser::parse_number(self.word()),
-                false => None,
-            };
-            if let Some(number) = number.and_then(|number| u8::try_from(number).ok()) {
+        };
+        // Fields that all options have.
+        let field = match (headers::nameless(kind), self.is_word()) {
+            (Some(nameless), true) => nameless.named(self.word()),
+            _ => None,
+        };
+        Ok(match field {
+            Some(field) => {
                 self.advance();
-                let named = extensions(kind).find(|extension| extension.number == number);
-                let extension = named.unwrap_or(nameless);
-                // Fields that all options have.
-                let field = match self.is_word() {
-                    true => nameless.named(self.word()),
-                    false => None,
-                };
-                if let Some(field) = field {
-                    self.advance();
-                    let option = raw_option(number, field.offset, field.bits);
-                    return Ok(Expr::Option(option));
-                }
-                return Ok(presence(extension, number));
+                Expr::Option(raw_option(number, field.offset, field.bits))
             }
+            None => presence(extension, number),
+        })
+    }
+
+    /// Parses the name of an option or chunk, or the number of an option, which is also returned.
+    fn option_name(
+        &mut self,
+        kind: ExthdrOp,
+    ) -> Result<(&'static Extension, Option<u8>), Diagnostic> {
+        let word = match self.is_word() {
+            true => self.word(),
+            false => "",
+        };
+        if let Some(extension) = extension(kind, word) {
+            self.advance();
+            return Ok((extension, None));
+        }
+        let number = parse_number(word).and_then(|number| u8::try_from(number).ok());
+        if let (Some(nameless), Some(number)) = (headers::nameless(kind), number) {
+            self.advance();
+            let named = extensions(kind).find(|extension| extension.number == number);
+            return Ok((named.unwrap_or(nameless), Some(number)));
         }
         if kind == ExthdrOp::DCCP {
             return Err(self.unexpected(["an option number from 0 to 255"]));
@@ -268,6 +279,17 @@ impl Parser<'_> {
             _ => "sctp chunk",
         };
         Err(self.unknown(what, extensions(kind).map(|extension| extension.name)))
+    }
+
+    /// Parses the option that `reset tcp option` overwrites, behind these words.
+    pub(super) fn whole_tcp_option(&mut self) -> Result<Expr, Diagnostic> {
+        let (extension, number) = self.option_name(ExthdrOp::TCPOPT)?;
+        if self.is_word() && extension.named(self.word()).is_some() {
+            let message = "only a whole option can be reset, not one of its fields";
+            return Err(Diagnostic::new(self.current.span, message));
+        }
+        let number = number.unwrap_or(extension.number);
+        Ok(Expr::Option(raw_option(number, 0, 0)))
     }
 
     /// Parses a field of an option, extension header or chunk; without a field, a test whether it exists.
@@ -300,10 +322,10 @@ impl Parser<'_> {
             return Ok(option_of(extension, field));
         }
         let is_header = extension.kind == ExthdrOp::IPV6;
-        let is_answer = matches!(&*word, "exists" | "missing");
-        let is_spelled = self.relation_ahead() || self.at_end();
-        // In `reset` and in comparisons, no field follows.
-        if !is_header && (is_answer || is_spelled || self.at("vmap") || self.at("map")) {
+        // Without a field, `reset`, a relation or a value follows.
+        let is_number = parse_number(self.word()).is_some();
+        let is_spelled = self.is_word() || self.is_quoted();
+        if !is_header && (!is_spelled || is_number || self.at_relation()) {
             return Ok(presence(extension, extension.number));
         }
         Err(self.unknown(
@@ -315,10 +337,13 @@ impl Parser<'_> {
         ))
     }
 
-    fn relation_ahead(&self) -> bool {
-        ["==", "!=", "{", "@", ".", ",", "}", ":"]
-            .iter()
-            .any(|sign| self.at_sign(sign))
+    /// Returns `true` if the current word can follow a test whether an option exists.
+    fn at_relation(&self) -> bool {
+        const WORDS: [&str; 16] = [
+            "exists", "missing", "vmap", "map", "and", "or", "xor", "lshift", "rshift", "eq", "ne",
+            "lt", "le", "gt", "ge", "not",
+        ];
+        self.at_any(&WORDS).is_some()
     }
 
     /// Parses `exthdr frag`.

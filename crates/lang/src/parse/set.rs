@@ -188,6 +188,9 @@ impl Parser<'_> {
         declared.data_is_interval = self.eat("interval");
         let data = match self.declared_objects()? {
             Some(object_type) => Declared::Objects(object_type),
+            None if is_typeof && !declared.data_is_interval && self.eat("queue") => {
+                Declared::Typeof(Expr::QueueNumber)
+            }
             None if self.eat("verdict") => Declared::Types(vec![DataType::VERDICT]),
             None => self.declared(is_typeof)?,
         };

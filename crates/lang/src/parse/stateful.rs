@@ -69,13 +69,14 @@ impl Parser<'_> {
         self.eat_any(&["over", "until"]) == Some("over")
     }
 
-    /// Parses the optional `packets 1 bytes 2`.
-    pub(super) fn counter(&mut self) -> Result<Statement, Diagnostic> {
+    /// Parses the optional `packets 1 bytes 2`, in any order.
+    fn counter(&mut self) -> Result<Statement, Diagnostic> {
         let (mut packets, mut bytes) = (0, 0);
-        if self.eat("packets") {
-            packets = self.number("a number of packets")?;
-            self.expect("bytes")?;
-            bytes = self.number("a number of bytes")?;
+        while let Some(word) = self.eat_any(&["packets", "bytes"]) {
+            match word {
+                "packets" => packets = self.number("a number of packets")?,
+                _ => bytes = self.number("a number of bytes")?,
+            }
         }
         Ok(Statement::Counter { packets, bytes })
     }

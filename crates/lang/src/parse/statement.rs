@@ -109,6 +109,12 @@ impl Parser<'_> {
         Diagnostic::new(start, "unclosed brace").expecting(["}"])
     }
 
+    /// Returns `true` if a statement can begin with the current token.
+    pub(super) fn at_statement(&self) -> bool {
+        let mut words = WORDS.iter().copied().chain(super::selector::words());
+        self.at_sign("@") || self.at_sign("(") || words.any(|word| self.at(word))
+    }
+
     /// Parses a statement.
     pub(super) fn statement(&mut self) -> Result<Statement, Diagnostic> {
         if let Some(verdict) = self.verdict()? {
@@ -147,17 +153,9 @@ impl Parser<'_> {
                 if !self.at_two("tcp", &["option"]) {
                     return Err(self.unexpected(["tcp option"]));
                 }
-                let option = self.left()?;
-                match option {
-                    Expr::Option(mut option) if option.presence => {
-                        (option.presence, option.bits) = (false, 0);
-                        Ok(Statement::Reset(Expr::Option(option)))
-                    }
-                    _ => Err(Diagnostic::new(
-                        self.current.span,
-                        "only a whole option can be reset, not one of its fields",
-                    )),
-                }
+                self.advance();
+                self.advance();
+                Ok(Statement::Reset(self.whole_tcp_option()?))
             }
             "ct" if is_object => {
                 self.advance();
@@ -432,7 +430,7 @@ impl Parser<'_> {
     /// Parses `update @name { … }`.
     fn update(&mut self) -> Result<Statement, Diagnostic> {
         let word = self.one_of(&["add", "update", "delete"])?;
-        let set = self.reference()?;
+        let set = self.updated_set()?;
         let element = Box::new(self.one_element()?);
         Ok(Statement::Update { word, set, element })
     }
@@ -466,7 +464,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        let set = self.reference()?;
+        let set = self.updated_set()?;
         Ok(Statement::Update {
             word,
             set,

@@ -123,16 +123,10 @@ impl Parser<'_> {
                 }
                 None => {
                     let diagnostic = self.no_entry("a table", &ENTRIES);
-                    return Err(
-                        match self.at_any(super::statement::WORDS).is_some()
-                            || super::selector::words().any(|word| self.at(word))
-                        {
-                            true => {
-                                diagnostic.with_hint("rules belong in a chain: chain name { … }")
-                            }
-                            false => diagnostic,
-                        },
-                    );
+                    return Err(match self.at_statement() {
+                        true => diagnostic.with_hint("rules belong in a chain: chain name { … }"),
+                        false => diagnostic,
+                    });
                 }
             },
         }

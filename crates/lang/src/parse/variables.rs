@@ -225,7 +225,7 @@ fn put(expr: &mut Expr, span: Span) {
 }
 
 /// Returns the approximate size of an expression in nodes, and its depth.
-fn measure(expr: &Expr) -> (usize, usize) {
+pub(super) fn measure(expr: &Expr) -> (usize, usize) {
     let (size, depth) = match expr {
         Expr::Symbol(symbol) => (symbol.text.len() / 64, 0),
         Expr::Reference(name) | Expr::Object(name) => (name.len() / 64, 0),

@@ -21,7 +21,7 @@ impl<W: Write> Printer<'_, W> {
             },
             Expr::Payload(payload) => self.payload(payload),
             Expr::Option(option) => self.option(option),
-            Expr::Meta(_) => self.key(expr),
+            Expr::Meta(_) | Expr::QueueNumber => self.key(expr),
             Expr::Inside(tunnel, _) => {
                 write!(self.out, "{} ", tunnel.name())?;
                 self.key(expr)

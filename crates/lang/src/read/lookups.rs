@@ -12,10 +12,25 @@ use chainwright::nft::{DataType, SetFlags};
 impl Reader<'_, '_> {
     /// Returns the parts of a key that is looked up or hashed, before fields are resolved.
     pub(super) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
+        self.key_of(register, length, None)
+    }
+
+    /// Returns the parts of a key like [`key`](Self::key). Constants have the types of a named set's fields.
+    fn key_of(
+        &self,
+        register: Register,
+        length: usize,
+        set: Option<&SetReader<'_>>,
+    ) -> Option<Vec<Expr>> {
+        let mut at = 0;
         let loaded = self.registers.many(register, length)?;
-        let parts = loaded.into_iter().map(|loaded| match &loaded.expr {
-            Content::Expr(expr) => Some(expr.clone()),
-            Content::Bytes(_) => None,
+        let parts = loaded.into_iter().map(|loaded| {
+            let start = at;
+            at += loaded.length.next_multiple_of(4);
+            match &loaded.expr {
+                Content::Expr(expr) => Some(expr.clone()),
+                Content::Bytes(bytes) => Some(Expr::Value(set?.field(start, bytes)?)),
+            }
         });
         parts.collect()
     }
@@ -86,7 +101,16 @@ impl Reader<'_, '_> {
         let length = view.key_length()? as usize;
         let data = (view.data_type(), view.data_length().unwrap_or_default());
         let data_order = set::data_order(&view);
-        let key = self.key(lookup.sreg?, length)?;
+        let register = lookup.sreg?;
+        let key = match (lookup.dreg, self.key(register, length)) {
+            (_, Some(key)) => key,
+            (None, None) => {
+                let reader = SetReader::of_view(&view);
+                let key = self.key_of(register, length, Some(&reader))?;
+                key.iter().any(|part| !part.is_constant()).then_some(key)?
+            }
+            (Some(_), None) => return None,
+        };
         let is_inverted = lookup.flags.unwrap_or_default().contains(LookupFlags::INV);
         match lookup.dreg {
             None => {
@@ -139,10 +163,16 @@ impl Reader<'_, '_> {
             ..Element::new(None)
         };
         let register = dynset.sreg_key?;
+        let is_single = key_type.is_some_and(|key| fields(key).len() == 1);
         element.key = Some(match self.key(register, length) {
             Some(key) => self.resolve_key(key).0,
             // A constant.
-            None => self.typed(register, key_type.filter(|key| fields(*key).len() == 1)?)?,
+            None if is_single => self.typed(register, key_type?)?,
+            None => {
+                let reader = SetReader::of_view(&view);
+                let key = self.key_of(register, length, Some(&reader))?;
+                self.resolve_key(key).0
+            }
         });
         if let Some(register) = dynset.sreg_data {
             element.data = Some(self.data_of(register, data_type?, &name)?);

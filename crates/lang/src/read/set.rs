@@ -333,6 +333,13 @@ impl<'s> SetReader<'s> {
         joined(&self.keys, from, to)
     }
 
+    /// Decodes a constant field of a key that starts at this byte.
+    pub(super) fn field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
+        let mut parts = self.keys.iter();
+        let part = parts.find(|part| part.at == at && part.length == bytes.len())?;
+        value(bytes, part.order, part.data_type)
+    }
+
     fn data(&self, bytes: &[u8]) -> Option<Expr> {
         match self.has_ranges {
             true => {

@@ -7,9 +7,9 @@ use super::selector::{
     dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket, tunnel,
 };
 use crate::json::stateful::NEVER;
-use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
+use crate::parse::{Diagnostic, with_data};
 use crate::syntax::{Element, Expr, Operator, Span, Target, Verdict};
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
@@ -190,7 +190,7 @@ impl Reader {
         }
         let mut left = self.expr(first)?;
         for other in others {
-            left = Expr::Binary(operator, Box::new(left), self.boxed(other)?);
+            left = Expr::binary(operator, left, self.expr(other)?);
         }
         Ok(left)
     }
@@ -250,8 +250,17 @@ impl Reader {
                     ));
                 };
                 let mut element = self.key(key)?;
-                element.data = Some(self.data(data)?);
-                take(element);
+                let data = Some(self.data(data)?);
+                match element {
+                    Element {
+                        key: Some(Expr::Set(inner)),
+                        ..
+                    } => with_data(inner, data, node.span)?.for_each(take),
+                    _ => {
+                        element.data = data;
+                        take(element);
+                    }
+                }
                 Ok(())
             }
             Kind::Object(entries) => match &entries[..] {
@@ -473,7 +482,11 @@ fn has_selector(expr: &Expr) -> bool {
         | Expr::Numgen { .. }
         | Expr::Hash { .. } => true,
         Expr::Binary(_, left, _) | Expr::Map(left, _) => has_selector(left),
-        Expr::Concat(parts) => parts.iter().all(has_selector),
+        // A constant is part of a set's keys.
+        Expr::Concat(parts) => {
+            let may_be_part = |part: &Expr| matches!(part, Expr::Symbol(_)) || has_selector(part);
+            parts.iter().any(has_selector) && parts.iter().all(may_be_part)
+        }
         _ => false,
     }
 }

@@ -421,10 +421,12 @@ impl Reader {
                 Kind::Text(word) => stateful().find(|(known, _)| known == word),
                 _ => None,
             };
-            let is_verdict = matches!(&data.kind, Kind::Text(word) if word == "verdict");
+            let is = |name| matches!(&data.kind, Kind::Text(word) if word == name);
+            let is_typeof = matches!(declared.keys, Some((Declared::Typeof(_), _)));
             let data_type = match objects {
                 Some((_, object_type)) => Declared::Objects(object_type),
-                None if is_verdict => Declared::Types(vec![DataType::VERDICT]),
+                None if is_typeof && is("queue") => Declared::Typeof(Expr::QueueNumber),
+                None if is("verdict") => Declared::Types(vec![DataType::VERDICT]),
                 None => self.declared(data)?,
             };
             declared.data = Some((data_type, data.span));

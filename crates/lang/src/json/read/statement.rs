@@ -66,14 +66,7 @@ const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
 impl Reader {
     /// Reads the statements of a rule, with their locations.
     pub(super) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
-        let entries = node.list("statements")?;
-        if entries.is_empty() {
-            return Err(Diagnostic::new(
-                node.span,
-                "a rule needs at least one statement",
-            ));
-        }
-        let each = entries.iter();
+        let each = node.list("statements")?.iter();
         each.map(|entry| Ok((self.statement(entry)?, entry.span)))
             .collect()
     }
