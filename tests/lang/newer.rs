@@ -133,6 +133,48 @@ fn our_listings_of_newer_syntax_round_trip() {
     }
 }
 
+/// Without a family, a table is one of the family ip.
+#[test]
+fn objects_of_one_table_are_listed_and_reset() {
+    let text = "table ip t { counter a { packets 1 bytes 2 }; quota q { 5 bytes; }; set s { type mark; }; map m { type mark : mark; }; chain c { }; }
+        table inet t { counter b { packets 3 bytes 4 }; set s { type mark; }; }\n";
+    for kind in [
+        "list chains",
+        "list sets",
+        "list maps",
+        "list flowtables",
+        "list counters",
+        "list quotas",
+        "list limits",
+        "list synproxys",
+        "list tunnels",
+        "reset counters",
+        "reset quotas",
+        "reset rules",
+    ] {
+        let [short, whole, all] = ["t", "table ip t", ""].map(|of| {
+            let sandbox = made(text);
+            let mut nft = connect(&sandbox);
+            let script = Script::parse("query", format!("{kind} {of}")).unwrap();
+            let query = script.queries().next().expect("no query");
+            let answer = query.answer(&mut nft).unwrap();
+            answer.listing(&Options::default()).to_string()
+        });
+        assert_eq!(short, whole, "{kind}");
+        assert!(all.starts_with(&short), "{kind}");
+        let expected = match kind {
+            "list counters" | "reset counters" => "\tcounter a {\n\t\tpackets 1 bytes 2\n",
+            "list quotas" | "reset quotas" => "\tquota q {\n\t\t5 bytes\n",
+            "list sets" => "\tset s {\n",
+            "list maps" => "\tmap m {\n",
+            "list chains" => "\tchain c {\n",
+            _ => "",
+        };
+        assert!(short.contains(expected), "{kind}: {short}");
+    }
+    assert!(Script::parse("query", "list tables t").is_err());
+}
+
 /// nft 1.1.7 records its version and build time beside a table: that is no difference.
 #[test]
 fn the_version_that_created_a_table_is_no_difference() {

@@ -146,6 +146,10 @@ impl Parser<'_> {
 
     /// Returns `true` if the current token is a constant and not the start of a selector.
     fn is_at_constant(&mut self) -> bool {
+        if self.at_sign("(") {
+            let digit = |word: String| word.starts_with(|c: char| c.is_ascii_digit());
+            return self.next_if_word().is_some_and(digit);
+        }
         // The name of a protocol, if no field follows.
         if self.is_word() && protocol(self.word()).is_some() {
             return matches!(self.next().kind, Kind::Sign(_));
