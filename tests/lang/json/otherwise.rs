@@ -29,7 +29,7 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
         24,
         0,
     ),
-    ("omits that rules change a set", dynamic, 117, 2),
+    ("omits that rules change a set", dynamic, 132, 2),
     (
         "omits `auto-merge` of a set",
         |nft, ours| only_ours(nft, ours, &["type"], "auto-merge"),
@@ -66,7 +66,7 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
     (
         "writes an element for a map as text, which it cannot parse",
         for_map,
-        15,
+        18,
         1,
     ),
     (

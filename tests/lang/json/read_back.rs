@@ -39,7 +39,7 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
         3,
         0,
     ),
-    ("Invalid set flag", "it does not support `dynamic`", 12, 0),
+    ("Invalid set flag", "it does not support `dynamic`", 13, 0),
     (
         "unqualified type",
         "types of expressions have no length",
@@ -87,7 +87,7 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
         "Unknown statement object 'map'",
         "elements that rules add to maps",
         0,
-        6,
+        7,
     ),
     (
         "Object item not found: target",

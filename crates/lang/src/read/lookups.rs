@@ -4,7 +4,7 @@ use super::registers::{Content, Loaded};
 use super::rule::{Reader, valid_name};
 use super::set::{self, SetReader};
 use super::stateful::stateful_statement;
-use crate::syntax::{Element, Expr, Operator, Relation, Statement};
+use crate::syntax::{Element, Expr, Operator, Relation, Statement, Value};
 use crate::value::fields;
 use chainwright::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, ObjectType, Register};
 use chainwright::nft::{DataType, SetFlags};
@@ -12,15 +12,15 @@ use chainwright::nft::{DataType, SetFlags};
 impl Reader<'_, '_> {
     /// Returns the parts of a key that is looked up or hashed, before fields are resolved.
     pub(super) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
-        self.key_of(register, length, None)
+        self.fields(register, length, |_, _| None)
     }
 
-    /// Returns the parts of a key like [`key`](Self::key). Constants have the types of a named set's fields.
-    fn key_of(
+    /// Returns the parts of a key or of data. `constant` decodes a constant that starts at this byte.
+    fn fields(
         &self,
         register: Register,
         length: usize,
-        set: Option<&SetReader<'_>>,
+        constant: impl Fn(usize, &[u8]) -> Option<Value>,
     ) -> Option<Vec<Expr>> {
         let mut at = 0;
         let loaded = self.registers.many(register, length)?;
@@ -29,7 +29,7 @@ impl Reader<'_, '_> {
             at += loaded.length.next_multiple_of(4);
             match &loaded.expr {
                 Content::Expr(expr) => Some(expr.clone()),
-                Content::Bytes(bytes) => Some(Expr::Value(set?.field(start, bytes)?)),
+                Content::Bytes(bytes) => constant(start, bytes).map(Expr::Value),
             }
         });
         parts.collect()
@@ -106,7 +106,7 @@ impl Reader<'_, '_> {
             (_, Some(key)) => key,
             (None, None) => {
                 let reader = SetReader::of_view(&view);
-                let key = self.key_of(register, length, Some(&reader))?;
+                let key = self.fields(register, length, |at, bytes| reader.key_field(at, bytes))?;
                 key.iter().any(|part| !part.is_constant()).then_some(key)?
             }
             (Some(_), None) => return None,
@@ -170,7 +170,7 @@ impl Reader<'_, '_> {
             None if is_single => self.typed(register, key_type?)?,
             None => {
                 let reader = SetReader::of_view(&view);
-                let key = self.key_of(register, length, Some(&reader))?;
+                let key = self.fields(register, length, |at, bytes| reader.key_field(at, bytes))?;
                 self.resolve_key(key).0
             }
         });
@@ -209,7 +209,8 @@ impl Reader<'_, '_> {
         let length = self.set(set)?.set().data_length()? as usize;
         let fields = fields(data_type);
         if fields.len() > 1 {
-            let parts = self.key(register, length)?;
+            let reader = SetReader::of_view(&self.set(set)?.set());
+            let parts = self.fields(register, length, |at, bytes| reader.data_field(at, bytes))?;
             return Some(self.resolve_key(parts).0);
         }
         self.typed(register, data_type)

@@ -334,10 +334,13 @@ impl<'s> SetReader<'s> {
     }
 
     /// Decodes a constant field of a key that starts at this byte.
-    pub(super) fn field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
-        let mut parts = self.keys.iter();
-        let part = parts.find(|part| part.at == at && part.length == bytes.len())?;
-        value(bytes, part.order, part.data_type)
+    pub(super) fn key_field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
+        field(&self.keys, at, bytes)
+    }
+
+    /// Decodes a constant field of a map's data that starts at this byte.
+    pub(super) fn data_field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
+        field(&self.data, at, bytes)
     }
 
     fn data(&self, bytes: &[u8]) -> Option<Expr> {
@@ -422,6 +425,13 @@ fn parts(
         at += length.next_multiple_of(4);
     }
     parts
+}
+
+/// Decodes a field that starts at this byte.
+fn field(parts: &[Part], at: usize, bytes: &[u8]) -> Option<Value> {
+    let mut parts = parts.iter();
+    let part = parts.find(|part| part.at == at && part.length == bytes.len())?;
+    value(bytes, part.order, part.data_type)
 }
 
 /// Decodes a value, a concatenation, or ranges of them.
