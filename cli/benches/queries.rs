@@ -78,12 +78,12 @@ fn main() -> Result {
     }
     in_sandbox(|| {
         load(
-            "table ip own { map m { type ipv4_addr : ipv4_addr; elements = { 10.0.0.1 : 10.0.0.2 }; } }",
+            "table ip own { map m { type ipv4_addr : ipv4_addr; elements = { 10.0.0.1 : 10.0.0.2 }; }; }",
         )?;
         let rules: String = (0..MAPS)
             .map(|n| format!("ip daddr 10.0.0.1 tcp dport vmap {{ {n} : accept }}\n"))
             .collect();
-        load(&format!("table ip many {{ chain c {{ {rules} }} }}"))?;
+        load(&format!("table ip many {{ chain c {{ {rules}; }}; }}"))?;
         let programs = Programs::new()?;
         // For meters, nft reads all rules, in time that grows with the square of their number: here, there are few.
         for words in ["list map ip own m", "list meters"] {

@@ -358,13 +358,13 @@ table ip kept2 {
     chain c0 { accept; }
     chain c1 { jump c0; }
 }
-table ip6 kept { chain c0 { ip6 saddr 2001:db8::/32 drop; } }
+table ip6 kept { chain c0 { ip6 saddr 2001:db8::/32 drop; }; }
 table inet kept {
     chain c0 { ct state established accept; }
     set s { type ipv4_addr; elements = { 192.0.2.7 }; }
 }
-table arp filter { chain input { type filter hook input priority 0; arp operation 1 accept; } }
-table bridge b { chain forward { type filter hook forward priority 0; } }
+table arp filter { chain input { type filter hook input priority 0; arp operation 1 accept; }; }
+table bridge b { chain forward { type filter hook forward priority 0; }; }
 ";
 
 /// Every object of the other tables, with all bytes, including handles.

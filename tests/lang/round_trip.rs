@@ -1,9 +1,13 @@
 //! nft's listings are read, and printed again as the same text.
 
 use crate::common::rulesets::{Ruleset, rules_of_every_expression};
+use crate::common::scripts::{apply, execute};
 use crate::common::tools::Tools;
+use crate::common::{connect, sandbox};
+use chainwright::nft::Scope;
 use chainwright_lang::nft_rules;
-use chainwright_lang::{Error, Script};
+use chainwright_lang::{Error, Listing, Options, Script};
+use chainwright_testing::Sandbox;
 
 /// The lines of chains in a listing, with the family of each table.
 fn listed_rules(listing: &str) -> Vec<(String, String)> {
@@ -101,4 +105,44 @@ fn listed_rulesets_round_trip() {
     }
     assert!(listed > 40, "{listed}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Listings of rulesets that the kernel holds and that nft, whose JSON creates them too, does not read. The last one is
+/// read by nft 1.0.6, and not by 1.1.7.
+const BEYOND_NFT: &[&str] = &[
+    "table ip table {\n}\n",
+    "table inet t {\n\tchain drop {\n\t}\n\n\tchain c {\n\t\tjump drop\n\t}\n}\n",
+    "table ip 1a {\n\tset 2 {\n\t\ttype ipv4_addr\n\t}\n}\n",
+    "table ip t {\n\tset ip {\n\t\ttype ipv4_addr\n\t}\n\n\tchain mark {\n\t\tip saddr @ip accept\n\t}\n}\n",
+    "table ip t {\n\tmap m {\n\t\ttype ipv4_addr : ct helper\n\t}\n}\n",
+    "table ip t {\n\tmap m {\n\t\ttype ipv4_addr : ct timeout\n\t}\n}\n",
+    "table ip t {\n\tmap m {\n\t\ttype ipv4_addr : ct expectation\n\t}\n}\n",
+    "table ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 192.0.2.1 counter packets 0 bytes 0 }\n\t}\n}\n",
+    "table ip t {\n\tchain c {\n\t\tmeta l4proto { tcp, udp } tcp dport 22 accept\n\t}\n}\n",
+    "table inet t {\n\tchain c {\n\t\tmeta nfproto { ipv4, ipv6 } ip saddr 192.0.2.1 accept\n\t}\n}\n",
+    "table ip t {\n\tchain c {\n\t\tmeta mark set ct mark << 1 >> 1 << 1 >> 1 << 1 >> 1 << 1 >> 1 << 1 >> 1 << 1 >> 1 \
+     << 1 >> 1 << 1 >> 1\n\t}\n}\n",
+];
+
+#[test]
+fn listings_beyond_nft_round_trip() {
+    let listing = |sandbox: &Sandbox, write: fn(&Listing<'_>) -> String| {
+        let snapshot = connect(sandbox).snapshot(Scope::all()).unwrap();
+        write(&Listing::new(&snapshot, &Options::default()))
+    };
+    for (index, text) in BEYOND_NFT.iter().enumerate() {
+        let (first, second) = (sandbox(), sandbox());
+        let is_last = index + 1 == BEYOND_NFT.len();
+        assert_eq!(
+            Tools::new(&second).takes("nft -c -f -", text).is_ok(),
+            is_last,
+            "{text}"
+        );
+        apply(&first, &mut connect(&first), text).unwrap_or_else(|error| panic!("{text}{error}"));
+        assert_eq!(listing(&first, |listing| listing.to_string()), *text);
+        let json = listing(&first, |listing| listing.json().to_string());
+        let script = Script::parse_json("rules.json", &json).unwrap();
+        execute(&second, &mut connect(&second), script).unwrap();
+        assert_eq!(listing(&second, |listing| listing.to_string()), *text);
+    }
 }

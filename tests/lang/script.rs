@@ -457,8 +457,8 @@ fn tunnels_are_created_and_listed() {
             .skip(2)
             .take_while(|line| *line != "\t}")
             .collect::<Vec<_>>();
-        let words = words.join(";").replace("{;", "{ ").replace(";\t\t}", " }");
-        let command = format!("add tunnel netdev t y {{ {words} }}\n");
+        let words = words.join(";").replace("{;", "{ ").replace(";\t\t}", "; }");
+        let command = format!("add tunnel netdev t y {{ {words}; }}\n");
         apply(&first, &mut connect(&first), &command)
             .unwrap_or_else(|error| panic!("{command}{error}"));
         let both = listed(&first);

@@ -2,10 +2,12 @@
 //! something else than the rule. Those lines are listed here with their corrections.
 
 use crate::common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
+use crate::common::scripts::apply;
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::nft::expr::{
-    Cmp, Exthdr, ExthdrFlags, Immediate, Limit, Meta, MetaKey, Register, Verdict,
+    Cmp, Exthdr, ExthdrFlags, Immediate, Limit, Meta, MetaKey, Payload, PayloadBase, Register,
+    Verdict,
 };
 use chainwright::nft::stateful::CtTimeout;
 use chainwright::nft::{
@@ -466,6 +468,75 @@ fn a_header_of_another_protocol_keeps_earlier_matches() {
         ours.contains("\t\tmeta nfproto ipv4 exthdr frag exists\n"),
         "{ours}"
     );
+}
+
+/// A match of the protocol that all packets of the table have is not listed before a field of the packet, as nft does.
+#[test]
+fn redundant_matches_of_the_family_are_not_listed() {
+    const DESTINATION: (PayloadBase, u32, &[u8]) = (PayloadBase::NETWORK, 16, &[192, 0, 2, 1]);
+    const PORT: (PayloadBase, u32, &[u8]) = (PayloadBase::TRANSPORT, 2, &[0, 67]);
+    const OPERATION: (PayloadBase, u32, &[u8]) = (PayloadBase::NETWORK, 6, &[0, 1]);
+    let sandbox = sandbox();
+    let mut tx = Transaction::new();
+    let cases = [
+        (Family::IP, 0x0800_u16, None, DESTINATION),
+        (Family::IP, 0x0800, Some(17), PORT),
+        (Family::IP6, 0x86dd, Some(17), PORT),
+        (Family::ARP, 0x0806, None, OPERATION),
+    ];
+    for (index, (family, number, transport, (base, offset, value))) in cases.into_iter().enumerate()
+    {
+        let table = format!("t{index}");
+        tx.add(&Table::new(family, table.clone())).unwrap();
+        tx.add(&Chain::new(family, table.clone(), "c")).unwrap();
+        let mut rule = Rule::new(family, table, "c")
+            .with(&Meta::load(MetaKey::PROTOCOL, Register::R1))
+            .with(&Cmp::eq(Register::R1, &number.to_be_bytes()));
+        if let Some(transport) = transport {
+            rule = rule
+                .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+                .with(&Cmp::eq(Register::R1, &[transport]));
+        }
+        let load = Payload::load(base, offset, value.len() as u32, Register::R1);
+        let rule = rule.with(&load).with(&Cmp::eq(Register::R1, value));
+        tx.add(&rule).unwrap();
+    }
+    connect(&sandbox)
+        .commit(&tx)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let nfts = Tools::new(&sandbox).run("nft list ruleset");
+    assert!(nfts.contains("\t\tudp dport 67\n"), "{nfts}");
+    assert_eq!(same("redundant", &nfts, &ours(&sandbox, |_| {})), 0);
+}
+
+/// A rule for two transport protocols, which no packet has: nft lists fields of both, and reads neither back.
+#[test]
+fn rules_for_two_protocols_are_read_back() {
+    let sandbox = sandbox();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    let mut rule = Rule::new(Family::IP, "t", "c");
+    for protocol in [6, 17] {
+        rule = rule
+            .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[protocol]))
+            .with(&Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[0, protocol]));
+    }
+    tx.add(&rule).unwrap();
+    let mut nft = connect(&sandbox);
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+    let tools = Tools::new(&sandbox);
+    let before = bytecode(&tools);
+    let listed = ours(&sandbox, |_| {});
+    assert!(
+        listed.contains("\t\ttcp dport 6 meta l4proto udp tcp dport 17\n"),
+        "{listed}"
+    );
+    tools.run("nft flush ruleset");
+    apply(&sandbox, &mut nft, &listed).unwrap();
+    assert_eq!(bytecode(&tools), before);
 }
 
 /// The instructions and elements that nft lists.

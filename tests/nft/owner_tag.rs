@@ -65,10 +65,10 @@ fn in_a_foreign_table_only_tagged_objects_change() {
                 tcp dport 53 accept comment \"agent: dns\"
                 tcp dport 80 accept
             }
-            chain old { comment \"agent\"; accept }
+            chain old { comment \"agent\"; accept; }
             chain theirs { tcp dport 1 drop; }
         }
-        table ip other { comment \"agent\"; chain c { accept; } }",
+        table ip other { comment \"agent\"; chain c { accept; }; }",
     );
     let mut nft = connect(&sandbox);
     let before = snapshot(&mut nft);
@@ -83,8 +83,8 @@ fn in_a_foreign_table_only_tagged_objects_change() {
                 tcp dport 5353 accept comment \"agent: dns\"
                 tcp dport 99 accept
             }
-            chain new { comment \"agent\"; accept }
-            chain output { type filter hook output priority 0; counter comment \"agent\" }
+            chain new { comment \"agent\"; accept; }
+            chain output { type filter hook output priority 0; counter comment \"agent\"; }
         }",
     );
     let plan = planned(&mut nft, &wanted);
@@ -138,13 +138,13 @@ fn in_a_foreign_table_only_tagged_objects_change() {
 fn a_tagged_object_is_owned_with_its_content() {
     let sandbox = with(
         "table ip shared {
-            chain mine { comment \"agent\"; accept; drop comment \"somebody's\" }
+            chain mine { comment \"agent\"; accept; drop comment \"somebody's\"; }
          }
-         table ip mine { comment \"agent\"; chain theirs { accept; } }",
+         table ip mine { comment \"agent\"; chain theirs { accept; }; }",
     );
     let mut nft = connect(&sandbox);
     let wanted = desired(
-        "table ip shared { chain mine { comment \"agent\"; accept; } }
+        "table ip shared { chain mine { comment \"agent\"; accept; }; }
          table ip mine { comment \"agent\"; }",
     );
     let plan = planned(&mut nft, &wanted);
@@ -175,15 +175,15 @@ fn a_foreign_object_is_an_error() {
     for (text, object) in [
         ("table ip t { comment \"agent\"; }", "table ip t"),
         (
-            "table ip t { counter o { comment \"agent\"; } }",
+            "table ip t { counter o { comment \"agent\"; }; }",
             "object ip t o",
         ),
         (
-            "table ip t { set s { type ipv4_addr; comment \"agent\"; } }",
+            "table ip t { set s { type ipv4_addr; comment \"agent\"; }; }",
             "set ip t s",
         ),
         (
-            "table ip t { chain c { comment \"agent\"; } }",
+            "table ip t { chain c { comment \"agent\"; }; }",
             "chain ip t c",
         ),
     ] {

@@ -401,7 +401,7 @@ fn a_kept_snapshot_is_reread_after_a_change() {
     // Smaller and larger ones, in the same memory.
     for round in 1..4 {
         let rules = "counter packets 1 bytes 2 accept; ".repeat(round * 250);
-        let text = format!("flush chain ip t c; table ip t {{ chain c {{ {rules} }}; }}");
+        let text = format!("flush chain ip t c; table ip t {{ chain c {{ {rules}; }}; }}");
         tools.run_with("nft -f -", &text);
         assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
         assert_eq!(

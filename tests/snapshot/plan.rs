@@ -361,7 +361,7 @@ fn a_rule_that_moves_is_deleted_and_inserted_and_no_other_is_touched() {
             .iter()
             .map(|n| format!("  ip saddr 192.0.2.{n} counter accept\n"));
         format!(
-            "table ip t {{\n chain c {{\n{} }}\n}}\n",
+            "table ip t {{\n chain c {{\n{}; }}\n}}\n",
             rules.collect::<String>()
         )
     };
@@ -393,7 +393,7 @@ fn unchangeable_objects_are_recreated_with_their_references() {
         set blocked { type ipv4_addr; elements = { 192.0.2.1 } }
         map verdicts { type ipv4_addr : verdict; elements = { 192.0.2.7 : jump leaf, 192.0.2.8 : accept } }
         map counters { type ipv4_addr : counter; elements = { 192.0.2.9 : \"hits\" } }
-        chain leaf { counter comment \"in the leaf\" }
+        chain leaf { counter comment \"in the leaf\"; }
         chain base {
             type filter hook input priority 0; policy accept;
             ip saddr @blocked drop
@@ -462,7 +462,9 @@ fn unchangeable_objects_are_recreated_with_their_references() {
 #[test]
 fn only_changed_elements_of_a_set_are_sent() {
     let set = |flags: &str, elements: &str| {
-        format!("table ip t {{ set s {{ type ipv4_addr; {flags}; elements = {{ {elements} }} }} }}")
+        format!(
+            "table ip t {{ set s {{ type ipv4_addr; {flags}; elements = {{ {elements} }} }}; }}"
+        )
     };
     let hash = "192.0.2.1, 192.0.2.2, 192.0.2.3";
     let plan = plan_between(&set("size 9", hash), &set("size 9", "192.0.2.2, 192.0.2.4"));
@@ -485,11 +487,12 @@ fn only_changed_elements_of_a_set_are_sent() {
 #[test]
 fn dynamic_elements_and_foreign_tables_are_kept_unless_exact() {
     let sandbox = with(
-        "table ip t { set seen { type ipv4_addr; flags dynamic; elements = { 192.0.2.1 } } }
-         table ip foreign { chain c { counter } }",
+        "table ip t { set seen { type ipv4_addr; flags dynamic; elements = { 192.0.2.1 } }; }
+         table ip foreign { chain c { counter; }; }",
     );
-    let desired =
-        with("table ip t { set seen { type ipv4_addr; flags dynamic; elements = { 192.0.2.2 } } }");
+    let desired = with(
+        "table ip t { set seen { type ipv4_addr; flags dynamic; elements = { 192.0.2.2 } }; }",
+    );
     let (mut nft, desired) = (connect(&sandbox), snapshot(&mut connect(&desired)));
     let now = snapshot(&mut nft);
     let plan = now.plan(&desired, PlanOptions::default()).unwrap();
@@ -507,7 +510,7 @@ fn dynamic_elements_and_foreign_tables_are_kept_unless_exact() {
 
 #[test]
 fn a_plan_is_bound_to_its_generation() {
-    let sandbox = with("table ip t { chain c { counter } }");
+    let sandbox = with("table ip t { chain c { counter; }; }");
     let mut nft = connect(&sandbox);
     let now = snapshot(&mut nft);
     let empty = Snapshot::default();
@@ -522,10 +525,10 @@ fn a_restoration_keeps_equal_objects_and_all_tables() {
     let sandbox = with(
         "table ip t {
             set s { type ipv4_addr; flags interval; elements = { 192.0.2.0/24 } }
-            chain leaf { counter }
-            chain base { type filter hook input priority 0; ip saddr @s jump leaf; tcp dport 22 accept }
+            chain leaf { counter; }
+            chain base { type filter hook input priority 0; ip saddr @s jump leaf; tcp dport 22 accept; }
         }
-        table ip same { chain c { accept } }",
+        table ip same { chain c { accept; }; }",
     );
     let mut nft = connect(&sandbox);
     let kept = snapshot(&mut nft);
@@ -573,7 +576,7 @@ fn after_a_restore_nothing_differs_despite_kernel_chosen_names() {
         ip saddr { 192.0.2.1, 192.0.2.2 } drop
         tcp dport vmap { 22 : accept, 80 : drop }
         ip daddr 192.0.2.9 jump { counter; }
-    } }";
+    }; }";
     let sandbox = with(text);
     let mut nft = connect(&sandbox);
     let kept = snapshot(&mut nft);
@@ -605,7 +608,7 @@ fn after_a_restore_nothing_differs_despite_kernel_chosen_names() {
 
 #[test]
 fn an_interval_set_is_recreated_only_if_it_would_overflow() {
-    let sandbox = with("table ip t { set s { type ipv4_addr; } }");
+    let sandbox = with("table ip t { set s { type ipv4_addr; }; }");
     let probe = snapshot(&mut connect(&sandbox));
     let probe = probe
         .table(Family::IP, "t")
@@ -623,7 +626,7 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
     };
     let set = |elements: &str| {
         format!(
-            "table ip t {{ set s {{ type ipv4_addr; flags interval; size {size}; elements = {{ {elements} }} }} }}"
+            "table ip t {{ set s {{ type ipv4_addr; flags interval; size {size}; elements = {{ {elements} }} }}; }}"
         )
     };
     let three = "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24";
@@ -640,7 +643,7 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
 fn reconciliation_succeeds_beside_constant_commits() {
     /// Number of tables of the other writer, beside the one that both change.
     const OTHERS: usize = 16;
-    let sandbox = with("table ip t { chain c { counter accept } }");
+    let sandbox = with("table ip t { chain c { counter accept; }; }");
     let mut nft = connect(&sandbox).with_retry(Retry::within(Duration::from_secs(120)));
     let desired = nft.snapshot(Scope::table(Family::IP, "t")).unwrap();
     let stop = AtomicBool::new(false);

@@ -282,7 +282,7 @@ fn odd_timeouts_are_reconciled_once() {
             "table ip t {{
                 set s {{ type ipv4_addr; timeout {milliseconds}ms; elements = {{ 10.0.0.1 timeout 9{milliseconds}ms }} }}
                 set d {{ type ipv4_addr; size 9; flags dynamic,timeout; }}
-                chain c {{ update @d {{ ip saddr timeout {milliseconds}ms }} }}
+                chain c {{ update @d {{ ip saddr timeout {milliseconds}ms }}; }}
             }}"
         );
         let desired = Script::parse("x", &text).unwrap().ruleset().unwrap();
@@ -294,7 +294,7 @@ fn odd_timeouts_are_reconciled_once() {
 #[test]
 fn new_bound_chains_get_unused_names() {
     let parse = |text| Script::parse("x", text).unwrap();
-    let first = parse("table ip t { chain c { ip saddr 1.1.1.1 jump { drop; } } }");
+    let first = parse("table ip t { chain c { ip saddr 1.1.1.1 jump { drop; }; }; }");
     let json = serde_json::to_string(&first.ruleset().unwrap()).unwrap();
     let mut ruleset: Ruleset = serde_json::from_str(&json).unwrap();
     let second = parse("add rule ip t c ip saddr 1.1.1.2 jump { accept; }");
@@ -302,7 +302,7 @@ fn new_bound_chains_get_unused_names() {
     let second = second.transaction(Some(&now)).unwrap();
     ruleset.apply(second.transaction()).unwrap();
     let both = parse(
-        "table ip t { chain c { ip saddr 1.1.1.1 jump { drop; }; ip saddr 1.1.1.2 jump { accept; } } }",
+        "table ip t { chain c { ip saddr 1.1.1.1 jump { drop; }; ip saddr 1.1.1.2 jump { accept; }; }; }",
     );
     assert_eq!(ruleset, both.ruleset().unwrap());
 }
@@ -466,7 +466,7 @@ fn a_ruleset_is_serialized_and_compared() {
     let script = Script::parse(
         "x",
         "table inet t { set s { type ipv4_addr; flags timeout; timeout 1h; elements = { 10.0.0.1 } }
-         chain c { type filter hook input priority 0; ip saddr @s tcp dport { 1, 2 } counter drop; } }",
+         chain c { type filter hook input priority 0; ip saddr @s tcp dport { 1, 2 } counter drop; }; }",
     );
     let ruleset = script.unwrap().ruleset().unwrap();
     let json = serde_json::to_string(&ruleset).unwrap();

@@ -305,7 +305,7 @@ fn reports_invalid_arguments() {
     assert!(code == 2 && err.contains("/nonexistent"), "{err}");
     let (code, _, err) = run(
         "trace tcp any any --file -",
-        "table ip t { chain c { jump gone; } }",
+        "table ip t { chain c { jump gone; }; }",
     );
     assert!(code == 2 && err.contains("is not a ruleset: -:1:"), "{err}");
 }

@@ -34,11 +34,11 @@ pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
 }
 
 /// Returns `true` if nft 1.1 accepts a priority name at a hook. NAT priorities are also accepted at the hook for local
-/// packets: `dstnat` at output and `srcnat` at input.
-pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
+/// packets, except in bridge tables: `dstnat` at output and `srcnat` at input.
+pub(super) fn is_priority_at(name: &str, family: Family, hook: &str) -> bool {
     match name {
-        "dstnat" => matches!(hook, "prerouting" | "output"),
-        "srcnat" => matches!(hook, "postrouting" | "input"),
+        "dstnat" if family != Family::BRIDGE => matches!(hook, "prerouting" | "output"),
+        "srcnat" if family != Family::BRIDGE => matches!(hook, "postrouting" | "input"),
         name => hook_of_priority(name).is_none_or(|of| of == hook),
     }
 }

@@ -31,6 +31,12 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
     ),
     ("omits that rules change a set", dynamic, 132, 2),
     (
+        "writes types of sets whose length is that of an expression",
+        typeof_,
+        72,
+        0,
+    ),
+    (
         "omits `auto-merge` of a set",
         |nft, ours| only_ours(nft, ours, &["type"], "auto-merge"),
         15,
@@ -119,6 +125,7 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
 
 /// Where the library writes other keys than nft, not just additional ones.
 pub(super) const NEW_KEYS: &[&str] = &[
+    "writes types of sets whose length is that of an expression",
     "writes a shift that exists only to compare the field",
     "bytes of an option that belong to no field",
     "changed bytes as the two bytes that are written",
@@ -171,6 +178,18 @@ fn flags_of_table(nft: &mut Value, ours: &mut Value) -> bool {
     let is_it = flags.is_string() && flags != "dormant" && ours["flags"] == "dormant";
     if is_it {
         nft["flags"] = json!("dormant");
+    }
+    is_it
+}
+
+fn typeof_(nft: &mut Value, ours: &mut Value) -> bool {
+    let mut is_it = false;
+    for key in ["type", "map"] {
+        let is_typeof = ours.get(key).is_some_and(|of| of.get("typeof").is_some());
+        if is_typeof && nft.get(key).is_some_and(|of| *of != ours[key]) {
+            nft[key] = ours[key].clone();
+            is_it = true;
+        }
     }
     is_it
 }

@@ -52,6 +52,7 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
         1,
         0,
     ),
+    ("Invalid set datatype", "it does not support `typeof`", 9, 0),
     (
         "Invalid map type",
         "it does not support concatenations as data of maps",

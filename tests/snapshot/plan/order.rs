@@ -386,7 +386,7 @@ fn a_chain_is_rewritten_if_cheaper_and_keeps_its_counters() {
 fn a_moved_rule_keeps_its_anonymous_sets_and_bound_chains() {
     let body = |rules: &str| {
         format!(
-            "table ip t {{ chain x {{ accept }}\nchain b {{ type filter hook input priority 0; {rules} }} }}"
+            "table ip t {{ chain x {{ accept; }}\nchain b {{ type filter hook input priority 0; {rules}; }}; }}"
         )
     };
     let one = "tcp dport { 1, 2 } counter packets 5 bytes 6 accept; ";

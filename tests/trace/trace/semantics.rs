@@ -52,7 +52,7 @@ fn only(text: &str, packet: &Packet) -> End {
 /// The chain `input` of a table, with these rules.
 fn input(rules: &str) -> String {
     format!(
-        "table ip filter {{ chain a {{ counter accept; }}; chain input {{ type filter hook input priority 0; {rules} }}; }}"
+        "table ip filter {{ chain a {{ counter accept; }}; chain input {{ type filter hook input priority 0; {rules}; }}; }}"
     )
 }
 
@@ -204,7 +204,7 @@ fn jumps_return_and_gotos_do_not() {
                 chain third {{ counter; return; drop; }}
                 chain second {{ goto third; drop; }}
                 chain first {{ jump second; meta mark set 1; }}
-                chain input {{ type filter hook input priority 0; policy drop; {rules} }}
+                chain input {{ type filter hook input priority 0; policy drop; {rules}; }}
             }}"
         )
     };

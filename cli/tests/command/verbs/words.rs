@@ -100,7 +100,7 @@ fn diff_and_rollback_print_nft_syntax() {
 + chain inet t web: comment "c"
 + chain inet t in: type filter hook input priority filter + 5; policy drop
 + rule inet t in: tcp dport { 22, 80-89 } ct state new accept comment "r"
-+ rule inet t in: ip saddr @nets jump { ip daddr 1.2.3.4 accept }
++ rule inet t in: ip saddr @nets jump { ip daddr 1.2.3.4 accept; }
 + rule inet t in: ip saddr . tcp dport vmap @ports
 + table ip filter
 + chain ip filter INPUT: type filter hook input priority filter; policy accept

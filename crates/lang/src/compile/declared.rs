@@ -134,8 +134,12 @@ impl Compiler<'_> {
         if self.updated.contains(&key) && !self.is_static(&set) {
             flags |= SetFlags::EVAL;
         }
-        if set.timeout.is_some() || set.gc_interval.is_some() {
+        if set.timeout.is_some() {
             flags |= SetFlags::TIMEOUT;
+        }
+        if set.gc_interval.is_some() && !flags.contains(SetFlags::TIMEOUT) {
+            let message = "`gc-interval` needs elements with a timeout";
+            return Err(Diagnostic::new(self.span, message).with_hint("add flags timeout"));
         }
         let is_interval = flags.contains(SetFlags::INTERVAL);
         if declared.auto_merge && !is_interval {

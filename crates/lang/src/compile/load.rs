@@ -97,7 +97,8 @@ impl RuleBuilder<'_, '_> {
                 order: expr.order(),
             },
             // These have no other values.
-            Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _) => ExpectedType {
+            Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _)
+            | Expr::Meta(MetaKey::NFTRACE) => ExpectedType {
                 data_type: expr.data_type(),
                 bits: 1,
                 order: expr.order(),

@@ -7,13 +7,13 @@ use super::rule_builder::RuleBuilder;
 use super::sets::kernel_type;
 use crate::headers::GRE;
 use crate::parse::{Diagnostic, number};
-use crate::syntax::{Element, Expr, Operator, Relation, Value};
+use crate::syntax::{Element, Expr, Operator, Relation, Statement, Value};
 use crate::types::{self, HOUR};
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{
     Cmp, CmpOp, FibFlags, FibResult, MetaKey, Payload as Load, Range, Register,
 };
-use chainwright::nft::{DataType, concatenation};
+use chainwright::nft::{DataType, Family, concatenation};
 
 /// Returns the kernel operation of a relational operator.
 const fn operation(relation: Relation) -> CmpOp {
@@ -62,6 +62,29 @@ fn is_newer(left: &Expr) -> bool {
 }
 
 impl RuleBuilder<'_, '_> {
+    /// Returns `true` if all packets of the table have the matched protocol (`meta protocol ip` in a table of IPv4).
+    pub(super) fn is_redundant(&self, statement: &Statement) -> bool {
+        let number = match self.family {
+            Family::IP => 0x0800,
+            Family::IP6 => 0x86dd,
+            _ => return false,
+        };
+        let Statement::Match {
+            left: left @ Expr::Meta(MetaKey::PROTOCOL),
+            relation: Relation::Implicit | Relation::Equal,
+            right,
+        } = statement
+        else {
+            return false;
+        };
+        let right = match right {
+            Expr::Set(elements) => only(elements).unwrap_or(right),
+            right => right,
+        };
+        let value = self.compiler.value(right, self.expected_type(left));
+        value.is_ok_and(|value| value.number == number)
+    }
+
     /// Compiles a match.
     pub(super) fn matches(
         &mut self,

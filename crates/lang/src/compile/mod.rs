@@ -386,9 +386,10 @@ impl<'c> Compiler<'c> {
         }
         made.id = self.order.number(index);
         let mut rule_builder = RuleBuilder::new(self, rule.family, rule.table.clone());
-        for (statement, span) in &rule.statements {
+        for (index, (statement, span)) in rule.statements.iter().enumerate() {
+            let is_last = index + 1 == rule.statements.len();
             rule_builder.compiler.span = *span;
-            rule_builder.statement(statement)?;
+            rule_builder.statement(statement, is_last)?;
         }
         made.expressions = Some(rule_builder.finish());
         if let Some(comment) = &rule.comment {
@@ -424,8 +425,9 @@ impl<'c> Compiler<'c> {
         self.add(&chain)?;
         for rule in rules {
             let mut rule_builder = RuleBuilder::new(self, family, table.clone());
-            for statement in &rule.statements {
-                rule_builder.statement(statement)?;
+            for (index, statement) in rule.statements.iter().enumerate() {
+                let is_last = index + 1 == rule.statements.len();
+                rule_builder.statement(statement, is_last)?;
             }
             let made = KernelRule {
                 family,

@@ -61,6 +61,8 @@ pub(super) struct Protocols {
     icmp_types: Option<Vec<u128>>,
     /// Whether the network layer is established by the ether type.
     by_type: bool,
+    /// Link layer protocols whose type is matched with a number without fields.
+    other_types: Vec<&'static Protocol>,
     /// Whether the packets are inside a tunnel.
     is_inside: bool,
 }
@@ -79,9 +81,9 @@ pub(super) enum Needed {
 /// Reason why packets cannot have a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Conflict {
-    /// They have another protocol.
+    /// They have another protocol; `None` if it has no fields.
     Protocol {
-        known: &'static str,
+        known: Option<&'static str>,
         wanted: &'static str,
     },
     /// They have an ICMP type without this field.
@@ -108,6 +110,7 @@ impl Protocols {
             transport: Layer::Unknown,
             icmp_types: None,
             by_type: false,
+            other_types: Vec::new(),
             is_inside: false,
         }
     }
@@ -144,11 +147,18 @@ impl Protocols {
         wanted: &'static Protocol,
         field: &'static str,
     ) -> Result<Option<Needed>, Conflict> {
-        match wanted.base {
+        let needed = match wanted.base {
             PayloadBase::LINK => self.link_needed(wanted),
             PayloadBase::NETWORK => self.network_needed(wanted, false),
             PayloadBase::TRANSPORT => self.transport_needed(wanted, field),
             _ => Ok(None),
+        }?;
+        match &needed {
+            // The rule matches another type of the frame already.
+            Some(Needed::Field(protocol, "type", _)) if self.other_types.contains(protocol) => {
+                Err(self.conflict(&Layer::Other, wanted))
+            }
+            _ => Ok(needed),
         }
     }
 
@@ -205,7 +215,7 @@ impl Protocols {
             (Family::INET, _) if wanted.name == "ip6" => Needed::Meta(MetaKey::NFPROTO, 10),
             (Family::INET, _) => {
                 return Err(Conflict::Protocol {
-                    known: "inet",
+                    known: Some("inet"),
                     wanted: wanted.name,
                 });
             }
@@ -307,8 +317,8 @@ impl Protocols {
 
     fn conflict(&self, known: &Layer, wanted: &'static Protocol) -> Conflict {
         let known = match known {
-            Layer::Is(protocol) => protocol.name,
-            _ => "another protocol",
+            Layer::Is(protocol) => Some(protocol.name),
+            _ => None,
         };
         Conflict::Protocol {
             known,
@@ -386,17 +396,17 @@ impl Protocols {
             Expr::Meta(MetaKey::NFPROTO) => match number {
                 2 => self.network = Layer::Is(&headers::IP),
                 10 => self.network = Layer::Is(&headers::IP6),
-                _ => {}
+                _ => self.network = Layer::Other,
             },
-            // In the inet family, the hook determines it. It does not describe the frame, which may be tagged.
-            Expr::Meta(MetaKey::PROTOCOL) if self.family == Family::INET => {}
+            // In the inet family, the hook determines it. It does not describe the frame, which may be tagged. In
+            // other families, the family determines it.
+            Expr::Meta(MetaKey::PROTOCOL)
+                if !matches!(self.family, Family::BRIDGE | Family::NETDEV) => {}
             Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
-                if let Some(above) = headers::above_ethernet(number) {
-                    self.network = Layer::Is(above);
-                }
+                self.network = headers::above_ethernet(number).map_or(Layer::Other, Layer::Is);
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
-                self.set_transport(number);
+                self.set_transport(headers::above_ip(number).map_or(Layer::Other, Layer::Is));
             }
             Expr::Payload(Payload {
                 field: Some((protocol, field)),
@@ -410,8 +420,12 @@ impl Protocols {
                     return;
                 }
                 match protocol.base {
-                    PayloadBase::LINK => self.set_protocol_above_ethernet(number),
-                    PayloadBase::NETWORK => self.set_transport(number),
+                    PayloadBase::LINK => self.set_protocol_above_link(protocol, number),
+                    PayloadBase::NETWORK => {
+                        if let Some(above) = headers::above_ip(number) {
+                            self.set_transport(Layer::Is(above));
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -419,7 +433,7 @@ impl Protocols {
         }
     }
 
-    fn set_protocol_above_ethernet(&mut self, number: u128) {
+    fn set_protocol_above_link(&mut self, link: &'static Protocol, number: u128) {
         match headers::above_ethernet(number) {
             Some(above) if above.base == PayloadBase::LINK => {
                 self.link.push(above);
@@ -431,14 +445,18 @@ impl Protocols {
                 self.network = Layer::Is(above);
                 self.by_type = true;
             }
-            None => {}
+            None => self.other_types.push(link),
         }
     }
 
-    fn set_transport(&mut self, number: u128) {
-        self.transport = match headers::above_ip(number) {
-            Some(above) => Layer::Is(above),
-            None => Layer::Other,
+    /// Establishes the transport layer. A packet has only one, so that the first match determines it.
+    fn set_transport(&mut self, layer: Layer) {
+        let is_possible = match &layer {
+            Layer::Is(protocol) => self.transport.may_be(protocol),
+            _ => self.transport == Layer::Unknown,
         };
+        if is_possible {
+            self.transport = layer;
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::syntax::{Element, Expr, Payload, Value};
 use crate::tunnels::Tunnel;
 use chainwright::nft::expr::{
     Cmp, CtKey, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load,
-    PayloadBase, Register,
+    PayloadBase, Register, RtKey,
 };
 use chainwright::nft::{Family, Name, SetId};
 
@@ -178,7 +178,9 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
                 // Before all statements, so that they apply only to packets of this IP version.
                 self.first(|this| this.add_match(&needed, None))?;
             },
-            Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) => self.fit(&headers::IP),
+            Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) | Expr::Rt(RtKey::NEXTHOP4) => {
+                self.fit(&headers::IP)
+            }
             Expr::Ct(CtKey::SRC_IP6 | CtKey::DST_IP6, ..) => self.fit(&headers::IP6),
             Expr::Binary(_, left, right) => {
                 self.add_dependency(left)?;
@@ -226,9 +228,14 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
 
     fn conflict(&self, conflict: &Conflict) -> Diagnostic {
         let message = match conflict {
-            Conflict::Protocol { known, wanted } => {
-                format!("{known} packets have no {wanted} fields")
-            }
+            Conflict::Protocol {
+                known: Some(known),
+                wanted,
+            } => format!("{known} packets have no {wanted} fields"),
+            Conflict::Protocol {
+                known: None,
+                wanted,
+            } => format!("packets of another protocol have no {wanted} fields"),
             Conflict::IcmpType(field) => {
                 format!("ICMP messages of the matched type have no `{field}`")
             }

@@ -85,10 +85,18 @@ const fn ends_rule(statement: &Statement) -> bool {
 }
 
 impl RuleBuilder<'_, '_> {
-    /// Compiles a statement.
-    pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
+    /// Compiles a statement. `is_last` means that no other follows in the rule.
+    pub(super) fn statement(
+        &mut self,
+        statement: &Statement,
+        is_last: bool,
+    ) -> Result<(), Diagnostic> {
         if self.is_over {
             return Err(self.error("unreachable statement: the previous statement ends the rule"));
+        }
+        // Omitted, as nft does.
+        if !is_last && self.is_redundant(statement) {
+            return Ok(());
         }
         self.is_over = ends_rule(statement);
         self.check_log(statement)?;
@@ -772,6 +780,9 @@ impl RuleBuilder<'_, '_> {
         let Some(key) = &element.key else {
             return Err(self.error("an element needs a key"));
         };
+        if element.comment.is_some() {
+            return Err(self.error("an element that a rule adds cannot have a comment"));
+        }
         if element.timeout == Some(0) {
             let message = "a rule cannot add an element that never times out: the kernel applies the set's timeout";
             return Err(self.error(message));

@@ -70,6 +70,8 @@ use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 /// - Elements that a rule adds to a map are `{"map": {"op", "elem", "data", "map"}}`, as in newer versions; a jump to
 ///   an anonymous chain is `{"jump": {"rules": [{"expr": [..]}]}}`. nft 1.0.6 writes strings for both, which it
 ///   cannot read.
+/// - Types of keys and data that have no length of their own are `{"typeof": EXPRESSION}`, as the types of keys in
+///   newer versions.
 /// - A rule that nft's language cannot represent is a list of `{"opaque": INSTRUCTION}`. So is anything that would be
 ///   read as something else, such as a name that begins with `@`, and the elements of a set if one of them cannot be
 ///   represented. Nothing else has such an object, and nft rejects it.

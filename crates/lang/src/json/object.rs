@@ -21,7 +21,7 @@ use crate::value::fields;
 use crate::{typeof_, types};
 use chainwright::nft::expr::{QuotaFlags, SynproxyFlags};
 use chainwright::nft::is_map;
-use chainwright::nft::userdata::{SET_DATA_TYPEOF, SET_KEY_TYPEOF};
+use chainwright::nft::userdata::SET_DATA_TYPEOF;
 use chainwright::nft::{
     ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
     SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
@@ -118,12 +118,12 @@ pub(super) struct Set<'o> {
     name: Cow<'o, str>,
     table: Cow<'o, str>,
     #[serde(rename = "type")]
-    key: KeyType,
+    key: Types<'o>,
     handle: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'o, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    map: Option<String>,
+    map: Option<Types<'o>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -313,6 +313,25 @@ impl Serialize for Words<'_> {
     }
 }
 
+/// Types of keys or data.
+#[derive(Debug)]
+enum Types<'o> {
+    Keys(OneOrMany<Cow<'static, str>>),
+    Data(String),
+    /// The expression of a `typeof`.
+    Typeof(Writer<'o>, Box<Expr>),
+}
+
+impl Serialize for Types<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Keys(names) => names.serialize(serializer),
+            Self::Data(names) => names.serialize(serializer),
+            Self::Typeof(writer, expr) => serializer.collect_map([("typeof", writer.expr(expr))]),
+        }
+    }
+}
+
 /// Elements of a set, converted to JSON one at a time.
 #[derive(Debug)]
 enum Elements<'o> {
@@ -417,14 +436,25 @@ impl<'o> Writer<'o> {
             (SetFlags::EVAL, "dynamic"),
         ];
         let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
-        // A map to queues can only be declared by `typeof`.
+        let reader = SetReader::named(set);
+        let key_type = view.key_type().unwrap_or_default();
+        let data_type = view.data_type().unwrap_or_default();
+        // Only expressions give these types a length.
+        let has_length = |data_type| types::info(data_type).is_some_and(|info| info.bits > 0);
+        let has_values = is_map && view.object_type().is_none() && data_type != DataType::VERDICT;
         let is_to_queues = typeof_::of(&view, SET_DATA_TYPEOF) == Some(Expr::QueueNumber);
-        let key_typeof = typeof_::of(&view, SET_KEY_TYPEOF).filter(|_| is_to_queues);
-        let key_typeof = key_typeof.and_then(|key| serde_json::to_value(self.expr(&key)).ok());
+        let is_typeof = is_to_queues
+            || !fields(key_type).into_iter().all(has_length)
+            || has_values && !fields(data_type).into_iter().all(has_length);
+        let typeof_ = |expr: Option<Expr>| {
+            let expr = expr.filter(|_| is_typeof);
+            expr.map(|expr| Types::Typeof(self, Box::new(expr)))
+        };
         let map = is_map.then(|| match view.object_type() {
-            Some(object) => object_name(object).to_owned(),
-            None if is_to_queues => "queue".to_owned(),
-            None => type_names(view.data_type().unwrap_or_default()).join(" . "),
+            Some(object) => Types::Data(object_name(object).to_owned()),
+            None if is_to_queues => Types::Data("queue".to_owned()),
+            None => typeof_(reader.data_typeof.filter(|_| has_values))
+                .unwrap_or_else(|| Types::Data(type_names(data_type).join(" . "))),
         });
         let elem = match self.options.terse {
             true => Elements::Printable(self, Vec::new()),
@@ -436,14 +466,10 @@ impl<'o> Writer<'o> {
             family: family(view.family()),
             name: name(view.name()),
             table: name(view.table()),
-            key: match (
-                key_typeof,
-                OneOrMany::new(type_names(view.key_type().unwrap_or_default())),
-            ) {
-                (Some(r#typeof), _) => KeyType::Typeof { r#typeof },
-                (None, Some(names)) => KeyType::Names(names),
-                (None, None) => KeyType::Names(OneOrMany::Many(Vec::new())),
-            },
+            key: typeof_(reader.key_typeof).unwrap_or_else(|| {
+                let names = OneOrMany::new(type_names(key_type));
+                Types::Keys(names.unwrap_or_else(|| OneOrMany::Many(Vec::new())))
+            }),
             handle: view.handle(),
             comment: view.comment().map(name),
             map,

@@ -1,7 +1,8 @@
 //! Parses chains and their blocks.
 
 use super::error::{Diagnostic, shown};
-use super::parser::{Parser, parse_number};
+use super::lexer::Kind;
+use super::parser::{Ending, Parser, parse_number};
 use super::script::InTable;
 use super::tree::{Command, Object, Position, Rule, Verb, names_devices};
 
@@ -36,7 +37,7 @@ impl Parser<'_> {
         if self.at_sign("{") {
             self.block(|this| {
                 if this.chain_entry(&mut chain)? {
-                    return Ok(());
+                    return Ok(Ending::Line);
                 }
                 let start = this.current.span;
                 let (statements, comment) = this.rule()?;
@@ -53,7 +54,7 @@ impl Parser<'_> {
                     object: Object::Rule(Box::new(rule)),
                     span: this.since(start),
                 });
-                Ok(())
+                Ok(Ending::Line)
             })?;
         }
         chains.push(Command {
@@ -91,11 +92,15 @@ impl Parser<'_> {
 
     /// Parses a property of a chain, if there is one: hook, policy, flags, comment, devices.
     fn chain_entry(&mut self, chain: &mut Chain<'static>) -> Result<bool, Diagnostic> {
+        let start = self.current.span;
         match self.at_any(&["type", "policy", "flags", "comment", "devices"]) {
             Some("type") => self.hook(chain)?,
             Some("policy") => {
                 self.advance();
                 let word = self.constant("a policy")?;
+                if chain.policy.is_some() {
+                    return Err(self.repeated(start, "policy"));
+                }
                 chain.policy = Some(match &*word.text {
                     "accept" => Policy::ACCEPT,
                     "drop" => Policy::DROP,
@@ -115,12 +120,15 @@ impl Parser<'_> {
             Some("comment") => {
                 self.advance();
                 let (comment, span) = self.comment()?;
+                if chain.userdata.is_some() {
+                    return Err(self.repeated(start, "comment"));
+                }
                 let commented = chain.clone().with_comment(&comment);
                 *chain = commented.map_err(|error| Diagnostic::new(span, error.to_string()))?;
             }
             Some(_) => {
                 let devices = self.devices()?;
-                chain.hook.get_or_insert_default().devices = Some(devices);
+                add_devices(chain.hook.get_or_insert_default(), devices);
             }
             None => return Ok(false),
         }
@@ -147,18 +155,19 @@ impl Parser<'_> {
         };
         if self.eat("device") {
             let device = self.constant("the name of a device")?;
+            is_device(&device)?;
             hook.device = Some(device.text.into_string().into());
         } else if self.at("devices") {
             hook.devices = Some(self.devices()?);
         }
         hook.priority = Some(self.priority(chain.family, word)?);
-        // Devices may have a line of their own.
+        // Devices may have lines of their own.
         if let Some(Hook {
             devices: Some(devices),
             ..
         }) = chain.hook.take()
         {
-            hook.devices.get_or_insert(devices);
+            add_devices(&mut hook, devices);
         }
         chain.chain_type = Some(kind);
         chain.hook = Some(hook);
@@ -169,16 +178,19 @@ impl Parser<'_> {
     pub(super) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Diagnostic> {
         self.expect("priority")?;
         let start = self.current.span;
-        let base = match self.at_sign("+") || self.at_sign("-") {
-            true => 0,
-            false => {
+        // Only a name can have an offset, and a number only a minus sign.
+        let (base, has_offset) = match self.current.kind {
+            Kind::Sign("-") => (0, true),
+            Kind::Sign("$") | Kind::Word => {
+                let has_offset = self.is_word() && parse_number(self.word()).is_none();
                 let word = self.constant("a priority")?;
-                priority_of(&word, family, hook)?
+                (priority_of(&word, family, hook)?, has_offset)
             }
+            _ => return Err(self.unexpected(["a priority"])),
         };
         let sign = match self.current.kind {
-            super::lexer::Kind::Sign("+") => 1,
-            super::lexer::Kind::Sign("-") => -1,
+            Kind::Sign("+") if has_offset => 1,
+            Kind::Sign("-") if has_offset => -1,
             _ => return Ok(base),
         };
         self.advance();
@@ -193,6 +205,9 @@ impl Parser<'_> {
         self.expect("devices")?;
         self.expect_sign("=")?;
         let start = self.current.span;
+        if !self.at_sign("$") && !self.at_sign("{") {
+            return Err(self.unexpected(["{"]));
+        }
         let names = self.initial()?;
         let span = self.since(start);
         let none = || Diagnostic::new(span, "not a list of device names");
@@ -206,7 +221,10 @@ impl Parser<'_> {
         let mut symbols = Vec::new();
         for name in names {
             match name {
-                Some(Expr::Symbol(name)) => symbols.push(name),
+                Some(Expr::Symbol(name)) => {
+                    is_device(&name)?;
+                    symbols.push(name);
+                }
                 _ => return Err(none()),
             }
         }
@@ -222,6 +240,25 @@ pub(crate) fn hook_number(family: Family, word: &str, span: Span) -> Result<u32,
         let message = format!("the {family} family has no hook `{word}`");
         Diagnostic::new(span, message).expecting(known)
     })
+}
+
+/// Adds the devices of a further line.
+fn add_devices(hook: &mut Hook<'static>, mut devices: Devices<'static>) {
+    if let Some(name) = hook.device.take() {
+        devices.push(Device::Name(&name));
+    }
+    for device in hook.devices.iter().flatten() {
+        devices.push(device);
+    }
+    hook.devices = Some(devices);
+}
+
+/// Checks the name of a device.
+fn is_device(name: &Symbol) -> Result<(), Diagnostic> {
+    match name.text.is_empty() {
+        true => Err(Diagnostic::new(name.span, "the name of a device is empty")),
+        false => Ok(()),
+    }
 }
 
 /// Converts device names; a trailing asterisk is a wildcard.
@@ -259,7 +296,7 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
     let known = hooks::priorities(family);
     if let Some((name, number)) = known.iter().find(|(name, _)| *name == text) {
         return match hooks::hook_of_priority(name) {
-            Some(of) if !hooks::is_priority_at(name, hook) => Err(Diagnostic::new(
+            Some(of) if !hooks::is_priority_at(name, family, hook) => Err(Diagnostic::new(
                 word.span,
                 format!("priority `{name}` belongs to hook {of}, not to {hook}"),
             )
@@ -270,9 +307,10 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
     // The value of a variable may include the offset.
     if word.is_quoted
         && let Some(at) = text.find(['+', '-'])
-        && let name = text[..at].trim_end()
+        && let Some(name) = text[..at].strip_suffix(' ')
         && known.iter().any(|(known, _)| *known == name)
-        && let Some(offset) = parse_number(text[at + 1..].trim_start())
+        && let Some(offset) = text[at + 1..].strip_prefix(' ')
+        && let Some(offset) = parse_number(offset)
     {
         let name = Symbol {
             text: name.into(),

@@ -28,10 +28,6 @@ impl ElementList {
         self.0.push(Piece::One(Box::new(element)));
     }
 
-    pub(super) fn append(&mut self, mut more: Self) {
-        self.0.append(&mut more.0);
-    }
-
     /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         let count = |piece: &Piece| match piece {
@@ -290,11 +286,7 @@ impl<'t> Scanner<'t> {
             _ => Constant::Value(first),
         };
         // Anything else is not a numeric constant.
-        matches!(
-            self.byte(),
-            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b',' | b'}')
-        )
-        .then_some(constant)
+        matches!(self.byte(), None | Some(b' ' | b'\t' | b'\n' | b',' | b'}')).then_some(constant)
     }
 
     /// Scans a number or an address.
@@ -318,12 +310,12 @@ impl<'t> Scanner<'t> {
     /// Returns `true` if a comma or closing brace follows.
     fn is_between(&self) -> bool {
         let mut ahead = Self { ..*self };
-        ahead.skip(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+        ahead.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
         matches!(ahead.byte(), Some(b',' | b'}'))
     }
 
     fn skip_comma(&mut self) -> bool {
-        let is_blank = |byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        let is_blank = |byte| matches!(byte, b' ' | b'\t' | b'\n');
         self.skip(is_blank);
         let is_comma = self.byte() == Some(b',');
         if is_comma {

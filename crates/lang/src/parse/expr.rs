@@ -374,7 +374,6 @@ impl Parser<'_> {
         if is_mapped {
             self.skip_lines();
             element.data = Some(self.data(side)?);
-            self.element_options(&mut element)?;
         }
         let has_more = (is_mapped && !is_variable)
             || !element.statements.is_empty()
@@ -391,6 +390,7 @@ impl Parser<'_> {
     /// Parses the options of an element.
     fn element_options(&mut self, element: &mut Element) -> Result<(), Diagnostic> {
         loop {
+            let start = self.current.span;
             if self.eat("timeout") {
                 element.timeout = match self.eat("never") {
                     true => Some(0),
@@ -399,7 +399,10 @@ impl Parser<'_> {
             } else if self.eat("expires") {
                 element.expires = self.lifetime()?;
             } else if self.eat("comment") {
-                element.comment = Some(self.string("a comment")?);
+                let comment = self.string("a comment")?;
+                if element.comment.replace(comment).is_some() {
+                    return Err(self.repeated(start, "comment"));
+                }
             } else if let Some(statement) = self.stateful()? {
                 element.statements.push(statement);
             } else {

@@ -1,7 +1,7 @@
 //! Parses flowtables.
 
 use super::error::Diagnostic;
-use super::parser::Parser;
+use super::parser::{Ending, Parser};
 use super::script::InTable;
 use super::tree::{Command, Object, Verb};
 
@@ -50,7 +50,7 @@ impl Parser<'_> {
         priority: &mut Option<i32>,
         devices: &mut Option<Devices<'static>>,
         flags: &mut FlowtableFlags,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<Ending, Diagnostic> {
         const ENTRIES: [&str; 4] = ["hook", "devices", "counter", "flags"];
         match self.at_any(&ENTRIES) {
             Some("hook") => {
@@ -62,6 +62,7 @@ impl Parser<'_> {
             Some("counter") => {
                 self.advance();
                 *flags |= FlowtableFlags::COUNTER;
+                return Ok(Ending::Any);
             }
             Some(_) => {
                 self.advance();
@@ -70,6 +71,6 @@ impl Parser<'_> {
             }
             None => return Err(self.no_entry("a flowtable", &ENTRIES)),
         }
-        Ok(())
+        Ok(Ending::Line)
     }
 }

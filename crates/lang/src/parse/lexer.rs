@@ -105,6 +105,8 @@ impl Lexer {
         match found.chars().next() {
             Some('\'') => Diagnostic::new(token.span, "unexpected character `'`")
                 .with_hint("quote strings with `\"`"),
+            Some('\r') => Diagnostic::new(token.span, "unexpected carriage return")
+                .with_hint("end lines with LF alone, not with CRLF"),
             Some(c) if c.is_control() => Diagnostic::new(
                 token.span,
                 format!("unexpected character U+{:04X}", c as u32),
@@ -121,14 +123,8 @@ impl Lexer {
     fn skip(&mut self) {
         loop {
             match self.byte(self.at) {
-                Some(b' ' | b'\t' | b'\r') => self.at += 1,
+                Some(b' ' | b'\t') => self.at += 1,
                 Some(b'\\') if self.byte(self.at + 1) == Some(b'\n') => self.at += 2,
-                Some(b'\\')
-                    if self.byte(self.at + 1) == Some(b'\r')
-                        && self.byte(self.at + 2) == Some(b'\n') =>
-                {
-                    self.at += 3;
-                }
                 Some(b'#') => {
                     let rest = &self.text.as_bytes()[self.at..];
                     self.at += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
@@ -325,7 +321,9 @@ mod tests {
             ("a . b .c", "a|.|b|.c"),
             ("a<<1>>2<=3", "a|<<|1|>>|2|<=|3"),
             ("policy = {", "policy|=|{"),
-            ("x\r\ny", "x|\\n|y"),
+            ("x\r\ny", "x|\r|\\n|y"),
+            ("x # y\r\nz", "x|\\n|z"),
+            ("x\\\r\ny", "x|\\|\r|\\n|y"),
             ("é", "é"),
             ("\"open\nx", "\"open|\\n|x"),
         ] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{Diagnostic, shown};
-use super::parser::{Parser, parse_number, parse_time};
+use super::parser::{Ending, Parser, has_ordered_units, parse_number, parse_time};
 use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
 use crate::hooks;
@@ -19,6 +19,8 @@ use chainwright::nft::{DataType, Family, Name, ObjectData, StatefulObject};
 /// Entries of an object's block.
 #[derive(Default)]
 pub(crate) struct Entries {
+    /// Whether the entries are in braces.
+    is_block: bool,
     pub(crate) comment: Option<(String, Span)>,
     pub(crate) statement: Option<Statement>,
     pub(crate) helper: Option<String>,
@@ -46,13 +48,7 @@ impl Parser<'_> {
         let span = self.since(start);
         let mut entries = Entries::default();
         if self.at_sign("{") {
-            if object_type == ObjectType::QUOTA {
-                entries.statement = Some(Statement::Quota {
-                    bytes: 0,
-                    used: 0,
-                    over: false,
-                });
-            }
+            entries.is_block = true;
             self.block(|this| {
                 this.object_entry(object_type, &mut entries)?;
                 // Several entries may share a line.
@@ -61,10 +57,19 @@ impl Parser<'_> {
                 }
                 Ok(())
             })?;
-        } else {
-            while !self.at_end() {
-                self.object_entry(object_type, &mut entries)?;
+            if object_type == ObjectType::QUOTA && entries.statement.is_none() {
+                entries.statement = Some(Statement::Quota {
+                    bytes: 0,
+                    used: 0,
+                    over: false,
+                });
             }
+        } else if !self.at_end() {
+            // Without braces, there is only the state.
+            if !has_state(object_type) || self.at("comment") {
+                return Err(self.unexpected(["{"]));
+            }
+            self.object_entry(object_type, &mut entries)?;
         }
         let object = entries.object(at, name, object_type, span)?;
         Ok(Command {
@@ -74,10 +79,18 @@ impl Parser<'_> {
         })
     }
 
-    fn object_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Diagnostic> {
+    /// Parses an entry of an object's block.
+    fn object_entry(
+        &mut self,
+        kind: ObjectType,
+        entries: &mut Entries,
+    ) -> Result<Ending, Diagnostic> {
+        let start = self.current.span;
         if self.eat("comment") {
-            entries.comment = Some(self.comment()?);
-            return Ok(());
+            if entries.comment.replace(self.comment()?).is_some() {
+                return Err(self.repeated(start, "comment"));
+            }
+            return Ok(Ending::of(kind));
         }
         match kind {
             ObjectType::COUNTER => match self.at("packets") {
@@ -99,34 +112,30 @@ impl Parser<'_> {
             ObjectType::TUNNEL => self.tunnel_entry(&mut entries.tunnel)?,
             kind => self.tracking_entry(kind, entries)?,
         }
-        Ok(())
+        Ok(Ending::of(kind))
     }
 
+    /// Parses `mss 1460 wscale 7 timestamp sack-perm`, in this order, on one line or on three.
     fn synproxy_entry(&mut self, entries: &mut Entries) -> Result<(), Diagnostic> {
-        const KNOWN: [&str; 4] = ["mss", "wscale", "timestamp", "sack-perm"];
-        if self.at_any(&KNOWN).is_none() {
-            return Err(self.no_entry("a synproxy", &KNOWN));
+        if !self.eat("mss") {
+            return Err(self.no_entry("a synproxy", &["mss", "comment"]));
         }
-        let (mss, window_scale, timestamp, sack_permitted) = self.synproxy_options()?;
-        let parsed = entries.statement.take();
-        let mut all = (mss, window_scale, timestamp, sack_permitted);
-        if let Some(Statement::Synproxy {
-            mss,
-            window_scale,
-            timestamp,
-            sack_permitted,
-        }) = parsed
-        {
-            all.0 = all.0.or(mss);
-            all.1 = all.1.or(window_scale);
-            all.2 |= timestamp;
-            all.3 |= sack_permitted;
+        let mss = Some(self.number("a size")?);
+        let has_lines = self.at_separator() && entries.is_block;
+        if has_lines {
+            self.skip_separators();
+        }
+        self.expect("wscale")?;
+        let window_scale = Some(self.window_scale()?);
+        if has_lines {
+            self.end_of_line()?;
+            self.skip_separators();
         }
         entries.statement = Some(Statement::Synproxy {
-            mss: all.0,
-            window_scale: all.1,
-            timestamp: all.2,
-            sack_permitted: all.3,
+            mss,
+            window_scale,
+            timestamp: self.eat("timestamp"),
+            sack_permitted: self.eat("sack-perm"),
         });
         Ok(())
     }
@@ -138,7 +147,7 @@ impl Parser<'_> {
         entries: &mut Entries,
     ) -> Result<(), Diagnostic> {
         let (what, known): (_, &[&str]) = match kind {
-            ObjectType::CT_HELPER => ("a ct helper", &["type", "protocol", "l3proto", "comment"]),
+            ObjectType::CT_HELPER => ("a ct helper", &["type", "l3proto", "comment"]),
             ObjectType::CT_TIMEOUT => (
                 "a ct timeout",
                 &["protocol", "l3proto", "policy", "comment"],
@@ -152,10 +161,19 @@ impl Parser<'_> {
             return Err(self.no_entry(what, known));
         };
         match word {
-            "type" => entries.helper = Some(self.string("the name of a helper")?),
-            "protocol" => {
-                entries.l4proto = Some(protocol(&self.constant("a protocol")?)?);
+            "type" => {
+                let start = self.current.span;
+                if !self.is_quoted() {
+                    return Err(self.unexpected(["the name of a helper in quotation marks"]));
+                }
+                let helper = self.string("the name of a helper")?;
+                self.expect("protocol")?;
+                entries.l4proto = Some(self.protocol()?);
+                if entries.helper.replace(helper).is_some() {
+                    return Err(self.repeated(start, "type"));
+                }
             }
+            "protocol" => entries.l4proto = Some(self.protocol()?),
             "l3proto" => {
                 let word = self.one_of(&FAMILIES)?;
                 let family: Family = word.parse().unwrap_or_default();
@@ -176,32 +194,65 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses the protocol of connections: nft's language has words for these two.
+    fn protocol(&mut self) -> Result<u8, Diagnostic> {
+        let number = match self.one_of(&["tcp", "udp"])? {
+            "tcp" => libc::IPPROTO_TCP,
+            _ => libc::IPPROTO_UDP,
+        };
+        Ok(number as u8)
+    }
+
     /// Parses `policy = { established : 100, close : 4 }`, behind the keyword.
     fn timeout_policy(&mut self, entries: &mut Entries) -> Result<(), Diagnostic> {
         self.expect_sign("=")?;
         self.expect_sign("{")?;
+        // nft lists the defaults so, and does not read it.
+        if self.eat_sign("}") {
+            return Ok(());
+        }
         loop {
-            self.skip_lines();
-            if self.eat_sign("}") {
-                return Ok(());
-            }
             let span = self.current.span;
             let state = self.name_text("a state")?;
             self.expect_sign(":")?;
-            let time = match self.is_word() {
-                true => parse_time(self.word()),
-                false => None,
-            };
+            let word = Some(self.word()).filter(|_| self.is_word());
+            let is_plain = |word: &str| parse_number(word).is_some();
+            let word = word.filter(|word| is_plain(word) || has_ordered_units(word));
+            let time = word.and_then(parse_time);
             let seconds = time.and_then(|time| u32::try_from(time / 1000).ok());
             let Some(seconds) = seconds else {
                 return Err(self.unexpected(["a number of seconds"]));
             };
             self.advance();
             entries.policy.push((state, seconds, span));
-            self.skip_lines();
-            if !self.eat_sign(",") && !self.at_sign("}") {
+            if self.eat_sign("}") {
+                return Ok(());
+            }
+            if !self.eat_sign(",") {
                 return Err(self.unexpected([",", "}"]));
             }
+        }
+    }
+}
+
+/// Returns `true` if an object is one stateful statement, which may be written without braces.
+const fn has_state(kind: ObjectType) -> bool {
+    matches!(
+        kind,
+        ObjectType::COUNTER
+            | ObjectType::QUOTA
+            | ObjectType::LIMIT
+            | ObjectType::SYNPROXY
+            | ObjectType::SECMARK
+    )
+}
+
+impl Ending {
+    /// Returns how an entry of an object ends.
+    const fn of(kind: ObjectType) -> Self {
+        match has_state(kind) {
+            true => Self::Any,
+            false => Self::Line,
         }
     }
 }
@@ -280,16 +331,21 @@ impl Entries {
             _ => CtExpect {
                 l3proto: self.l3proto,
                 l4proto: Some(self.l4proto.ok_or_else(|| missing("protocol"))?),
-                dport: Some(self.dport.ok_or_else(|| missing("port"))?),
+                dport: Some(filled(self.dport).ok_or_else(|| missing("port"))?),
                 timeout: Some(HostMilliseconds(
-                    self.timeout.ok_or_else(|| missing("timeout"))?,
+                    filled(self.timeout).ok_or_else(|| missing("timeout"))?,
                 )),
-                size: Some(self.size.ok_or_else(|| missing("size"))?),
+                size: Some(filled(self.size).ok_or_else(|| missing("size"))?),
                 ..CtExpect::default()
             }
             .into(),
         })
     }
+}
+
+/// Returns a number unless it is 0, which stands for a missing one.
+fn filled<N: Default + PartialEq>(number: Option<N>) -> Option<N> {
+    number.filter(|number| *number != N::default())
 }
 
 /// Parses an IP protocol name or number.

@@ -17,6 +17,15 @@ const MAX_INCLUDE_DEPTH: usize = 16;
 /// Maximum length of the name of a table, chain, set, …
 pub(crate) const MAX_NAME_LENGTH: usize = 255;
 
+/// What ends an entry of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The end of the line, or `;`.
+    Line,
+    /// Any further entry, or the end of the block.
+    Any,
+}
+
 /// A text being parsed, and the texts to parse after it.
 struct Open {
     lexer: Lexer,
@@ -37,9 +46,8 @@ pub(crate) struct Parser<'i> {
     /// Text that contains the current token, and its index.
     text: Arc<str>,
     text_source: u32,
-    /// Previous token, and whether it ended a block.
+    /// Previous token.
     before: Span,
-    is_behind_block: bool,
     pub(super) variables: Variables,
     depth: usize,
     /// Family of the current table.
@@ -64,7 +72,6 @@ impl<'i> Parser<'i> {
             text: Arc::from(""),
             text_source: u32::MAX,
             before: nowhere,
-            is_behind_block: false,
             variables: Variables::behind(kept),
             depth: 0,
             family: Family::IP,
@@ -151,7 +158,6 @@ impl<'i> Parser<'i> {
     pub(super) fn advance(&mut self) -> Token {
         let token = self.current;
         self.before = token.span;
-        self.is_behind_block = token.kind == Kind::Sign("}");
         self.current = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.read(),
@@ -316,19 +322,14 @@ impl<'i> Parser<'i> {
         self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
     }
 
-    /// Returns `true` if the previous token ended a block.
-    pub(super) const fn is_behind_block(&self) -> bool {
-        self.is_behind_block
-    }
-
     /// Treats the end of the text as the end of a line.
     pub(super) const fn at_line_end(&mut self) {
         self.current.kind = Kind::Newline;
     }
 
-    /// Expects the end of a block entry or command.
-    pub(super) fn end(&mut self) -> Result<(), Diagnostic> {
-        match self.at_end() {
+    /// Expects the end of a line, or `;`.
+    pub(super) fn end_of_line(&mut self) -> Result<(), Diagnostic> {
+        match self.at_separator() || self.current.kind == Kind::End {
             true => Ok(()),
             false => Err(self.unexpected(["the end of the line", ";"])),
         }
@@ -360,6 +361,11 @@ impl<'i> Parser<'i> {
             Some(word) => diagnostic.nearest_to(word),
             None => diagnostic,
         }
+    }
+
+    /// Creates the error that a property was already specified.
+    pub(super) fn repeated(&self, start: Span, what: &str) -> Diagnostic {
+        Diagnostic::new(self.since(start), format!("duplicate {what}"))
     }
 
     /// Creates the error that the current token is not a known name.
@@ -493,12 +499,12 @@ impl<'i> Parser<'i> {
         self.time().map(|time| Some(time).filter(|time| *time > 0))
     }
 
-    /// Parses a time in milliseconds: `1d2h`, `500ms`. A plain number is in seconds.
+    /// Parses a time in milliseconds: `1d2h`, `500ms`.
     pub(super) fn time(&mut self) -> Result<u64, Diagnostic> {
-        if !(self.is_word() || self.is_quoted()) {
+        if !self.is_word() {
             return Err(self.unexpected(["a time like 1h30m"]));
         }
-        match parse_time(self.word()) {
+        match parse_time(self.word()).filter(|_| has_ordered_units(self.word())) {
             Some(time) => {
                 self.advance();
                 Ok(time)
@@ -506,7 +512,7 @@ impl<'i> Parser<'i> {
             None => {
                 let message = format!("invalid time `{}`", shown(self.word()));
                 let diagnostic = Diagnostic::new(self.current.span, message);
-                Err(diagnostic.with_hint("use a time like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms"))
+                Err(diagnostic.with_hint("use a time like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms, in this order"))
             }
         }
     }
@@ -532,6 +538,17 @@ pub(crate) fn number(text: &str) -> Option<u128> {
 /// Parses a number like [`number`], of at most 64 bits.
 pub(super) fn parse_number(word: &str) -> Option<u64> {
     u64::try_from(number(word)?).ok()
+}
+
+/// Returns `true` if a time has units, from days to milliseconds, each at most once.
+pub(super) fn has_ordered_units(time: &str) -> bool {
+    const ORDER: [&str; 5] = ["d", "h", "m", "s", "ms"];
+    let units = time.split(|c: char| c.is_ascii_digit());
+    let units = units.filter(|unit| !unit.is_empty());
+    let ranks: Vec<_> = units
+        .map(|unit| ORDER.iter().position(|known| *known == unit))
+        .collect();
+    !ranks.is_empty() && !ranks.contains(&None) && ranks.is_sorted_by(|one, other| one < other)
 }
 
 /// Parses a time in milliseconds: `1d2h3m4s5ms`, or a plain number of seconds.

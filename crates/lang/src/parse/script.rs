@@ -147,14 +147,14 @@ impl Parser<'_> {
                 let (name, span) = self.variable_name()?;
                 self.expect_sign("=")?;
                 let value = self.initial()?;
-                self.end()?;
+                self.end_of_line()?;
                 self.variables
                     .define(&name, value, word == "redefine", span)?;
                 self.defines = true;
             }
             None => return Ok(false),
         }
-        self.end()?;
+        self.end_of_line()?;
         Ok(true)
     }
 
@@ -254,14 +254,10 @@ impl Parser<'_> {
         self.end_of_command()
     }
 
-    /// Expects the end of a command. After a block, the next command may follow directly.
     fn end_of_command(&mut self) -> Result<(), Diagnostic> {
-        if self.at_sign("}") {
-            return Err(Diagnostic::new(self.current.span, "unmatched `}`"));
-        }
-        match self.is_behind_block() {
-            true => Ok(()),
-            false => self.end(),
+        match self.at_sign("}") {
+            true => Err(Diagnostic::new(self.current.span, "unmatched `}`")),
+            false => self.end_of_line(),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::elements::ElementList;
 use super::error::Diagnostic;
 use super::expr::Side;
-use super::parser::Parser;
+use super::parser::{Ending, Parser};
 use super::script::{InTable, only_named};
 use super::tree::{Command, Declared, Elements, Object, SetDeclaration, Verb};
 use crate::syntax::{Element, Expr, Span};
@@ -90,7 +90,7 @@ impl Parser<'_> {
         &mut self,
         declared: &mut SetDeclaration,
         found: &mut Option<(ElementList, Span)>,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<Ending, Diagnostic> {
         let start = self.current.span;
         let words = [
             "type",
@@ -107,7 +107,7 @@ impl Parser<'_> {
         match self.eat_any(&words) {
             Some(word @ ("type" | "typeof")) => {
                 if declared.keys.is_some() {
-                    return Err(Diagnostic::new(start, "duplicate type"));
+                    return Err(self.repeated(start, "type"));
                 }
                 self.declared_types(declared, word == "typeof", start)?;
             }
@@ -132,10 +132,10 @@ impl Parser<'_> {
                 self.expect_sign("=")?;
                 let more = self.all_elements()?;
                 let span = self.since(start);
-                match found {
-                    Some((elements, _)) => elements.append(more),
-                    None => *found = Some((more, span)),
+                if found.replace((more, span)).is_some() {
+                    return Err(self.repeated(start, "elements"));
                 }
+                return Ok(Ending::Any);
             }
             Some("size") => {
                 let size = self.number("a set size")?;
@@ -148,7 +148,15 @@ impl Parser<'_> {
                 });
             }
             Some("auto-merge") => declared.auto_merge = true,
-            Some(_) => declared.comment = Some(self.string("a comment")?),
+            Some(_) => {
+                if declared
+                    .comment
+                    .replace(self.string("a comment")?)
+                    .is_some()
+                {
+                    return Err(self.repeated(start, "comment"));
+                }
+            }
             None => {
                 let Some(statement) = self.stateful()? else {
                     return Err(
@@ -164,7 +172,7 @@ impl Parser<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(Ending::Line)
     }
 
     /// Parses `type ipv4_addr . inet_service : verdict`, behind the first word.
@@ -230,9 +238,13 @@ impl Parser<'_> {
                 value => [Element::new(Some(value))].into_iter().collect(),
             });
         }
+        let start = self.current.span;
         self.expect_sign("{")?;
         let mut elements = ElementList::default();
         self.deeper(|this| this.elements(Side::Right, &mut elements))?;
-        Ok(elements)
+        match elements.len() {
+            0 => Err(Diagnostic::new(self.since(start), "missing elements")),
+            _ => Ok(elements),
+        }
     }
 }

@@ -229,6 +229,12 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses a window scale.
+    pub(super) fn window_scale(&mut self) -> Result<u8, Diagnostic> {
+        let span = self.current.span;
+        scale_of_window(self.number("a scale")?, span)
+    }
+
     /// Parses `mss 1460 wscale 7 timestamp sack-perm` after the keyword was parsed.
     pub(super) fn synproxy_options(
         &mut self,
@@ -238,10 +244,7 @@ impl Parser<'_> {
         loop {
             match self.eat_any(&["mss", "wscale", "timestamp", "sack-perm"]) {
                 Some("mss") => mss = Some(self.number("a size")?),
-                Some("wscale") => {
-                    let span = self.current.span;
-                    window_scale = Some(scale_of_window(self.number("a scale")?, span)?);
-                }
+                Some("wscale") => window_scale = Some(self.window_scale()?),
                 Some("timestamp") => timestamp = true,
                 Some(_) => sack_permitted = true,
                 None => return Ok((mss, window_scale, timestamp, sack_permitted)),

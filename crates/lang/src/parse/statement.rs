@@ -87,6 +87,7 @@ impl Parser<'_> {
                     break;
                 }
                 let (statements, comment) = this.rule()?;
+                this.end_of_line()?;
                 let statements = statements.into_iter().map(|(statement, _)| statement);
                 lines.push(Line {
                     statements: statements.collect(),

@@ -2,7 +2,7 @@
 
 use super::error::Diagnostic;
 use super::lexer::Kind;
-use super::parser::Parser;
+use super::parser::{Ending, Parser};
 use super::script::InTable;
 use super::tree::{Command, Object, Verb};
 use crate::syntax::Span;
@@ -81,7 +81,7 @@ impl Parser<'_> {
         at: &InTable,
         table: &mut Table<'static>,
         block: &mut Block,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<Ending, Diagnostic> {
         let start = self.current.span;
         // Objects in the block belong to this table.
         self.family = at.family;
@@ -100,6 +100,9 @@ impl Parser<'_> {
             }
             Some("comment") => {
                 let (comment, span) = self.comment()?;
+                if table.userdata.is_some() {
+                    return Err(self.repeated(start, "comment"));
+                }
                 let commented = table.clone().with_comment(&comment);
                 *table = commented.map_err(|error| Diagnostic::new(span, error.to_string()))?;
             }
@@ -130,7 +133,7 @@ impl Parser<'_> {
                 }
             },
         }
-        Ok(())
+        Ok(Ending::Line)
     }
 
     /// Parses a comment, behind the keyword; returns it with its location.
@@ -142,7 +145,7 @@ impl Parser<'_> {
     /// Parses a block, which is a scope for variables, entry by entry.
     pub(super) fn block(
         &mut self,
-        mut entry: impl FnMut(&mut Self) -> Result<(), Diagnostic>,
+        mut entry: impl FnMut(&mut Self) -> Result<Ending, Diagnostic>,
     ) -> Result<(), Diagnostic> {
         let start = self.current.span;
         self.expect_sign("{")?;
@@ -156,11 +159,8 @@ impl Parser<'_> {
                 if this.current.kind == Kind::End {
                     return Err(this.unclosed(start));
                 }
-                if !this.common()? {
-                    entry(this)?;
-                    if !this.is_behind_block() {
-                        this.end()?;
-                    }
+                if !this.common()? && entry(this)? == Ending::Line {
+                    this.end_of_line()?;
                 }
             }
         })?;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::error::Diagnostic;
-use super::parser::Parser;
+use super::parser::{Ending, Parser};
 use crate::syntax::Span;
 use chainwright::nft::stateful::{
     TunnelErspan, TunnelGeneve, TunnelObject, TunnelOption, TunnelOptions, TunnelVxlan,
@@ -58,24 +58,27 @@ impl Parser<'_> {
         version: &str,
         tunnel: &mut TunnelObject<'static>,
     ) -> Result<(), Diagnostic> {
+        let start = self.current.span;
         let is_source = self.one_of(&["saddr", "daddr"])? == "saddr";
         let symbol = self.constant("an address")?;
         let address = symbol.text.parse::<IpAddr>();
+        let is_twice;
         match (version, address) {
             ("ip", Ok(IpAddr::V4(address))) if tunnel.ip6.is_none() => {
                 let ip = tunnel.ip.get_or_insert_default();
-                match is_source {
-                    true => ip.source = Some(address.to_bits()),
-                    false => ip.destination = Some(address.to_bits()),
-                }
+                let known = match is_source {
+                    true => &mut ip.source,
+                    false => &mut ip.destination,
+                };
+                is_twice = known.replace(address.to_bits()).is_some();
             }
             ("ip6", Ok(IpAddr::V6(address))) if tunnel.ip.is_none() => {
                 let ip6 = tunnel.ip6.get_or_insert_default();
-                let bytes = address.octets().to_vec().into();
-                match is_source {
-                    true => ip6.source = Some(bytes),
-                    false => ip6.destination = Some(bytes),
-                }
+                let known = match is_source {
+                    true => &mut ip6.source,
+                    false => &mut ip6.destination,
+                };
+                is_twice = known.replace(address.octets().to_vec().into()).is_some();
             }
             ("ip", Ok(IpAddr::V4(_))) | ("ip6", Ok(IpAddr::V6(_))) => {
                 let message = "tunnel addresses must be of the same IP version";
@@ -86,7 +89,10 @@ impl Parser<'_> {
                 return Err(Diagnostic::new(symbol.span, message));
             }
         }
-        Ok(())
+        match is_twice {
+            true => Err(self.repeated(start, "address")),
+            false => Ok(()),
+        }
     }
 
     fn vxlan(&mut self) -> Result<TunnelVxlan, Diagnostic> {
@@ -95,7 +101,7 @@ impl Parser<'_> {
         self.block(|this| {
             this.expect("gbp")?;
             gbp = Some(this.number("a group")?);
-            Ok(())
+            Ok(Ending::Line)
         })?;
         match gbp {
             Some(gbp) => Ok(TunnelVxlan {
@@ -119,7 +125,7 @@ impl Parser<'_> {
                 }
                 _ => erspan.hardware_id = Some(this.number("a hardware id")?),
             }
-            Ok(())
+            Ok(Ending::Line)
         })?;
         let is_whole = match erspan.version {
             Some(1) => {
@@ -157,7 +163,7 @@ impl Parser<'_> {
                 data: Some(data.into()),
                 ..TunnelGeneve::default()
             }));
-            Ok(())
+            Ok(Ending::Line)
         })?;
         match options.is_empty() {
             true => Err(Diagnostic::new(self.since(start), "missing options").expecting(["class"])),

@@ -243,13 +243,11 @@ impl<W: Write> Printer<'_, W> {
             Target::Chain(name) => write!(self.out, "{word} {}", Plain(name.as_str().into())),
             Target::Rules(rules) if self.in_line => {
                 write!(self.out, "{word} {{ ")?;
-                for (index, rule) in rules.iter().enumerate() {
-                    if index > 0 {
-                        self.out.write_str("; ")?;
-                    }
+                for rule in rules {
                     self.rule(rule)?;
+                    self.out.write_str("; ")?;
                 }
-                self.out.write_str(" }")
+                self.out.write_char('}')
             }
             Target::Rules(rules) => {
                 writeln!(self.out, "{word} {{")?;

@@ -40,6 +40,8 @@ pub(super) struct Context {
     pub(super) transport: Option<&'static Protocol>,
     /// For each layer, the index of the statement that established its protocol, if it may be implicit.
     established_by: [Option<usize>; 3],
+    /// Index of a match of the protocol that all packets of the family have.
+    redundant: Option<usize>,
     /// ICMP type, with the index of the statement that established it, if that may be implicit.
     icmp_type: Option<(Option<usize>, u128)>,
     /// Whether several ICMP types are possible.
@@ -87,6 +89,7 @@ impl Context {
             network: None,
             transport: None,
             established_by: [None; 3],
+            redundant: None,
             icmp_type: None,
             icmp_types: false,
             is_of_frame: false,
@@ -226,6 +229,14 @@ impl Context {
                 };
                 Layer::Network
             }
+            Expr::Meta(MetaKey::PROTOCOL)
+                if matches!(self.family, Family::IP | Family::IP6 | Family::ARP) =>
+            {
+                if headers::above_ethernet(number) == Self::new(self.family).network {
+                    self.redundant = Some(statement);
+                }
+                return;
+            }
             Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
                 self.network = headers::above_ethernet(number).filter(|protocol| {
                     protocol.base == PayloadBase::NETWORK && self.has_words(protocol)
@@ -233,7 +244,12 @@ impl Context {
                 Layer::Network
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
-                self.transport = self.above_ip(number);
+                let above = self.above_ip(number);
+                // The first match determines the protocol when the rule is parsed.
+                if self.transport.is_some() && self.transport != above {
+                    return;
+                }
+                self.transport = above;
                 Layer::Transport
             }
             Expr::Payload(Payload {
@@ -312,6 +328,9 @@ impl Context {
         let Some(layer) = Layer::of(payload.base) else {
             return;
         };
+        if let Some(redundant) = self.redundant.take_if(|_| layer != Layer::Link) {
+            statements[redundant] = None;
+        }
         let field = &protocol.fields[field];
         // Inside a tunnel nft would match the ICMP type of the outer packet.
         if self.tunnel.is_none()
@@ -365,6 +384,7 @@ impl Context {
     /// Keeps all matches: a statement acted on the packets that they let through.
     pub(super) fn keep_all(&mut self) {
         self.established_by = [None; 3];
+        self.redundant = None;
         if let Some((established_by, _)) = &mut self.icmp_type {
             *established_by = None;
         }

@@ -221,7 +221,7 @@ mod tests {
             format!(
                 "table inet t {{
                     set s {{ type ipv4_addr . inet_service; elements = {{ 192.0.2.1 . 80, 192.0.2.2 . 443 }} }}
-                    chain c {{ {rule} }}
+                    chain c {{ {rule}; }}
                     chain f {{ type filter hook forward priority 0; policy drop;
                         ip saddr 10.0.0.0/24 jump c
                         ct state established accept
@@ -327,7 +327,7 @@ mod tests {
     fn unmatched_rules_are_counted() {
         let table = |rules: &str| {
             format!(
-                "table ip t {{ chain lone {{ {rules} }} chain f {{ type filter hook forward priority 0; }} }}"
+                "table ip t {{ chain lone {{ {rules}; }}; chain f {{ type filter hook forward priority 0; }}; }}"
             )
         };
         let found = compared(&table("drop"), &table(""));
@@ -335,7 +335,7 @@ mod tests {
         let assuming = |last: &str| {
             format!(
                 "table ip t {{ chain f {{ type filter hook forward priority 0;
-                    ct helper \"ftp\" numgen random mod 2 == 0 drop; {last} }} }}"
+                    ct helper \"ftp\" numgen random mod 2 == 0 drop; {last}; }}; }}"
             )
         };
         let found = compared(&assuming("numgen random mod 2 == 0 drop"), &assuming(""));
@@ -361,13 +361,13 @@ mod tests {
         let new = snapshot(
             "table ip nat {
                 chain PREROUTING { type nat hook prerouting priority -100; policy accept;
-                    iifname \"eth0\" tcp dport 80 counter dnat to 10.0.0.5:8080 }
+                    iifname \"eth0\" tcp dport 80 counter dnat to 10.0.0.5:8080; }
                 chain POSTROUTING { type nat hook postrouting priority 100; policy accept;
-                    oifname != \"docker0\" ip saddr 172.17.0.0/16 counter masquerade }
+                    oifname != \"docker0\" ip saddr 172.17.0.0/16 counter masquerade; }
             }
             table ip filter {
                 chain FORWARD { type filter hook forward priority 0; policy drop;
-                    iifname \"eth0\" oifname \"eth1\" counter accept }
+                    iifname \"eth0\" oifname \"eth1\" counter accept; }
             }",
         );
         let compared = compare(
@@ -395,7 +395,7 @@ mod tests {
             format!(
                 "table ip t {{ chain n {{ type nat hook prerouting priority -100;
                     ip daddr 10.96.0.1 tcp dport 443 {rule}
-                }} }}"
+                }}; }}"
             )
         };
         let two = ruleset("dnat to numgen random mod 2 map { 0 : 10.0.0.1, 1 : 10.0.0.2 }");

@@ -376,7 +376,7 @@ fn maps_keep_their_order() {
     });
     let maps: Vec<_> = maps.collect();
     let graph = of_script(&format!(
-        "table ip t {{ flags dormant; {} }}",
+        "table ip t {{ flags dormant; {}; }}",
         maps.join("\n")
     ));
     let names: Vec<_> = graph
@@ -485,7 +485,7 @@ fn findings_are_limited() {
         .map(|number| format!("jump gone{number};"))
         .collect();
     let graph = of_script(&format!(
-        "table ip t {{ chain c {{ {} }} }}",
+        "table ip t {{ chain c {{ {}; }}; }}",
         jumps.join(" ")
     ));
     let mut options = ViewOptions::default();
@@ -500,7 +500,7 @@ fn findings_are_limited() {
 #[test]
 fn tables_are_left_out() {
     let mut graph = of_script(&format!(
-        "table ip other {{ chain a {{ jump b; }} chain b {{ }} }} {WHOLE}"
+        "table ip other {{ chain a {{ jump b; }}; chain b {{ }}; }}; {WHOLE}"
     ));
     let whole = of_script(WHOLE);
     graph.retain_tables(|table| table.family == Family::INET);
@@ -512,7 +512,7 @@ fn tables_are_left_out() {
 /// Labels are one line.
 #[test]
 fn labels_are_one_line() {
-    let graph = of_script("table ip t { chain a { jump b; } chain b { } }");
+    let graph = of_script("table ip t { chain a { jump b; }; chain b { }; }");
     let options = ViewOptions {
         label: Some(&|_| Some("two\nlines".to_owned())),
         ..ViewOptions::default()
@@ -531,7 +531,7 @@ fn cycles_are_drawn_in_their_table() {
             .svg()
             .to_string()
     };
-    let svg = of("table ip a_table { chain self { jump self; } }");
+    let svg = of("table ip a_table { chain self { jump self; }; }");
     let number = |line: &str, name: &str| -> f64 {
         let rest = line.split_once(&format!(" {name}=\"")).unwrap().1;
         rest.split_once('"').unwrap().0.parse().unwrap()

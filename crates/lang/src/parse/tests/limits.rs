@@ -15,7 +15,7 @@ fn nesting_is_limited() {
     };
     let too_many = "too many nested braces";
     for depth in [100, 10_000, 1_000_000] {
-        fails(&nested(depth, "jump { ", "accept", " }"), too_many);
+        fails(&nested(depth, "jump { ", "accept", "; }"), too_many);
         fails(
             &format!("add rule ip t c meta mark {} 1", "(".repeat(depth)),
             too_many,
@@ -26,7 +26,7 @@ fn nesting_is_limited() {
         );
         fails(&format!("define x = {}", "{".repeat(depth)), too_many);
     }
-    assert_eq!(commands(&nested(20, "jump { ", "accept", " }")).len(), 1);
+    assert_eq!(commands(&nested(20, "jump { ", "accept", "; }")).len(), 1);
     assert_eq!(
         commands(&format!(
             "add rule ip t c meta mark {}1{}",

@@ -375,8 +375,8 @@ fn equivalent_texts_parse_equally() {
         ),
         (
             "ip",
-            "jump { tcp dport 22 accept comment \"x\"\n drop }",
-            "jump { tcp dport 22 accept comment \"x\"; drop }",
+            "jump { tcp dport 22 accept comment \"x\"\n drop\n }",
+            "jump { tcp dport 22 accept comment \"x\"; drop; }",
         ),
         ("ip", "tcp dport ssh - http", "tcp dport ssh -http"),
         ("ip", "ip saddr host /24", "ip saddr host /24"),
