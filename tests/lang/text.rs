@@ -531,7 +531,7 @@ fn rules_for_two_protocols_are_read_back() {
     let before = bytecode(&tools);
     let listed = ours(&sandbox, |_| {});
     assert!(
-        listed.contains("\t\ttcp dport 6 meta l4proto udp tcp dport 17\n"),
+        listed.contains("\t\ttcp dport 6 meta l4proto udp th dport 17\n"),
         "{listed}"
     );
     tools.run("nft flush ruleset");

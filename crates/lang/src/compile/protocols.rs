@@ -449,14 +449,15 @@ impl Protocols {
         }
     }
 
-    /// Establishes the transport layer. A packet has only one, so that the first match determines it.
+    /// Establishes the transport layer. After matches of two protocols, no field fits.
     fn set_transport(&mut self, layer: Layer) {
         let is_possible = match &layer {
-            Layer::Is(protocol) => self.transport.may_be(protocol),
-            _ => self.transport == Layer::Unknown,
+            Layer::Is(protocol) => self.transport.may_be(protocol) || self.transport == layer,
+            _ => false,
         };
-        if is_possible {
-            self.transport = layer;
-        }
+        self.transport = match is_possible {
+            true => layer,
+            false => Layer::Other,
+        };
     }
 }

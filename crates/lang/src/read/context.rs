@@ -42,6 +42,8 @@ pub(super) struct Context {
     established_by: [Option<usize>; 3],
     /// Index of a match of the protocol that all packets of the family have.
     redundant: Option<usize>,
+    /// Whether two transport protocols were matched.
+    has_two_transports: bool,
     /// ICMP type, with the index of the statement that established it, if that may be implicit.
     icmp_type: Option<(Option<usize>, u128)>,
     /// Whether several ICMP types are possible.
@@ -90,6 +92,7 @@ impl Context {
             transport: None,
             established_by: [None; 3],
             redundant: None,
+            has_two_transports: false,
             icmp_type: None,
             icmp_types: false,
             is_of_frame: false,
@@ -244,12 +247,9 @@ impl Context {
                 Layer::Network
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
-                let above = self.above_ip(number);
-                // The first match determines the protocol when the rule is parsed.
-                if self.transport.is_some() && self.transport != above {
+                if !self.establish_transport(self.above_ip(number)) {
                     return;
                 }
-                self.transport = above;
                 Layer::Transport
             }
             Expr::Payload(Payload {
@@ -282,7 +282,9 @@ impl Context {
                         }
                     },
                     PayloadBase::NETWORK => {
-                        self.transport = self.above_ip(number);
+                        if !self.establish_transport(self.above_ip(number)) {
+                            return;
+                        }
                         Layer::Transport
                     }
                     _ => return,
@@ -292,6 +294,20 @@ impl Context {
         };
         let established_by = &mut self.established_by[established_by as usize];
         *established_by = Some(statement);
+    }
+
+    /// Records the transport protocol; returns `false` after matches of two protocols: no field of them can be parsed
+    /// then.
+    fn establish_transport(&mut self, protocol: Option<&'static Protocol>) -> bool {
+        self.has_two_transports |= self.transport.is_some() && self.transport != protocol;
+        match self.has_two_transports {
+            true => {
+                self.transport = None;
+                self.keep_transport();
+            }
+            false => self.transport = protocol,
+        }
+        !self.has_two_transports
     }
 
     /// Records a match of several values.

@@ -548,7 +548,7 @@ fn cycles_are_drawn_in_their_table() {
         svg.contains("part of a loop") && !svg.contains(">goto<"),
         "{svg}"
     );
-    let svg = of("table ip t { chain a { goto b; } chain b { } }");
+    let svg = of("table ip t { chain a { goto b; }; chain b { }; }");
     assert!(
         !svg.contains("part of a loop") && svg.contains(">goto<"),
         "{svg}"

@@ -161,8 +161,8 @@ fn chain_hooks_are_parsed() {
         chain e { type filter hook ingress devices = { eth0, \"eth1\", wg* } priority 0; policy accept; }
         chain f { }
     }
-    define p = filter
-    table bridge t { chain a { type filter hook output priority out; }; chain b { type filter hook input priority $p + 1; }; }
+    define p = \"filter + 1\"
+    table bridge t { chain a { type filter hook output priority out; }; chain b { type filter hook input priority $p; }; }
     table arp t { chain a { type filter hook input priority filter; }; }";
     let commands = commands(text);
     let mut chains = commands.iter().filter_map(|command| match &command.object {
