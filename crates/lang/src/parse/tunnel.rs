@@ -62,15 +62,14 @@ impl Parser<'_> {
         let is_source = self.one_of(&["saddr", "daddr"])? == "saddr";
         let symbol = self.constant("an address")?;
         let address = symbol.text.parse::<IpAddr>();
-        let is_twice;
-        match (version, address) {
+        let is_twice = match (version, address) {
             ("ip", Ok(IpAddr::V4(address))) if tunnel.ip6.is_none() => {
                 let ip = tunnel.ip.get_or_insert_default();
                 let known = match is_source {
                     true => &mut ip.source,
                     false => &mut ip.destination,
                 };
-                is_twice = known.replace(address.to_bits()).is_some();
+                known.replace(address.to_bits()).is_some()
             }
             ("ip6", Ok(IpAddr::V6(address))) if tunnel.ip.is_none() => {
                 let ip6 = tunnel.ip6.get_or_insert_default();
@@ -78,7 +77,7 @@ impl Parser<'_> {
                     true => &mut ip6.source,
                     false => &mut ip6.destination,
                 };
-                is_twice = known.replace(address.octets().to_vec().into()).is_some();
+                known.replace(address.octets().to_vec().into()).is_some()
             }
             ("ip", Ok(IpAddr::V4(_))) | ("ip6", Ok(IpAddr::V6(_))) => {
                 let message = "tunnel addresses must be of the same IP version";
@@ -88,7 +87,7 @@ impl Parser<'_> {
                 let message = format!("not an {version} address");
                 return Err(Diagnostic::new(symbol.span, message));
             }
-        }
+        };
         match is_twice {
             true => Err(self.repeated(start, "address")),
             false => Ok(()),
