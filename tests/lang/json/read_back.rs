@@ -40,18 +40,6 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
         0,
     ),
     ("Invalid set flag", "it does not support `dynamic`", 13, 0),
-    (
-        "unqualified type",
-        "types of expressions have no length",
-        8,
-        0,
-    ),
-    (
-        "variable sized data types",
-        "the same in concatenations",
-        1,
-        0,
-    ),
     ("Invalid set datatype", "it does not support `typeof`", 9, 0),
     (
         "Invalid map type",

@@ -142,14 +142,6 @@ pub(super) struct Set<'o> {
     stmt: Option<Words<'o>>,
 }
 
-/// Type of a set's keys.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum KeyType {
-    Names(OneOrMany<Cow<'static, str>>),
-    Typeof { r#typeof: serde_json::Value },
-}
-
 #[derive(Debug, Serialize)]
 pub(super) struct Flowtable<'o> {
     family: &'static str,

@@ -49,14 +49,7 @@ impl Parser<'_> {
         let mut entries = Entries::default();
         if self.at_sign("{") {
             entries.is_block = true;
-            self.block(|this| {
-                this.object_entry(object_type, &mut entries)?;
-                // Several entries may share a line.
-                while !this.at_end() {
-                    this.object_entry(object_type, &mut entries)?;
-                }
-                Ok(())
-            })?;
+            self.block(|this| this.object_entry(object_type, &mut entries))?;
             if object_type == ObjectType::QUOTA && entries.statement.is_none() {
                 entries.statement = Some(Statement::Quota {
                     bytes: 0,
