@@ -360,9 +360,9 @@ fn counters_of_base_chains_match_the_kernel() {
 fn what_a_description_leaves_open() {
     let text = "table ip t {
         set s { type ipv4_addr; flags dynamic; }
-        chain a { type filter hook forward priority 0; counter meta iifname c0 accept }
-        chain b { type filter hook output priority 0; add @s { ip saddr } }
-        chain c { type filter hook input priority 0; ct count over 5 drop }
+        chain a { type filter hook forward priority 0; counter meta iifname c0 accept; }
+        chain b { type filter hook output priority 0; add @s { ip saddr }; }
+        chain c { type filter hook input priority 0; ct count over 5 drop; }
     }";
     let (kernel, mut nft) = fake(text);
     let before = listed(&nft.snapshot(Scope::all()).unwrap());
@@ -421,7 +421,7 @@ fn rates_on_the_way_of_a_packet() {
 #[test]
 fn rates_recover_with_time() {
     let (kernel, _nft) = fake(
-        "table ip t { chain c { type filter hook forward priority 0; limit rate over 6/minute burst 2 packets drop } }",
+        "table ip t { chain c { type filter hook forward priority 0; limit rate over 6/minute burst 2 packets drop; }; }",
     );
     let packet = judge::packet(&sent(0, true, (0, 53)), None);
     let mut passes = |seconds| {
