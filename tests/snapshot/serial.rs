@@ -287,7 +287,7 @@ fn anything_deserialized_is_consistent() {
     let (read, refused, taken) = Default::default();
     let count = |of: &std::cell::Cell<u32>| of.set(of.get() + 1);
     let mut runner = TestRunner::new(Config {
-        cases: 600 * thorough() as u32,
+        cases: 400 * thorough() as u32,
         failure_persistence: None,
         ..Config::default()
     });

@@ -234,7 +234,7 @@ fn many_chains_and_many_lines() {
         let blank = |n: usize| filter(&"\n# x\n   \n".repeat(n));
         grows_with_its_size(backend, 100_000, blank, None);
         let tables = |n: usize| "*filter\nCOMMIT\n".repeat(n);
-        grows_with_its_size(backend, 5_000, tables, None);
+        grows_with_its_size(backend, 1_000, tables, None);
     }
 }
 

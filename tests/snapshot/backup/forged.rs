@@ -390,7 +390,7 @@ fn anything_loaded_can_be_read() {
     let nft = RefCell::new(nft);
     let (loaded, refused, restored) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let mut runner = TestRunner::new(Config {
-        cases: 600 * crate::common::thorough() as u32,
+        cases: 300 * crate::common::thorough() as u32,
         failure_persistence: None,
         ..Config::default()
     });
