@@ -27,7 +27,9 @@ pub(super) mod tree;
 mod tunnel;
 mod variables;
 
-pub(super) use elements::{ElementList, with_data};
+pub(super) use elements::ElementList;
+#[cfg(feature = "json")]
+pub(super) use elements::with_data;
 pub(super) use error::Diagnostic;
 pub use error::Error;
 pub(super) use parser::{number, parse_time};

@@ -8,13 +8,12 @@ use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
 use crate::hooks;
 use crate::stateful::instruction;
-use crate::syntax::{Span, Statement, Symbol};
-use crate::types;
+use crate::syntax::{Span, Statement};
 use chainwright::nft::expr::{Counter, Decoded, Limit, ObjectType, Synproxy, SynproxyFlags};
 use chainwright::nft::stateful::{
     CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts, TunnelObject,
 };
-use chainwright::nft::{DataType, Family, Name, ObjectData, StatefulObject};
+use chainwright::nft::{Family, Name, ObjectData, StatefulObject};
 
 /// Entries of an object's block.
 #[derive(Default)]
@@ -339,21 +338,6 @@ impl Entries {
 /// Returns a number unless it is 0, which stands for a missing one.
 fn filled<N: Default + PartialEq>(number: Option<N>) -> Option<N> {
     number.filter(|number| *number != N::default())
-}
-
-/// Parses an IP protocol name or number.
-pub(crate) fn protocol(word: &Symbol) -> Result<u8, Diagnostic> {
-    let symbols = types::symbols(DataType::INET_PROTO);
-    let found = symbols.iter().find(|(name, _)| **name == *word.text);
-    let number = found.map(|(_, number)| *number);
-    let number = number.or_else(|| parse_number(&word.text));
-    let number = number.and_then(|number| u8::try_from(number).ok());
-    number.ok_or_else(|| {
-        let message = format!("unknown transport protocol `{}`", shown(&word.text));
-        Diagnostic::new(word.span, message)
-            .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
-            .nearest_to(&word.text)
-    })
 }
 
 /// Returns the timeouts of all states. Missing ones are nft's defaults, not this machine's settings.

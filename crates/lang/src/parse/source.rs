@@ -30,18 +30,25 @@ pub fn read_text(from: impl Read) -> io::Result<Vec<u8>> {
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) content: Arc<str>,
-    /// Offset of the first invalid UTF-8 byte.
-    bad: Option<usize>,
+    /// Offset of the first byte that is not text, and what it is.
+    bad: Option<(usize, &'static str)>,
 }
 
 impl Source {
     pub(crate) fn new(name: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
         let content = content.as_ref();
         let (content, bad) = match std::str::from_utf8(content) {
-            Ok(content) => (Arc::from(content), None),
+            // nft ends a string there.
+            Ok(content) => (
+                Arc::from(content),
+                content.find('\0').map(|at| (at, "NUL byte")),
+            ),
             Err(error) => {
                 let content = String::from_utf8_lossy(content);
-                (Arc::from(&*content), Some(error.valid_up_to()))
+                (
+                    Arc::from(&*content),
+                    Some((error.valid_up_to(), "invalid UTF-8")),
+                )
             }
         };
         Self {
@@ -399,14 +406,14 @@ impl Sources {
         }
         self.0.push((name, content));
         match bad {
-            Some(start) => {
+            Some((start, what)) => {
                 let start = start as u32; // shorter than that
                 let location = Span {
                     source: index,
                     start,
                     end: start + 1,
                 };
-                Err(Diagnostic::new(location, "invalid UTF-8"))
+                Err(Diagnostic::new(location, what))
             }
             None => Ok(index),
         }

@@ -5,16 +5,18 @@ use super::fields::Fields;
 use super::node::{Kind, Node};
 use super::object::{handle_instead, in_table, is_by_name, name};
 use super::tunnel::{TUNNEL, tunnel};
-use crate::parse::object::{Entries, protocol};
+use crate::parse::error::shown;
+use crate::parse::object::Entries;
 use crate::parse::script::FAMILIES;
 use crate::parse::stateful::{
     BYTES, DEFAULT_BURST, burst_of, bytes_of, rate_of, scale_of_window, size_of_bytes,
 };
-use crate::parse::{Diagnostic, Verb};
-use crate::syntax::{Span, Statement};
+use crate::parse::{self, Diagnostic, Verb};
+use crate::syntax::{Span, Statement, Symbol};
+use crate::types;
 use crate::units;
 use chainwright::nft::expr::ObjectType;
-use chainwright::nft::{Family, StatefulObject};
+use chainwright::nft::{DataType, Family, StatefulObject};
 
 /// Keys of limits in statements and objects.
 const LIMIT: [&str; 6] = ["rate", "rate_unit", "per", "burst", "burst_unit", "inv"];
@@ -282,4 +284,19 @@ fn tracking(
         }
     }
     Ok(())
+}
+
+/// Parses an IP protocol name or number.
+fn protocol(word: &Symbol) -> Result<u8, Diagnostic> {
+    let symbols = types::symbols(DataType::INET_PROTO);
+    let found = symbols.iter().find(|(name, _)| **name == *word.text);
+    let number = found.map(|(_, number)| *number);
+    let number = number.map_or_else(|| parse::number(&word.text), |number| Some(number.into()));
+    let number = number.and_then(|number| u8::try_from(number).ok());
+    number.ok_or_else(|| {
+        let message = format!("unknown transport protocol `{}`", shown(&word.text));
+        Diagnostic::new(word.span, message)
+            .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
+            .nearest_to(&word.text)
+    })
 }

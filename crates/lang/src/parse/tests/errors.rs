@@ -25,3 +25,20 @@ fn errors_escape_control_characters() {
     assert!(!shown.contains('\u{7}'));
     assert!(shown.len() < 1000, "{shown}");
 }
+
+/// A text has neither NUL bytes nor invalid UTF-8, also in strings and comments.
+#[test]
+fn bytes_that_are_not_text_are_refused_where_they_are() {
+    for (text, message) in [
+        (
+            &b"table ip t { comment \"a\0\"; }\n"[..],
+            "test.nft:1:24: NUL byte",
+        ),
+        (b"# \0\n", "test.nft:1:3: NUL byte"),
+        (b"add table ip t\n\xff", "test.nft:2:1: invalid UTF-8"),
+    ] {
+        let error = parse(Source::new("test.nft", text), &NoIncludes).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
