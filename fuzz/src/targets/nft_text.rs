@@ -39,6 +39,10 @@ fn run(input: &[u8]) {
         return;
     }
     for rule in rules {
+        // A comment with control characters, which the language can set but not list.
+        if rule.contains(" # comment \"") {
+            continue;
+        }
         let again = match nft_rules(rule.as_bytes()) {
             Ok(again) => again,
             Err(error) => panic!("{rule:?} cannot be parsed again: {error}"),
