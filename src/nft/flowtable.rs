@@ -64,6 +64,7 @@ object! {
 
 impl<'a> Flowtable<'a> {
     /// Refers to the flowtable with this name, to delete it.
+    #[doc(hidden)]
     pub fn named(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         Self {
             family,

@@ -222,8 +222,8 @@ impl Connection {
     ///
     /// Each part is probed with an operation in a table that [never exists](Self::check): the kernel loads modules to
     /// answer, as it would for the transaction, and nothing else changes. Releases are compared by number, so a
-    /// feature that was backported to an older kernel is reported as missing. Costs are estimated from the operations; if
-    /// they add many sets to a table, this counts those that the table contains already.
+    /// feature that was backported to an older kernel is reported as missing. Costs follow from the operations. If
+    /// they add many sets to a table, the sets that it contains already count too; the elements of existing sets do not.
     ///
     /// Use [`check`](Self::check) to find out whether the kernel would accept the whole transaction.
     ///

@@ -233,6 +233,7 @@ impl<'a> Set<'a> {
     }
 
     /// Refers to the set with this name, to delete it.
+    #[doc(hidden)]
     pub fn named(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         Self {
             family,

@@ -38,8 +38,9 @@
 //! ```
 //!
 //! Sets of ranges take keys, ranges and prefixes: see [`TypedSet::ranges`]. For other features change the underlying
-//! [`Set`] ([`TypedSet::modify_set`]) and use the constructors of [`Element`]. The types are those of this program: an existing set with the same name may
-//! have other types, and if their lengths are equal the kernel silently accepts the elements.
+//! [`Set`] ([`TypedSet::modify_set`]) and use the constructors of [`Element`]. The types are those of this program: an
+//! existing set with the same name may have other types, and if their lengths are equal the kernel silently accepts the
+//! elements.
 
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -100,7 +101,7 @@ fields! {
     Icmpv6Type: 1, |kind| [kind.0], |[number]| Icmpv6Type(number);
 }
 
-/// A field of which the kernel can store ranges: its bytes are in network order.
+/// A field that can have ranges, because its bytes are in network order.
 pub trait RangeField: Field {}
 
 impl RangeField for Ipv4Addr {}

@@ -317,7 +317,7 @@ pub enum StateOwner {
 pub enum ElementBytes {
     /// The bytes as in the kernel's messages.
     Known(Vec<u8>),
-    /// Description of bytes of which not all are known.
+    /// Description of bytes that are not all known.
     Open(String),
 }
 

@@ -242,6 +242,7 @@ impl<'a> StatefulObject<'a> {
     }
 
     /// Refers to the object of this type and name, to delete it.
+    #[doc(hidden)]
     pub fn named(
         family: Family,
         table: impl Into<Name<'a>>,

@@ -298,14 +298,24 @@ fn inverted_updates_match_the_kernel() {
     world.commit(&tx);
     model.commit(&tx).unwrap();
     for (number, from) in [0, 1, 0].into_iter().enumerate() {
-        let sent = sent(number as u16, true, (from, 53));
-        world.send(&sent);
-        kernel
-            .send(&judge::packet(&sent, None), &judge::node())
-            .unwrap();
-        let now = listed(&model.snapshot(Scope::all()).unwrap());
-        assert_eq!(now, listed(&world.snapshot()));
+        send_both(
+            &mut world,
+            &kernel,
+            &mut model,
+            &sent(number as u16, true, (from, 53)),
+        );
     }
+}
+
+/// Sends a packet through the kernel's rules and the fake kernel's; compares the state after it.
+#[track_caller]
+fn send_both(world: &mut World, kernel: &FakeKernel, model: &mut Connection, sent: &Sent) {
+    world.send(sent);
+    kernel
+        .send(&judge::packet(sent, None), &judge::node())
+        .unwrap();
+    let now = listed(&model.snapshot(Scope::all()).unwrap());
+    assert_eq!(now, listed(&world.snapshot()));
 }
 
 /// Compares the state after a packet, given the one before it.
@@ -341,13 +351,12 @@ fn counters_of_base_chains_match_the_kernel() {
         .restore(Family::Ipv4, text, &RestoreOptions::default())
         .unwrap();
     for (number, packet) in [(0, 53), (0, 80), (1, 443)].into_iter().enumerate() {
-        let sent = sent(number as u16, true, packet);
-        world.send(&sent);
-        kernel
-            .send(&judge::packet(&sent, None), &judge::node())
-            .unwrap();
-        let now = listed(&model.snapshot(Scope::all()).unwrap());
-        assert_eq!(now, listed(&world.snapshot()));
+        send_both(
+            &mut world,
+            &kernel,
+            &mut model,
+            &sent(number as u16, true, packet),
+        );
     }
     let snapshot = model.snapshot(Scope::all()).unwrap();
     let forward = snapshot.chain(nft::Family::IP, "filter", "FORWARD");

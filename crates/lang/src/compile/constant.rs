@@ -98,8 +98,8 @@ fn link_address(text: &str) -> Option<u128> {
     Some(number)
 }
 
-/// Parses an IPv4 address with octal or hexadecimal numbers; in quotation marks, also one of fewer numbers, the last
-/// of which is the rest of the address.
+/// Parses an IPv4 address with octal or hexadecimal numbers. In quotation marks it may have fewer numbers; the last one
+/// then is the rest of the address.
 fn address(text: &str, is_quoted: bool) -> Option<u128> {
     let parts = text.split('.').map(number).collect::<Option<Vec<_>>>()?;
     let (last, first) = parts.split_last()?;

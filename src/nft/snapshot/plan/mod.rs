@@ -598,7 +598,7 @@ impl<'p> Planner<'p> {
             tx.delete(&set.set().set_id())?;
         }
         for chain in &chains.removed {
-            tx.delete(&Chain::new(now.family(), now.name(), chain.chain().name()))?;
+            tx.delete(&chain.chain().chain_id())?;
         }
         for flowtable in &flowtables.removed {
             tx.delete(&flowtable.flowtable_id())?;

@@ -9,7 +9,7 @@ use super::port::{Clients, Content, PortChain};
 use super::write::Writer;
 use crate::service::layout::shared_elements::Changed;
 use chainwright::Error;
-use chainwright::nft::{Chain, Family, Rule, Set};
+use chainwright::nft::{Chain, Family, Rule, SetId};
 
 /// The operations, in order.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Difference {
         for set in &self.gone_sets {
             writer
                 .tx
-                .delete(&Set::named(self.family, TABLE, &set[..]))?;
+                .delete(&SetId::new(self.family, TABLE, &set[..]))?;
         }
         self.write_deleted(writer, Part::Last)
     }

@@ -250,7 +250,7 @@ impl Nftables {
         for set in sets.map(|set| set.set()) {
             let flags = set.flags().unwrap_or_default();
             if !flags.contains(SetFlags::ANONYMOUS) && !base::is_firewall(set.name()) {
-                tx.delete(&nft::Set::named(self.family, TABLE, set.name()))?;
+                tx.delete(&nft::SetId::new(self.family, TABLE, set.name()))?;
             }
         }
         for chain in others {
