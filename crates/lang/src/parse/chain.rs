@@ -155,7 +155,7 @@ impl Parser<'_> {
         };
         if self.eat("device") {
             let device = self.constant("the name of a device")?;
-            is_device(&device)?;
+            check_device(&device)?;
             hook.device = Some(device.text.into_string().into());
         } else if self.at("devices") {
             hook.devices = Some(self.devices()?);
@@ -222,7 +222,7 @@ impl Parser<'_> {
         for name in names {
             match name {
                 Some(Expr::Symbol(name)) => {
-                    is_device(&name)?;
+                    check_device(&name)?;
                     symbols.push(name);
                 }
                 _ => return Err(none()),
@@ -254,7 +254,7 @@ fn add_devices(hook: &mut Hook<'static>, mut devices: Devices<'static>) {
 }
 
 /// Checks the name of a device.
-fn is_device(name: &Symbol) -> Result<(), Diagnostic> {
+fn check_device(name: &Symbol) -> Result<(), Diagnostic> {
     match name.text.is_empty() {
         true => Err(Diagnostic::new(name.span, "the name of a device is empty")),
         false => Ok(()),
