@@ -16,12 +16,19 @@ pub(crate) fn open(node: &Sandbox, layout: Layout, config: Config) -> ServicePro
 
 #[track_caller]
 pub(crate) fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) -> Synced {
+    when_released(|| node.run(|| proxy.sync(services)).unwrap())
+}
+
+/// Repeats `change` while a dropped proxy's table still has an owner: a process that another thread is starting holds
+/// the proxy's socket until exec.
+#[track_caller]
+pub(crate) fn when_released<T>(
+    mut change: impl FnMut() -> Result<T, chainwright_kube::Error>,
+) -> T {
     let mut tries = 0;
     loop {
-        match node.run(|| proxy.sync(services)).unwrap() {
-            Ok(synced) => return synced,
-            // The previous proxy was dropped, but a process that another thread is starting still holds its socket
-            // until exec: so long the table has an owner.
+        match change() {
+            Ok(done) => return done,
             Err(error) if report(&error).contains("EPERM") && tries < 100 => {
                 tries += 1;
                 std::thread::sleep(std::time::Duration::from_millis(20));

@@ -14,7 +14,7 @@ use chainwright_kube::service::{
 };
 
 use crate::common::random::Random;
-use crate::common::{OnDrop, report, sandbox};
+use crate::common::{OnDrop, sandbox};
 use crate::services::listed::{Listed, assert_same};
 use crate::services::net::{
     Answer, ECHO, From, Net, Network, PATIENCE, PORT, address, request_udp, udp,
@@ -232,8 +232,8 @@ pub(crate) fn layouts_change() {
                 continue;
             }
             let mut proxy = open(next);
-            let removed = net.node.run(|| proxy.remove_other_layouts()).unwrap();
-            let removed = removed.unwrap_or_else(|error| panic!("{}", report(&error)));
+            let removed =
+                proxy::when_released(|| net.node.run(|| proxy.remove_other_layouts()).unwrap());
             assert_eq!(removed, 1, "{now:?} to {next:?}");
             watch.check(&format_args!("{now:?} to {next:?}"));
             now = next;
