@@ -299,7 +299,14 @@ pub(crate) fn udp(to: SocketAddr) -> UdpSocket {
 
 pub(crate) fn request_udp(socket: &UdpSocket) -> Answer {
     let mut words = [0; 64];
-    let response = socket.send(b"?").and_then(|_| socket.recv(&mut words));
+    let mut response = socket.send(b"?").and_then(|_| socket.recv(&mut words));
+    // With a timeout, Linux does not restart an interrupted `recv`.
+    while response
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::Interrupted)
+    {
+        response = socket.recv(&mut words);
+    }
     match response {
         Ok(length) => parse_answer(&words[..length]),
         Err(error) => failed(&error),

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use bstr::BStr;
 
-use super::IdAllocator;
 use super::rules::{FIREWALL, PickKey};
 use super::service::{ServiceFrontend, cluster_group, id_of_group};
 use super::sets::{ElementData, SetKind, TABLE};
+use super::{IdAllocator, Leftover};
 use chainwright::Error;
 use chainwright::nft::{
     Connection, ElementFilter, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions,
@@ -217,8 +217,12 @@ pub(super) enum Found {
     Known(Box<KernelTable>),
 }
 
-/// Reads the table.
-pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error> {
+/// Reads the table, without the elements in `leftover`. Removes those from `leftover` that the table does not have.
+pub(super) fn read(
+    nft: &mut Connection,
+    family: Family,
+    leftover: &mut Leftover,
+) -> Result<Found, Error> {
     let now = without_elements(nft, family)?;
     let of_chain =
         |(name, _): (String, _)| PickKey::of_chain(&name).map(|pick_key| (name, pick_key));
@@ -240,7 +244,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
             }
         }
     }
-    let mut entries = HashMap::new();
+    let mut entries: HashMap<_, HashMap<_, _>> = HashMap::new();
     for kind in SetKind::ALL {
         if !kind.depends_only_on_services() || !names.contains(kind.name().as_bytes()) {
             continue;
@@ -254,6 +258,10 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
             let value = element.data_bytes().map(ElementData::of);
             set.insert(key, value.flatten());
         }
+        leftover.entries[kind as usize].retain(|(key, value)| {
+            let is_there = set.get(key) == Some(value);
+            is_there && set.remove(key).is_some()
+        });
         entries.insert(kind, set);
     }
     let mut slots: HashMap<u32, BTreeMap<u32, SocketAddr>> = HashMap::new();

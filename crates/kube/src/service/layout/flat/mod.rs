@@ -100,6 +100,28 @@ pub(in crate::service) struct Flat {
     written: Written,
     /// Whether transactions are only checked.
     check_only: bool,
+    leftover: Leftover,
+}
+
+/// What the last change no longer needs but left in the kernel, because packets in flight may still look it up: the next
+/// change deletes it.
+#[derive(Debug, Default)]
+struct Leftover {
+    /// By the index of the set in [`SetKind::ALL`].
+    entries: [Vec<Entry>; SetKind::ALL.len()],
+    /// The numbers of ports in these elements.
+    ids: Vec<u32>,
+    /// When the change was committed.
+    since: Option<Instant>,
+}
+
+impl Leftover {
+    /// Largest number of elements that stay in the kernel until the next change.
+    const MAX: usize = 64;
+
+    fn is_empty(&self) -> bool {
+        self.entries.iter().all(Vec::is_empty)
+    }
 }
 
 /// The kernel's state, except for elements that the rules add.
@@ -158,11 +180,10 @@ impl IdAllocator {
             .chain(self.released.iter().copied())
     }
 
-    /// Records that the numbers given up are gone from the kernel.
-    fn committed(&mut self) {
+    /// Records that these numbers are gone from the kernel.
+    fn free(&mut self, gone: Vec<u32>) {
         let now = Some(Instant::now());
-        let gone = self.released.drain(..);
-        self.free.extend(gone.map(|id| (now, id)));
+        self.free.extend(gone.into_iter().map(|id| (now, id)));
     }
 }
 
@@ -231,6 +252,18 @@ impl Elements {
                 !is_replaced
             });
         }
+    }
+
+    /// Returns `true` if what is deleted last may stay in the kernel until the next change: it is little, nothing leads to
+    /// it, and this change commits something else.
+    fn may_leave_last(&self) -> bool {
+        let mut last = SetKind::ALL.iter().zip(&self.last);
+        let mut others = [&self.first, &self.delete, &self.add].into_iter().flatten();
+        self.picks.is_empty()
+            && self.chains.is_empty()
+            && others.any(|entries| !entries.is_empty())
+            && self.last.iter().map(Vec::len).sum::<usize>() <= Leftover::MAX
+            && last.all(|(kind, entries)| entries.is_empty() || kind.is_unreachable_alone())
     }
 
     /// Clears everything and keeps the memory.
@@ -369,6 +402,7 @@ impl Flat {
             transaction: Transaction::new(),
             written: Written::default(),
             check_only: false,
+            leftover: Leftover::default(),
         }
     }
 
@@ -400,38 +434,68 @@ impl Flat {
     /// 2. What leads to endpoints: chains, addresses and ports, the number of endpoints of a group.
     /// 3. What only packets can look up that matched something before the second one: endpoints in their slots, groups.
     ///
-    /// The kernel has finished those packets [when](InOrder) the next transaction is committed.
-    fn execute(&mut self, elements: &mut Elements) -> Result<usize, Error> {
+    /// The kernel has finished those packets [when](StagedCommits) the next transaction is committed. If `leave`, the
+    /// third one [may be left](Elements::may_leave_last) to the next change, which makes these deletions in its first
+    /// transaction.
+    fn execute(&mut self, elements: &mut Elements, leave: bool) -> Result<usize, Error> {
         elements.join_replaced();
+        let mut left = Leftover::default();
+        if leave && !self.check_only && elements.may_leave_last() {
+            left.entries = std::mem::take(&mut elements.last);
+        }
+        let leftover = std::mem::take(&mut self.leftover);
         let mut tx = std::mem::take(&mut self.transaction);
-        let made = self.commit_parts(&mut tx, elements);
+        let made = self.commit_parts(&mut tx, elements, &leftover);
         self.transaction = tx;
         let made = made?;
-        self.state.ids.committed();
+        let ids = &mut self.state.ids;
+        match self.check_only || made == 0 {
+            true => self.leftover = leftover,
+            false => ids.free(leftover.ids),
+        }
+        let released = std::mem::take(&mut ids.released);
+        match left.is_empty() {
+            true => ids.free(released),
+            false => {
+                (left.ids, left.since) = (released, Some(Instant::now()));
+                self.leftover = left;
+            }
+        }
         Ok(made)
     }
 
-    fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
+    fn commit_parts(
+        &mut self,
+        tx: &mut Transaction,
+        elements: &Elements,
+        leftover: &Leftover,
+    ) -> Result<usize, Error> {
         let mut in_order = StagedCommits::new(!self.check_only);
-        tx.clear();
-        if let Some(base) = &elements.base {
-            self.write_base(tx, base)?;
+        let mut is_left = !leftover.is_empty();
+        for stage in [Self::write_first, Self::write_main, Self::write_last] {
+            tx.clear();
+            // Before the rest, which may add elements with the same keys.
+            if is_left {
+                self.delete(tx, &leftover.entries)?;
+            }
+            let deletions = tx.byte_length();
+            stage(self, tx, elements)?;
+            if tx.byte_length() == deletions {
+                continue;
+            }
+            if is_left && !self.check_only && IdAllocator::is_quarantined(leftover.since) {
+                wait_for_packets();
+            }
+            in_order.commit(tx, |tx| self.commit(tx))?;
+            is_left = false;
         }
-        self.write_first(tx, elements)?;
-        in_order.commit(tx, |tx| self.commit(tx))?;
-        tx.clear();
-        if let Some(base) = &elements.base {
-            self.write_chains(tx, base, true)?;
-        }
-        self.write_main(tx, elements)?;
-        in_order.commit(tx, |tx| self.commit(tx))?;
-        tx.clear();
-        self.write_last(tx, elements)?;
-        in_order.commit(tx, |tx| self.commit(tx))?;
         Ok(in_order.made())
     }
 
     fn write_first(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
+        if let Some(base) = &elements.base {
+            self.write_base(tx, base)?;
+        }
         for length in &elements.lengths {
             self.rules().write_length(tx, *length)?;
         }
@@ -443,16 +507,15 @@ impl Flat {
     }
 
     fn write_main(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
-        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.delete) {
-            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
+        if let Some(base) = &elements.base {
+            self.write_chains(tx, base, true)?;
         }
+        self.delete(tx, &elements.delete)?;
         self.add(tx, &elements.add)
     }
 
     fn write_last(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
-        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.last) {
-            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
-        }
+        self.delete(tx, &elements.last)?;
         for (kind, number) in &elements.picks {
             let key = number.to_ne_bytes();
             tx.delete_elements(&self.set_id(*kind), [Element::new(&key)])?;
@@ -460,6 +523,13 @@ impl Flat {
         for chain in &elements.chains {
             tx.flush_chain(self.table(), TABLE, &chain[..])?;
             tx.delete(&nft::Chain::new(self.table(), TABLE, &chain[..]))?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, tx: &mut Transaction, entries: &[Vec<Entry>]) -> Result<(), Error> {
+        for (kind, entries) in SetKind::ALL.into_iter().zip(entries) {
+            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
         }
         Ok(())
     }
@@ -591,6 +661,7 @@ impl Flat {
             tx.add(&self.rules().table_object(owned)?)?;
         }
         self.state = State::default();
+        self.leftover = Leftover::default();
         self.state.port_slots.reserve(ports.len());
         self.write_base(&mut tx, &Base::ALL)?;
         self.write_chains(&mut tx, &Base::ALL, true)?;
@@ -661,7 +732,7 @@ impl Flat {
         }
         self.generation = Some(self.nft.generation()?);
         let family = self.table();
-        let existing = match kernel::read(&mut self.nft, family)? {
+        let existing = match kernel::read(&mut self.nft, family, &mut self.leftover)? {
             Found::Known(existing) => existing,
             Found::Nothing => return self.fill(ports, false),
             Found::Other => return self.replace_table(ports),
@@ -673,7 +744,7 @@ impl Flat {
         }
         let wrote = elements.base.is_some() || !elements.pick_keys.is_empty();
         self.compare(existing.entries, &mut elements);
-        match self.execute(&mut elements) {
+        match self.execute(&mut elements, false) {
             Ok(made) => {
                 if wrote && !self.check_only {
                     self.written = kernel::rules(&mut self.nft, family)?;
@@ -773,13 +844,14 @@ impl Flat {
         let recent = self.state.ids.recent();
         let gone: BTreeSet<u32> = existing.ids.iter().copied().chain(recent).collect();
         let gone: BTreeSet<u32> = &gone - &taken;
-        let last = gone.iter().chain(&taken).max();
+        let left: BTreeSet<u32> = self.leftover.ids.iter().copied().collect();
+        let last = gone.iter().chain(&taken).chain(&left).max();
         let last = last.map_or(0, |last| last + 1); // all are below Ids::END
         state.ids.next = last;
         // Other programs may have left a number far above the rest: from the gap below it, keep as many as there are
         // ports.
         state.ids.free = (0..last)
-            .filter(|id| !taken.contains(id) && !gone.contains(id))
+            .filter(|id| [&taken, &gone, &left].iter().all(|used| !used.contains(id)))
             .take(ports.len())
             .map(|id| (None, id))
             .collect();
@@ -882,7 +954,7 @@ impl FamilyLayout for Flat {
         if elements.is_empty() {
             return Ok(0);
         }
-        match self.execute(&mut elements) {
+        match self.execute(&mut elements, true) {
             Ok(made) => Ok(made),
             // Another program made a change, or the table is not as the last change left it.
             Err(Error::Commit(error)) if error.is_refusal() || error.generation_moved() => {
@@ -912,6 +984,7 @@ impl FamilyLayout for Flat {
         self.ownership = None;
         self.generation = None;
         self.state = State::default();
+        self.leftover = Leftover::default();
         Ok(())
     }
 }
@@ -946,7 +1019,8 @@ mod tests {
         // The commit takes long.
         std::thread::sleep(IdAllocator::QUARANTINE);
         assert_ne!(ids.take(), id);
-        ids.committed();
+        let released = std::mem::take(&mut ids.released);
+        ids.free(released);
         assert_ne!(ids.take(), id);
         assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
         std::thread::sleep(IdAllocator::QUARANTINE);

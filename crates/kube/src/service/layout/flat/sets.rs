@@ -160,6 +160,14 @@ impl SetKind {
         )
     }
 
+    /// Returns `true` if a packet looks up its elements only with what another element leads to.
+    pub(super) const fn is_unreachable_alone(self) -> bool {
+        matches!(
+            self,
+            Self::Groups | Self::Endpoints | Self::AffinityPlaces | Self::Hairpins
+        )
+    }
+
     /// Returns `true` if its elements are deleted in a transaction after the others: a packet looks these up with what
     /// it found before, or when it found nothing.
     pub(super) const fn is_deleted_last(self) -> bool {
