@@ -18,9 +18,10 @@ const FORMAT: u64 = 57;
 /// What ends the program when rustdoc writes another format.
 const OTHER_FORMAT: u8 = 3;
 
-const LIBRARIES: [&str; 5] = [
+const LIBRARIES: [&str; 6] = [
     "chainwright",
     "chainwright-lang",
+    "chainwright-libnftables",
     "chainwright-testing",
     "chainwright-trace",
     "chainwright-kube",

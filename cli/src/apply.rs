@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::Connection;
-use chainwright_lang::{Done, Includes, Mode, Options, Script, read_text};
+use chainwright::nft::{Connection, Outcome};
+use chainwright_lang::{Done, Includes, Mode, Options, RunError, Script, read_text};
+use chainwright_libnftables::{LOST_ECHO, added, added_json};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
-use crate::rules::sets;
-use crate::script_report::{added, added_json, report_error};
+use crate::rules::{format_rule, sets};
 
 /// Apply changes in nft's language atomically, as `nft -f` does
 ///
@@ -107,8 +107,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         operations, echo, ..
     } = match done {
         Ok(done) => done,
-        Err(error) => return report_error(error, true).map(|()| Exit::Failed),
+        Err(error) => return report_error(error).map(|()| Exit::Failed),
     };
+    if echo.as_ref().is_some_and(|echo| echo.is_lost) {
+        note(LOST_ECHO);
+    }
     let mut out = Output::new();
     match echo {
         _ if json => {
@@ -125,7 +128,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             writeln!(out, "{{\"nftables\": [{}]}}", added_json(echo).join(", "))?;
         }
         Some(echo) => {
-            for line in added(echo, args.handles, &sets()) {
+            let sets = sets();
+            for line in added(echo, args.handles, &|rule| Some(format_rule(rule, &sets))) {
                 writeln!(out, "{}", Printable(&line))?;
             }
         }
@@ -133,4 +137,20 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// Prints the reason why a script failed, if it has a position, and that nothing was changed.
+///
+/// # Errors Returns other errors.
+fn report_error(error: RunError) -> Result<(), Error> {
+    let is_unchanged = match &error {
+        RunError::Script(_) => true,
+        RunError::Refused { outcome, .. } => *outcome == Outcome::NothingApplied,
+        _ => return Err(error.into()),
+    };
+    say(&error.to_string());
+    if is_unchanged {
+        note("nothing was changed");
+    }
+    Ok(())
 }

@@ -36,7 +36,6 @@ mod rules;
 mod ruleset_source;
 mod save;
 mod scope;
-mod script_report;
 mod sets;
 mod trace;
 mod trace_output;

@@ -1,30 +1,18 @@
 //! `chainwright nft`, and links of that name: behaves like `nft`.
 
-pub(crate) mod monitor;
-
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::{Connection, Outcome};
-use chainwright::{Errno, netlink};
-use chainwright_lang::{
-    Definitions, HookListing, Includes, Mode, Options, QueryCache, RunError, Script, read_text,
-};
+use chainwright::nft::Outcome;
+use chainwright_lang::{Includes, RunError, Script, read_text};
+use chainwright_libnftables::{Context, Error as Failure, NFT, OWN};
 
 use crate::list::Format;
 use crate::output::{Error, Exit, Output, Printable, note, say};
-use crate::rules::{Sets, sets};
-use crate::script_report::{added, added_json};
-
-/// The version of nft that this emulates.
-const NFT: &str = "1.0.6";
-/// Replaces the release name, to show that this is not the original program.
-const OWN: &str = concat!("chainwright ", env!("CARGO_PKG_VERSION"));
-/// A further directory in which nft looks for included files.
-const INCLUDED_FROM: &str = "/etc";
+use crate::rules::{format_rule, sets};
 
 /// Behave like the program `nft`, also through a link with the name nft
 ///
@@ -105,54 +93,35 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Ok(true) => Exit::Done,
         Ok(false) => Exit::Code(1),
         Err(error) => {
-            report(&error);
+            error.report();
             Exit::Code(1)
         }
     })
 }
 
-/// Prints an error: nft's lines if the kernel refused a request, and chainwright's message.
-fn report(error: &Error) {
-    if let Some(errno) = error.errno() {
-        let text = Errno::new(errno).strerror();
-        let is_commit = matches!(error, Error::Work(chainwright::Error::Commit(_)));
-        if is_commit {
-            say(&format!("Error: Could not process rule: {text}"));
+/// Prints an error: nft's lines, and chainwright's message if the error has no position; and that nothing was changed, if
+/// the text has changes.
+fn report(failure: Failure, changes: bool) {
+    failure.as_nft().lines().for_each(say);
+    let is_unchanged = match failure {
+        Failure::Run(RunError::Refused { outcome, .. }) => outcome == Outcome::NothingApplied,
+        Failure::Run(_) => true,
+        Failure::Work(error) => {
+            Error::Work(error).report();
+            false
         }
-        if error.is_permission() {
-            say(&format!("{text} (you must be root)"));
+        Failure::Output(error) => {
+            Error::Output(error).report();
+            false
         }
-        if !is_commit {
-            say(&format!(
-                "netlink: Error: cache initialization failed: {text}"
-            ));
+        error => {
+            note(&error.to_string());
+            false
         }
-    }
-    error.report();
-}
-
-/// Prints the reason why a script failed, in nft's form if it has a position, and that nothing was changed, if the
-/// script has changes.
-///
-/// # Errors Returns errors without a position.
-fn report_error(error: RunError, changes: bool) -> Result<(), Error> {
-    let is_unchanged = match &error {
-        RunError::Script(error) => {
-            say(&error.as_nft().to_string());
-            true
-        }
-        RunError::Refused { errors, outcome } => {
-            for error in errors {
-                say(&error.as_nft().to_string());
-            }
-            *outcome == Outcome::NothingApplied
-        }
-        _ => return Err(error.into()),
     };
     if is_unchanged && changes {
         note("nothing was changed");
     }
-    Ok(())
 }
 
 impl Args {
@@ -207,31 +176,30 @@ impl Args {
         if self.version || self.long_version {
             return version(self.long_version).map(|()| true);
         }
+        let sets = sets();
+        let mut context = Context::new();
+        context.options = self.format.options();
+        context.json = json || self.libnftables_json;
+        context.check = self.check;
+        context.echo = self.echo;
+        context.bytecode = self.debug.is_some();
+        let directories = self.includepath.iter().cloned();
+        context.includes = Includes::anywhere(directories.chain([Context::INCLUDED_FROM.into()]));
+        context.describe_rule = Box::new(move |rule| Some(format_rule(rule, &sets)));
         let mut session = Session {
-            args: self,
-            json: json || self.libnftables_json,
-            options: self.format.options(),
-            includes: Includes::anywhere(
-                self.includepath
-                    .iter()
-                    .cloned()
-                    .chain([INCLUDED_FROM.into()]),
-            ),
-            definitions: Definitions::default(),
-            sets: sets(),
-            connection: None,
+            context,
             out: Output::new(),
         };
         if !self.commands.is_empty() {
             let text = self.commands.join(" ".as_ref()).into_vec();
-            return session.input("<command line>", text);
+            return Ok(session.input("<command line>", text));
         }
         if let Some(file) = &self.file {
             let (name, text) = read(file)?;
             for definition in &self.define {
                 session.define(definition)?;
             }
-            return session.input(&name, text);
+            return Ok(session.input(&name, text));
         }
         if self.interactive {
             return session.interact().map(|()| true);
@@ -268,19 +236,12 @@ fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
 }
 
 /// The state shared by all inputs.
-struct Session<'a> {
-    args: &'a Args,
-    json: bool,
-    options: Options,
-    includes: Includes,
-    definitions: Definitions,
-    sets: Sets,
-    /// The connection for all inputs, so that a table that it owns lives until they end.
-    connection: Option<Connection>,
+struct Session {
+    context: Context,
     out: Output,
 }
 
-impl Session<'_> {
+impl Session {
     fn define(&mut self, definition: &str) -> Result<(), Error> {
         let option_error = |reason: &str| {
             let definition = Printable(definition);
@@ -289,122 +250,18 @@ impl Session<'_> {
         let Some((name, value)) = definition.split_once('=') else {
             return option_error("expected NAME=VALUE");
         };
-        match self.definitions.define(name, value) {
+        match self.context.definitions.define(name, value) {
             Ok(()) => Ok(()),
             Err(error) => option_error(&error.to_string()),
         }
     }
 
     /// Executes an input; returns whether it succeeded.
-    fn input(&mut self, name: &str, text: Vec<u8>) -> Result<bool, Error> {
-        let is_json = self.json && text.trim_ascii_start().starts_with(b"{");
-        let script = match is_json {
-            true => Script::parse_json(name, text),
-            false => Script::parse_with_definitions(&self.definitions, name, text, &self.includes),
-        };
-        let mut changes = true;
-        let done = match script {
-            Ok(script) => {
-                changes = script.changes_something();
-                let mut connection = self.connection.take();
-                let done = self.execute(&script, &mut connection);
-                self.connection = connection;
-                self.definitions.keep(&script);
-                done
-            }
-            Err(error) => Err(Failure::Run(RunError::Script(Box::new(error)))),
-        };
-        self.out.flush()?;
-        match done {
-            Ok(()) => Ok(true),
-            Err(Failure::Run(error)) => report_error(error, changes).map(|()| false),
-            Err(Failure::Other(error)) => Err(error),
-        }
-    }
-
-    fn execute(
-        &mut self,
-        script: &Script,
-        connection: &mut Option<Connection>,
-    ) -> Result<(), Failure> {
-        let mode = match (self.args.check, self.args.echo) {
-            (true, _) => Mode::Check,
-            (false, true) => Mode::Echo,
-            (false, false) => Mode::Commit,
-        };
-        let mut echo = None;
-        let mut document = None;
-        let mut known = QueryCache::new(&self.options);
-        let changes = script.changes_something();
-        let prints_json_echo = self.args.echo && self.json;
-        if changes || prints_json_echo || script.queries().nth(1).is_some() {
-            let opened = opened(connection, Connection::open)?;
-            let mut bytecode = String::new();
-            let done = script.run_with_preview(opened, mode, &self.options, |transaction| {
-                if self.args.debug.is_some() {
-                    bytecode += &transaction.bytecode().to_string();
-                }
-            });
-            write!(self.out, "{bytecode}")?;
-            let done = done?;
-            document = script.echoed_json(&done);
-            (echo, known) = (done.echo, done.known);
-        }
-        if self.args.debug.is_some() {
-            known = known.with_bytecode();
-        }
-        for query in script.queries() {
-            if let Some(text) = query.description() {
-                write!(self.out, "{text}")?;
-                continue;
-            }
-            if let Some(watched) = query.watched() {
-                self.monitor(watched)?;
-                continue;
-            }
-            let nft = opened(connection, Connection::open_if_loaded)?;
-            if let Some((family, device)) = query.hooks() {
-                if self.json {
-                    let reason = "list hooks has no JSON output";
-                    return Err(Error::Other(reason.to_owned()).into());
-                }
-                write!(self.out, "{}", HookListing::read(nft, family, device)?)?;
-                continue;
-            }
-            let answer = match query.answer_cached(nft, &mut known) {
-                // With --check, an object that the input only plans does not exist.
-                Err(RunError::Script(_)) if mode == Mode::Check && changes => {
-                    continue;
-                }
-                answer => answer?,
-            };
-            if self.args.debug.is_some() {
-                write!(self.out, "{}", answer.bytecode())?;
-            }
-            let listing = answer.listing(&self.options);
-            match self.json {
-                true => writeln!(self.out, "{}", listing.json().in_place_of(NFT, OWN))?,
-                false => write!(self.out, "{listing}")?,
-            }
-        }
-        if let Some(document) = document.filter(|_| self.args.echo) {
-            write!(self.out, "{document}")?; // without a newline, as in nft
-        } else if let Some(echo) = echo {
-            match self.json {
-                true => {
-                    let added = added_json(echo);
-                    if !added.is_empty() {
-                        writeln!(self.out, "{{\"nftables\": [{}]}}", added.join(", "))?;
-                    }
-                }
-                false => {
-                    for line in added(echo, self.args.format.handles, &self.sets) {
-                        writeln!(self.out, "{}", Printable(&line))?;
-                    }
-                }
-            }
-        }
-        Ok(())
+    fn input(&mut self, name: &str, text: Vec<u8>) -> bool {
+        let script = self.context.parse(name, text);
+        let changes = script.as_ref().map_or(true, Script::changes_something);
+        let done = script.and_then(|script| self.context.execute(&script, &mut self.out));
+        done.map_err(|failure| report(failure, changes)).is_ok()
     }
 
     /// Executes lines from standard input until its end.
@@ -429,47 +286,10 @@ impl Session<'_> {
             if line.trim_ascii() == b"quit" {
                 return Ok(());
             }
-            if let Err(error) = self.input("<stdin>", line) {
-                report(&error);
-            }
+            self.input("<stdin>", line);
             if read == 0 || !self.out.has_reader() {
                 return Ok(());
             }
         }
-    }
-}
-
-/// Returns the connection; the first use opens it.
-fn opened(
-    connection: &mut Option<Connection>,
-    open: impl FnOnce() -> Result<Connection, netlink::Error>,
-) -> Result<&mut Connection, netlink::Error> {
-    match connection {
-        Some(opened) => Ok(opened),
-        none => Ok(none.insert(open()?)),
-    }
-}
-
-/// The reason why an input failed.
-enum Failure {
-    Run(RunError),
-    Other(Error),
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        Self::Run(error)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl From<chainwright::netlink::Error> for Failure {
-    fn from(error: chainwright::netlink::Error) -> Self {
-        Self::Other(error.into())
     }
 }

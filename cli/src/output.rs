@@ -12,6 +12,7 @@ use bstr::ByteSlice;
 use chainwright::nft::SnapshotError;
 use chainwright::{iptables, netlink, netns};
 use chainwright_kube as kube;
+pub(crate) use chainwright_lang::Printable;
 use serde::Serialize;
 
 /// The result of a verb.
@@ -290,6 +291,26 @@ impl<W: Write> Write for IgnoreClosedPipe<W> {
     }
 }
 
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl chainwright_libnftables::Output for Output {
+    fn has_reader(&self) -> bool {
+        self.has_reader()
+    }
+
+    fn note(&mut self, text: &str) {
+        note(text);
+    }
+}
+
 impl Output {
     pub(crate) fn new() -> Self {
         Self {
@@ -413,31 +434,9 @@ pub(crate) fn name_text(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A name in a line of text, with control characters escaped: these could forge lines or control a terminal.
-pub(crate) struct Printable<'a>(pub(crate) &'a str);
-
-impl fmt::Display for Printable<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.contains(char::is_control) {
-            f.pad(&self.0.escape_debug().to_string())
-        } else {
-            f.pad(self.0)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_cannot_break_lines() {
-        let pad = format!("[{:6}]", Printable("nat"));
-        assert_eq!(pad, "[nat   ]");
-        let forged = Printable("a\nb\x1b[2J").to_string();
-        assert_eq!(forged, r"a\nb\u{1b}[2J");
-        assert_eq!(Printable("größe/äöü").to_string(), "größe/äöü");
-    }
 
     #[test]
     fn control_characters_are_escaped_for_terminals() {

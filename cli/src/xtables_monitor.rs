@@ -19,9 +19,9 @@ use chainwright::nft::{
 };
 use chainwright::{Errno, netlink};
 use chainwright_lang::{EventFormatter, Formatted};
+use chainwright_libnftables::{Changes, wait};
 use chainwright_sys::nf_tables::NFT_RETURN;
 
-use crate::nft::monitor::{Changes, wait};
 use crate::output::{Error, Output, Printable, causes, note, say};
 use crate::rules::{Sets, format_rule, sets};
 use crate::trace_packets::device;
@@ -191,7 +191,8 @@ impl Arguments {
             if is_idle {
                 let changes = changes.as_ref().map(|changes| changes.monitor.as_fd());
                 let traces = traces.as_ref().map(|(tracer, _)| Tracer::as_fd(tracer));
-                wait(changes.into_iter().chain(traces))?;
+                wait(changes.into_iter().chain(traces))
+                    .map_err(|error| Error::Other(format!("cannot wait: {error}")))?;
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 mod common;
 mod json;
 mod json_read;
+mod libnftables;
 mod mistakes;
 mod newer;
 mod oracle;

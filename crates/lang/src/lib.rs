@@ -38,6 +38,7 @@ mod monitor;
 mod object_formatter;
 mod parse;
 mod print;
+mod printable;
 mod query;
 mod read;
 mod run;
@@ -67,6 +68,7 @@ pub use object_formatter::ObjectFormatter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
+pub use printable::Printable;
 pub use query::{EventFilter, Query, QueryCache, QueryResult};
 pub use run::{Done, Echo, Mode, RunError};
 pub use script::{CompiledScript, Definitions, Includes, Script};

@@ -1,22 +1,22 @@
-//! `nft monitor`: prints changes, and the rules that packets meet.
+//! `monitor`: prints changes, and the rules that packets meet.
 
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use chainwright::nft::live::{
     Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
 };
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright_lang::{EventFilter, EventFormatter, Formatted, format_trace};
+use chainwright_lang::{EventFilter, EventFormatter, Formatted, Printable, format_trace};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::Session;
-use crate::output::{Error, Printable, causes, note, say};
-use crate::script_report::line;
+use crate::context::{Context, Error, Out};
+use crate::echo::line;
 
-impl Session<'_> {
+impl Context {
     /// Prints changes, rules that packets meet, or both, until the reader closes the output.
-    pub(super) fn monitor(&mut self, watched: EventFilter) -> Result<(), Error> {
+    pub(crate) fn monitor(&self, watched: EventFilter, out: &mut Out<'_>) -> Result<(), Error> {
         let mut changes = match watched.is_trace() {
             true => None,
             false => Some(Changes {
@@ -32,26 +32,26 @@ impl Session<'_> {
             }),
             false => None,
         };
-        while self.out.has_reader() {
+        while out.0.has_reader() {
             let mut has_received = false;
             if let Some(changes) = &mut changes
                 && let Some(item) = changes.monitor.try_receive()?
             {
                 has_received = true;
-                self.print_item(&watched, changes, item)?;
+                self.print_item(&watched, changes, item, out)?;
             }
             if let Some(traces) = &mut traces
                 && let Some(item) = traces.tracer.try_receive()?
             {
                 has_received = true;
-                self.format_trace(traces, item)?;
+                self.format_trace(traces, item, out)?;
             }
             match has_received {
-                true => self.out.flush()?,
+                true => out.flush()?,
                 false => {
                     let changes = changes.as_ref().map(|changes| changes.monitor.as_fd());
                     let traces = traces.as_ref().map(|traces| traces.tracer.as_fd());
-                    wait(changes.into_iter().chain(traces))?;
+                    wait(changes.into_iter().chain(traces)).map_err(Error::Output)?;
                 }
             }
         }
@@ -60,19 +60,20 @@ impl Session<'_> {
 
     /// Prints a change.
     fn print_item(
-        &mut self,
+        &self,
         watched: &EventFilter,
         changes: &mut Changes,
         item: Item,
+        out: &mut Out<'_>,
     ) -> Result<(), Error> {
         let formatter = &mut changes.formatter;
         match item {
             Item::Change(change) if self.json || watched.is_json() => {
-                self.print_change_json(watched, formatter, &change)?;
+                self.print_change_json(watched, formatter, &change, out)?;
             }
-            Item::Change(change) => self.print_change(watched, formatter, &change)?,
+            Item::Change(change) => self.print_change(watched, formatter, &change, out)?,
             Item::Lost(lost) => {
-                note(&lost.to_string());
+                out.0.note(&lost.to_string());
                 *formatter = self.formatter()?;
             }
             _ => {}
@@ -81,15 +82,20 @@ impl Session<'_> {
     }
 
     /// Prints a rule that a packet met: as text, because nft has no JSON for it.
-    fn format_trace(&mut self, traces: &mut Traces, item: TracedItem) -> Result<(), Error> {
+    fn format_trace(
+        &self,
+        traces: &mut Traces,
+        item: TracedItem,
+        out: &mut Out<'_>,
+    ) -> Result<(), Error> {
         let step = match item {
             TracedItem::Step(step) => step,
             TracedItem::Lost(lost) => {
-                note(&format!("steps were lost: {lost}"));
+                out.0.note(&format!("steps were lost: {lost}"));
                 return Ok(());
             }
             TracedItem::Malformed(malformed) => {
-                note(&causes(&malformed));
+                out.0.note(&malformed.to_string());
                 return Ok(());
             }
             _ => return Ok(()),
@@ -108,7 +114,7 @@ impl Session<'_> {
             return Ok(());
         };
         for line in format_trace(rules, &step, &self.options) {
-            writeln!(self.out, "{}", Printable(&line))?;
+            writeln!(out, "{}", Printable(&line))?;
         }
         Ok(())
     }
@@ -119,10 +125,11 @@ impl Session<'_> {
     }
 
     fn print_change(
-        &mut self,
+        &self,
         watched: &EventFilter,
         formatter: &mut EventFormatter,
         change: &Change,
+        out: &mut Out<'_>,
     ) -> Result<(), Error> {
         let mut formatted = formatter.format(change);
         for (event, formatted) in change.events().zip(&mut formatted) {
@@ -134,15 +141,16 @@ impl Session<'_> {
                 line.body.clear();
             }
             if watched.admits(&event)
-                && let Some(line) = line(&event, formatted, self.args.format.handles, &self.sets)
+                && let Some(line) =
+                    line(&event, formatted, self.options.handles, &self.describe_rule)
             {
-                writeln!(self.out, "{}", Printable(&line))?;
+                writeln!(out, "{}", Printable(&line))?;
             }
         }
         if watched.is_all() {
             let name = change.thread_name().map(ToString::to_string);
             writeln!(
-                self.out,
+                out,
                 "# new generation {} by process {} ({})",
                 change.generation(),
                 change.thread_id().unwrap_or_default(),
@@ -153,16 +161,19 @@ impl Session<'_> {
     }
 
     fn print_change_json(
-        &mut self,
+        &self,
         watched: &EventFilter,
         formatter: &mut EventFormatter,
         change: &Change,
+        out: &mut Out<'_>,
     ) -> Result<(), Error> {
         let formatted = formatter.format_json(change);
         for (event, formatted) in change.events().zip(formatted) {
             match formatted {
-                Formatted::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
-                Formatted::Inexpressible if watched.admits(&event) => say(&format!("# {event}")),
+                Formatted::Line(line) if watched.admits(&event) => writeln!(out, "{line}")?,
+                Formatted::Inexpressible if watched.admits(&event) => {
+                    out.0.note(&format!("# {event}"))
+                }
                 _ => {}
             }
         }
@@ -171,20 +182,26 @@ impl Session<'_> {
 }
 
 /// Waits until one of the sockets can be read.
-pub(crate) fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<(), Error> {
+///
+/// # Errors
+/// That of poll(2).
+pub fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> io::Result<()> {
     let mut sockets: Vec<_> = sockets
         .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
         .collect();
     match poll(&mut sockets, PollTimeout::NONE) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) => Err(Error::Other(format!("cannot wait: {error}"))),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Receives changes and prints them in nft's language.
-pub(crate) struct Changes {
-    pub(crate) monitor: Monitor,
-    pub(crate) formatter: EventFormatter,
+#[derive(Debug)]
+pub struct Changes {
+    /// Receives them.
+    pub monitor: Monitor,
+    /// Knows the ruleset that they change.
+    pub formatter: EventFormatter,
 }
 
 /// Receives the steps of traced packets, and looks up the rules that they meet.

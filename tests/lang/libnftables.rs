@@ -1,0 +1,150 @@
+//! Programs that load libnftables get the same from this library.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use chainwright_testing::Sandbox;
+use tempfile::TempDir;
+
+use crate::common::needs::{find, unpacked};
+use crate::common::tools::Tools;
+use crate::common::{in_workspace, sandbox};
+
+/// The directory of a library for `LD_LIBRARY_PATH`; none for the original.
+struct Library(Option<TempDir>);
+
+impl Library {
+    /// This crate's library, under the name that programs look for.
+    fn ours() -> Self {
+        let test = std::env::current_exe().unwrap();
+        let built = test.with_file_name("libchainwright_libnftables.so");
+        assert!(built.exists(), "{} was not built", built.display());
+        let directory = TempDir::new().unwrap();
+        std::os::unix::fs::symlink(built, directory.path().join("libnftables.so.1")).unwrap();
+        Self(Some(directory))
+    }
+
+    fn both() -> [Self; 2] {
+        [Self(None), Self::ours()]
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(find(program));
+        command.env("LC_ALL", "C").env("TZ", "UTC");
+        if let Some(directory) = &self.0 {
+            command.env("LD_LIBRARY_PATH", directory.path());
+        }
+        command
+    }
+}
+
+fn here(file: &str) -> PathBuf {
+    in_workspace("tests/lang/libnftables").join(file)
+}
+
+#[test]
+fn python_bindings_get_the_same() {
+    let outputs = Library::both().map(|library| {
+        let mut command = library.command("/usr/bin/python3");
+        command.arg(here("bindings.py"));
+        let output = sandbox().run(|| command.output()).unwrap().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    let without_names = outputs.map(|output| {
+        let lines = output.lines();
+        let lines = lines.map(|line| {
+            let (before, rest) = line.split_once("release_name").unwrap_or((line, ""));
+            let rest = rest.split_once("json_schema").map_or("", |(_, rest)| rest);
+            format!("{before}{rest}\n")
+        });
+        lines.collect::<String>()
+    });
+    let [theirs, ours] = without_names;
+    assert!(theirs.lines().count() > 30, "{theirs}");
+    pretty_equal(&theirs, &ours);
+}
+
+#[track_caller]
+fn pretty_equal(theirs: &str, ours: &str) {
+    let first = theirs.lines().zip(ours.lines()).find(|(a, b)| a != b);
+    assert!(theirs == ours, "{first:#?}");
+}
+
+/// What firewalld leaves in the kernel at each checkpoint: the ruleset, and which ports answer.
+type States = Vec<(String, String, [bool; 2])>;
+
+/// Debian's firewalld starts, opens ports, reloads, panics and stops.
+#[test]
+fn firewalld_leaves_the_same() {
+    let [theirs, ours] = Library::both().map(|library| firewalld(&library));
+    let answers: Vec<_> = theirs
+        .iter()
+        .map(|(name, _, answers)| (&name[..], *answers))
+        .collect();
+    let expected = [
+        ("started", [false, false]),
+        ("opened", [true, false]),
+        ("reloaded", [false, false]),
+        ("panicked", [false, false]),
+        ("recovered", [false, false]),
+        ("stopped", [true, true]),
+    ];
+    assert_eq!(answers, expected);
+    for (theirs, ours) in theirs.iter().zip(&ours) {
+        assert_eq!((&theirs.0, theirs.2), (&ours.0, ours.2));
+        pretty_equal(&theirs.1, &ours.1);
+    }
+    assert_eq!(ours.len(), theirs.len());
+    assert!(ours[2].1.lines().count() > 300, "{}", ours[2].1);
+}
+
+fn firewalld(library: &Library) -> States {
+    let (node, client) = (sandbox(), sandbox());
+    Sandbox::connect(&node, "eth0", "10.0.0.1/24", &client, "eth0", "10.0.0.2/24").unwrap();
+    let ports = [8080, 8081];
+    let listeners = ports.map(|port| {
+        let listener = node.run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+        listener.unwrap().unwrap()
+    });
+    let directory = TempDir::new().unwrap();
+    let bus = std::fs::read_to_string(here("bus.conf")).unwrap();
+    let bus = bus.replace("DIRECTORY", directory.path().to_str().unwrap());
+    std::fs::write(directory.path().join("bus.conf"), bus).unwrap();
+
+    let mut command = library.command("sh");
+    command
+        .arg(here("firewalld.sh"))
+        .arg(directory.path())
+        .arg(unpacked("firewalld"))
+        .arg(unpacked("python3-firewall"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut script = node.run(|| command.spawn()).unwrap().unwrap();
+    let mut go_on = script.stdin.take().unwrap();
+    let mut states = States::new();
+    for line in BufReader::new(script.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if let Some(path) = line.strip_prefix("library ") {
+            assert_eq!(path.contains("chainwright"), library.0.is_some(), "{path}");
+            continue;
+        }
+        let ruleset = Tools::new(&node).run("nft list ruleset");
+        states.push((line, ruleset, ports.map(|port| answers(&client, port))));
+        writeln!(go_on).unwrap();
+    }
+    assert!(script.wait().unwrap().success());
+    drop(listeners);
+    states
+}
+
+/// Whether a port of the node accepts a connection.
+fn answers(client: &Sandbox, port: u16) -> bool {
+    let to = SocketAddr::new(Ipv4Addr::new(10, 0, 0, 1).into(), port);
+    let connect = || TcpStream::connect_timeout(&to, Duration::from_millis(500));
+    client.run(connect).unwrap().is_ok()
+}
