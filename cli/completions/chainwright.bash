@@ -40,6 +40,9 @@ _chainwright() {
             chainwright,doctor)
                 cmd="chainwright__subcmd__doctor"
                 ;;
+            chainwright,exists)
+                cmd="chainwright__subcmd__exists"
+                ;;
             chainwright,graph)
                 cmd="chainwright__subcmd__graph"
                 ;;
@@ -138,6 +141,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,doctor)
                 cmd="chainwright__subcmd__help__subcmd__doctor"
+                ;;
+            chainwright__subcmd__help,exists)
+                cmd="chainwright__subcmd__help__subcmd__exists"
                 ;;
             chainwright__subcmd__help,graph)
                 cmd="chainwright__subcmd__help__subcmd__graph"
@@ -254,7 +260,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --help --version chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -535,6 +541,40 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__exists)
+            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__graph)
             opts="-4 -6 -t -h --format --service --chain --full --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -636,7 +676,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -748,6 +788,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__doctor)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__exists)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

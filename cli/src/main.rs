@@ -13,6 +13,7 @@ mod completions;
 mod detect;
 mod diff;
 mod doctor;
+mod exists;
 mod glob;
 mod graph;
 mod guard;
@@ -84,6 +85,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Verb {
     Chains(chains::Args),
+    Exists(exists::Args),
     Rules(rules::Args),
     Sets(sets::Args),
     List(list::Args),
@@ -160,6 +162,7 @@ impl Verb {
     fn run(&self, json: bool) -> Result<Exit, Error> {
         match self {
             Self::Chains(args) => chains::run(args, json),
+            Self::Exists(args) => exists::run(args, json),
             Self::Rules(args) => rules::run(args, json),
             Self::Sets(args) => sets::run(args, json),
             Self::List(args) => list::run(args, json),
@@ -254,7 +257,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 18 * 5);
+        assert_eq!(tried, 19 * 5);
     }
 
     /// Checks that a file of the package matches the output generated from the argument definitions. If the environment

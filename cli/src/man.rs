@@ -22,6 +22,7 @@ macro_rules! pages {
 const PAGES: &[(&str, &str)] = pages![
     "chainwright",
     "chainwright-chains",
+    "chainwright-exists",
     "chainwright-rules",
     "chainwright-sets",
     "chainwright-list",

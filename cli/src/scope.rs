@@ -84,7 +84,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    const fn nft(self) -> nft::Family {
+    pub(crate) const fn nft(self) -> nft::Family {
         match self {
             Self::Ip => nft::Family::IP,
             Self::Ip6 => nft::Family::IP6,

@@ -34,6 +34,8 @@ fn reading_loads_no_modules_and_the_first_change_does() {
     for line in [
         "chains",
         "chains --backend legacy",
+        "exists --table filter INPUT",
+        "exists --table filter --backend legacy INPUT",
         "rules",
         "sets --elements",
         "save",

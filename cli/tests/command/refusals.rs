@@ -142,6 +142,20 @@ const VERBS: &[Case] = &[
         2,
         &["match `nosuch` not found"],
     ),
+    ("exists --table filter", "", 2, &["<CHAIN>"]),
+    ("exists INPUT", "", 2, &["use --table"]),
+    (
+        "exists --table filter --backend all INPUT",
+        "",
+        2,
+        &["one backend"],
+    ),
+    (
+        "exists --table filter --backend legacy --family inet INPUT",
+        "",
+        2,
+        &["only exist in the families ip, ip6 and arp"],
+    ),
     ("migrate", "", 2, &["--from <BACKEND>", "--to <BACKEND>"]),
     ("migrate --from nft --to nft", "", 2, &["the same backend"]),
     (
@@ -374,6 +388,12 @@ fn nothing_is_changed_without_privileges() {
     let before = state(&sandbox);
     let lock = tempfile::NamedTempFile::new().unwrap();
     for (line, code, message) in [
+        ("exists --table filter INPUT", 2, "CAP_NET_ADMIN"),
+        (
+            "exists --table filter --backend legacy INPUT",
+            2,
+            "CAP_NET_ADMIN",
+        ),
         ("cleanup USED", 2, "CAP_NET_ADMIN"),
         ("restore --keep-foreign KUBE-*", 2, "CAP_NET_ADMIN"),
         (

@@ -414,6 +414,69 @@ fn legacy_chains_are_listed_and_never_created() {
 }
 
 #[test]
+fn chains_are_looked_up_by_name() {
+    let sandbox = sandbox();
+    let tools = crate::common::tools::Tools::new(&sandbox);
+    small_ruleset(&sandbox);
+    let found = |arguments: &str| run(&sandbox, &format!("exists {arguments}"));
+    assert_eq!(found("-t t --family inet in web WEB/x").expect(0).out, "");
+    assert_eq!(found("-t t other").expect(0).out, "");
+    let missing = found("-t t --family inet in WEB web we other").expect(1);
+    assert_eq!(
+        missing.lines(),
+        [
+            "missing  inet t: chain WEB",
+            "missing  inet t: chain we",
+            "missing  inet t: chain other"
+        ]
+    );
+    assert_eq!(missing.err, "");
+    // The table is missing.
+    let missing = found("-t u other -6").expect(1);
+    assert_eq!(missing.out, "missing  ip6 u: chain other\n");
+    let values = found("-t t --json other in").expect(1).values();
+    assert_eq!(
+        values,
+        [("other", true), ("in", false)].map(|(chain, exists)| serde_json::json!({
+            "backend": "nft", "family": "ip", "table": "t", "chain": chain, "exists": exists
+        }))
+    );
+
+    // Looking up chains does not create a legacy table.
+    let legacy = |arguments: &str| found(&format!("--backend legacy {arguments}"));
+    legacy("-t filter INPUT").expect(1);
+    legacy("-t filter -6 INPUT").expect(1);
+    for family in [legacy::Family::Ipv4, legacy::Family::Ipv6] {
+        let status = sandbox.run(|| legacy::status(family)).unwrap().unwrap();
+        assert_eq!(status, legacy::Status::NotInUse);
+    }
+    tools.run("iptables-legacy -N USER");
+    assert_eq!(legacy("-t filter USER INPUT").expect(0).out, "");
+    let missing = legacy("-t filter USER PREROUTING").expect(1);
+    assert_eq!(missing.out, "missing  ip filter: chain PREROUTING\n");
+    legacy("-t nat OUTPUT").expect(1);
+    legacy("-t filter -6 INPUT").expect(1);
+}
+
+/// The time of a look-up does not depend on the number of chains: it receives one chain, and no listing.
+#[test]
+fn a_look_up_receives_no_listing() {
+    let sandbox = sandbox();
+    many_chains(&sandbox, 2000);
+    let output = sandbox
+        .run(|| {
+            let mut command = Command::new(crate::common::needs::find("strace"));
+            command.args(["-f", "-qq", "-e", "trace=sendto,sendmsg,recvfrom,recvmsg"]);
+            command.args([PROGRAM, "exists", "-t", "many", "c0", "c1999"]);
+            command.output().unwrap()
+        })
+        .unwrap();
+    let ran = Ran::from(output).expect(0);
+    let sent = ran.err.lines().filter(|line| line.contains("send")).count();
+    assert_eq!(sent, 2, "{}", ran.err);
+}
+
+#[test]
 fn another_namespace_by_path() {
     let sandbox = sandbox();
     small_ruleset(&sandbox);

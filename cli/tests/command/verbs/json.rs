@@ -102,6 +102,8 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     tools.run("iptables-legacy -A USER -p tcp -j DROP");
     let json = |arguments: &str| run(&sandbox, &format!("{arguments} --json"));
     check("chains", &[&json("chains --rules").expect(0)]);
+    let exists = json("exists --table filter --backend legacy USER NONE");
+    check("exists", &[&exists.expect(1)]);
     check("rules", &[&json("rules").expect(0)]);
     check("sets", &[&json("sets --elements").expect(0)]);
 
