@@ -357,7 +357,7 @@ impl Connection {
     }
 
     /// Sends `GET_INFO`, which creates the table if it does not exist.
-    fn get_info(&self, table: TableName) -> Result<Info, Error> {
+    pub(super) fn get_info(&self, table: TableName) -> Result<Info, Error> {
         let family = self.family;
         let layout = family.layout();
         let mut buffer = [0; 128];

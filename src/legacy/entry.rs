@@ -2,14 +2,16 @@
 
 use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
 use chainwright_sys::x_tables::{
-    XT_ALIGN, XT_ERROR_TARGET, XT_RETURN, xt_entry_target, xt_error_target, xt_standard_target,
+    XT_ALIGN, XT_ERROR_TARGET, XT_RETURN, xt_counters, xt_entry_target, xt_error_target,
+    xt_standard_target,
 };
 use std::mem::offset_of;
+use zerocopy::FromBytes;
 
 use super::chain::Policy;
 use super::family::Layout;
 use super::name::until_nul;
-use super::{Malformed, Problem};
+use super::{Counters, Malformed, Problem};
 
 /// Size of the header of a match or target.
 pub(super) const EXTENSION_HEAD: usize = size_of::<xt_entry_target>();
@@ -88,6 +90,18 @@ impl<'t> Entry<'t> {
                 next_offset,
                 left: rest.len(),
             }),
+        }
+    }
+
+    /// Returns the entry's counters.
+    pub(super) fn counters(&self, layout: &Layout) -> Counters {
+        match xt_counters::read_from_prefix(&self.bytes[layout.counters..]) {
+            Ok((counters, _)) => Counters {
+                packets: counters.pcnt,
+                bytes: counters.bcnt,
+            },
+            // Unreachable: `at` checks the whole header.
+            Err(_) => Counters::default(),
         }
     }
 

@@ -98,6 +98,7 @@ mod lock;
 mod name;
 mod replace;
 mod replacement;
+mod restore;
 mod revision;
 mod rule;
 mod socket;

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use chainwright_sys::x_tables::xt_counters;
-use zerocopy::FromBytes;
 
 use super::entry::Entry;
 use super::{ExtensionRef, Header, Malformed, Matches, Table, Target};
@@ -97,15 +96,7 @@ impl<'t> RuleRef<'t> {
     /// Counts the packets that matched the rule's header and its matches.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let at = self.table.family().layout().counters;
-        match xt_counters::read_from_prefix(&self.entry.bytes[at..]) {
-            Ok((counters, _)) => Counters {
-                packets: counters.pcnt,
-                bytes: counters.bcnt,
-            },
-            // Unreachable: `Entry` checks the whole header.
-            Err(_) => Counters::default(),
-        }
+        self.entry.counters(self.table.family().layout())
     }
 
     /// Returns the index of the rule's entry among all entries of the table. The kernel orders

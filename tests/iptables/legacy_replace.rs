@@ -204,6 +204,40 @@ fn a_new_ipv6_table_matches_the_real_tool() {
 }
 
 /// A chain and the jumps to it are removed together.
+/// A table is restored with its chains, rules and counters, and only then counts as not replaced.
+#[test]
+fn a_table_that_was_read_is_restored_exactly() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with("iptables-legacy-restore -c", FILTER);
+    let before = tools.save("iptables-legacy-save -c");
+    let connection = open(&sandbox, Family::Ipv4);
+    let kept = read(&connection, "filter");
+    assert!(!kept.was_replaced(&read(&connection, "filter")));
+    for change in [
+        "iptables-legacy -Z alpha",
+        "iptables-legacy -P INPUT DROP",
+        "iptables-legacy -F",
+        "iptables-legacy -A INPUT -s 192.0.2.1 -j ACCEPT",
+    ] {
+        tools.run(change);
+        assert!(kept.was_replaced(&read(&connection, "filter")), "{change}");
+        connection.restore(&kept).unwrap();
+        assert_eq!(tools.save("iptables-legacy-save -c"), before, "{change}");
+        let now = read(&connection, "filter");
+        assert!(!kept.was_replaced(&now), "{change}");
+        assert_eq!(now.entries(), kept.entries());
+    }
+    // More packets do not count.
+    tools.run("iptables-legacy -R INPUT 2 -m comment --comment second -j Beta -c 6 600");
+    assert!(!kept.was_replaced(&read(&connection, "filter")));
+    connection.reset("filter").unwrap();
+    assert_eq!(
+        tools.save("iptables-legacy-save -c"),
+        "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
+    );
+}
+
 #[test]
 fn chains_are_removed_with_their_jumps() {
     let sandbox = sandbox();

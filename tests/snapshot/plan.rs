@@ -568,6 +568,38 @@ fn a_restoration_keeps_equal_objects_and_all_tables() {
     assert!(kept.plan(&after, exact()).unwrap().is_empty());
 }
 
+/// Tables outside of the selection stay as they are now, also those that the snapshot contains or lacks.
+#[test]
+fn selected_tables_are_restored_alone() {
+    let sandbox = with(
+        "table ip a { chain c { accept; }; }; table ip b { chain c { accept; }; }; table ip gone { }",
+    );
+    let tools = Tools::new(&sandbox);
+    let mut nft = connect(&sandbox);
+    let kept = snapshot(&mut nft);
+    tools.run("nft delete table ip gone");
+    tools.run("nft add table ip other");
+    tools.run("nft add table ip new");
+    tools.run("nft add rule ip a c drop");
+    tools.run("nft add rule ip b c drop");
+    let other = tools.run("nft -a list table ip b");
+    let table = |name| chainwright::nft::TableId::new(Family::IP, name);
+    let restored = kept
+        .restore_tables(&mut nft, &[table("a"), table("gone"), table("new")])
+        .unwrap();
+    let name = |name: &str| vec![(Family::IP, bstr::BString::from(name))];
+    assert_eq!(restored.replaced, name("a"));
+    assert_eq!(restored.added, name("gone"));
+    assert_eq!(restored.removed, name("new"));
+    assert_eq!(tools.run("nft -a list table ip b"), other);
+    let tables: Vec<_> = ["a", "b", "other", "gone"]
+        .map(|name| format!("table ip {name}"))
+        .into();
+    let listed = tools.run("nft list tables");
+    assert_eq!(listed.lines().collect::<Vec<_>>(), tables);
+    assert!(!tools.run("nft list table ip a").contains("drop"));
+}
+
 #[cfg(feature = "diff")]
 #[test]
 fn after_a_restore_nothing_differs_despite_kernel_chosen_names() {

@@ -32,7 +32,7 @@ use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
 use crate::nft::declare::{AttributeNotes, AttributeSet, Field};
 use crate::nft::transaction::Transaction;
-use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table};
+use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table, TableId};
 
 /// The result of a restoration: family and name of the tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +58,11 @@ pub(super) struct LastIds {
     pub(super) chain_id: u32,
 }
 
+/// Returns `true` if a restoration of only these tables, or of all, covers this one.
+fn is_selected(only: Option<&HashSet<(Family, BString)>>, key: &(Family, BString)) -> bool {
+    only.is_none_or(|only| only.contains(key))
+}
+
 impl Snapshot {
     /// Makes the ruleset, or the family or table that the snapshot covers, match the snapshot in one atomic
     /// transaction. Tables in the snapshot's scope that the snapshot doesn't contain are deleted.
@@ -80,7 +85,23 @@ impl Snapshot {
     /// [`CommitError`](crate::nft::CommitError) reports an unknown outcome.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = self.byte_length()))]
     pub fn restore(&self, connection: &mut Connection) -> Result<Restored, Error> {
-        self.prepare(connection, Connection::commit)
+        self.prepare(connection, None, Connection::commit)
+    }
+
+    /// Like [`restore`](Self::restore), but for these tables only: deletes those that the snapshot does not contain, and
+    /// leaves all other tables as they are.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore).
+    pub fn restore_tables(
+        &self,
+        connection: &mut Connection,
+        tables: &[TableId<'_>],
+    ) -> Result<Restored, Error> {
+        let keys = tables
+            .iter()
+            .map(|table| (table.family, BString::from(&*table.name)));
+        self.prepare(connection, Some(&keys.collect()), Connection::commit)
     }
 
     /// Makes the kernel validate the complete transaction of [`restore`](Self::restore) without committing it: whether
@@ -92,20 +113,21 @@ impl Snapshot {
     /// As [`restore`](Self::restore) would fail; nothing is ever changed.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = self.byte_length()))]
     pub fn check(&self, connection: &mut Connection) -> Result<Restored, Error> {
-        self.prepare(connection, Connection::check)
+        self.prepare(connection, None, Connection::check)
     }
 
-    /// Prepares the transaction, and passes it to `send`.
+    /// Prepares the transaction, and passes it to `send`. Without `only`, it is about all tables in the scope.
     fn prepare(
         &self,
         connection: &mut Connection,
+        only: Option<&HashSet<(Family, BString)>>,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         self.ensure_complete("restored")?;
         let mut tx = Transaction::with_capacity(self.byte_length());
         let mut readable = true;
         retry_commit(connection, connection.retry(), |connection, _| {
-            self.attempt(connection, &mut tx, &mut readable, &send)
+            self.attempt(connection, only, &mut tx, &mut readable, &send)
         })
     }
 
@@ -113,13 +135,14 @@ impl Snapshot {
     fn attempt(
         &self,
         connection: &mut Connection,
+        only: Option<&HashSet<(Family, BString)>>,
         tx: &mut Transaction,
         readable: &mut bool,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         if *readable {
             match connection.snapshot(self.scope().clone()) {
-                Ok(now) => match self.change(&now, connection, &send) {
+                Ok(now) => match self.change(&now, connection, only, &send) {
                     // Kernels without the corrections of 6.4 refuse to delete a chain together with the map that refers
                     // to it; each of these kernels refuses other such combinations.
                     Err(Error::Commit(error)) if error.is_refusal() && !is_outdated(&error) => {}
@@ -132,7 +155,7 @@ impl Snapshot {
                 }
             }
         }
-        self.replace(connection, tx, send)
+        self.replace(connection, only, tx, send)
     }
 
     /// Commits only the differences.
@@ -140,6 +163,7 @@ impl Snapshot {
         &self,
         now: &Self,
         connection: &mut Connection,
+        only: Option<&HashSet<(Family, BString)>>,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         let foreign = now.owned_by_others(connection.port());
@@ -151,10 +175,10 @@ impl Snapshot {
             ..PlanOptions::default()
         };
         let mut restored = Restored::default();
-        let plan = now.plan_without(self, options, &foreign, &mut restored)?;
-        let present = now.tables().map(|table| table.table());
-        let present = present.map(|table| (table.family(), table.name().to_owned()));
-        self.record_results(present.collect(), foreign, &mut restored);
+        let all = now.keys().chain(self.keys());
+        let left_out = all.filter(|key| foreign.contains(key) || !is_selected(only, key));
+        let plan = now.plan_without(self, options, &left_out.collect(), &mut restored)?;
+        self.record_results(now.keys().collect(), only, foreign, &mut restored);
         send(connection, plan.transaction())?;
         Ok(restored)
     }
@@ -163,6 +187,7 @@ impl Snapshot {
     fn replace(
         &self,
         connection: &mut Connection,
+        only: Option<&HashSet<(Family, BString)>>,
         tx: &mut Transaction,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
@@ -178,12 +203,14 @@ impl Snapshot {
             }
             present.push(key);
         })?;
-        for (family, name) in present.iter().filter(|key| !foreign.contains(key)) {
+        let is_left_out = |key: &_| foreign.contains(key) || !is_selected(only, key);
+        for (family, name) in present.iter().filter(|key| !is_left_out(key)) {
             tx.delete(&Table::new(*family, name.as_bytes()))?;
         }
         let mut restored = Restored::default();
-        self.append(tx, &foreign, &mut restored)?;
-        self.record_results(present, foreign, &mut restored);
+        let left_out = self.keys().filter(is_left_out).collect();
+        self.append(tx, &left_out, &mut restored)?;
+        self.record_results(present, only, foreign, &mut restored);
         tx.expect_generation(generation);
         send(connection, tx)?;
         Ok(restored)
@@ -193,15 +220,14 @@ impl Snapshot {
     fn record_results(
         &self,
         mut present: Vec<(Family, BString)>,
-        foreign: HashSet<(Family, BString)>,
+        only: Option<&HashSet<(Family, BString)>>,
+        mut foreign: HashSet<(Family, BString)>,
         restored: &mut Restored,
     ) {
-        let own = self.tables().map(|table| table.table());
-        let mut added: BTreeSet<_> = own
-            .map(|table| (table.family(), table.name().to_owned()))
-            .filter(|key| !foreign.contains(key))
-            .collect();
-        present.retain(|key| !foreign.contains(key));
+        foreign.retain(|key| is_selected(only, key));
+        let is_own = |key: &_| is_selected(only, key) && !foreign.contains(key);
+        let mut added: BTreeSet<_> = self.keys().filter(is_own).collect();
+        present.retain(is_own);
         present.sort();
         for key in present {
             match added.remove(&key) {
@@ -212,6 +238,12 @@ impl Snapshot {
         restored.added = added.into_iter().collect();
         restored.owned_by_others = foreign.into_iter().collect();
         restored.owned_by_others.sort();
+    }
+
+    /// Returns the families and names of the tables.
+    fn keys(&self) -> impl Iterator<Item = (Family, BString)> {
+        let tables = self.tables().map(|table| table.table());
+        tables.map(|table| (table.family(), table.name().to_owned()))
     }
 
     /// Appends the operations that create the snapshot's tables, none of which may exist, to a transaction: the part of
