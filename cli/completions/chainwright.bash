@@ -31,6 +31,9 @@ _chainwright() {
             chainwright,completions)
                 cmd="chainwright__subcmd__completions"
                 ;;
+            chainwright,confirm)
+                cmd="chainwright__subcmd__confirm"
+                ;;
             chainwright,detect)
                 cmd="chainwright__subcmd__detect"
                 ;;
@@ -85,6 +88,9 @@ _chainwright() {
             chainwright,nft)
                 cmd="chainwright__subcmd__nft"
                 ;;
+            chainwright,pending)
+                cmd="chainwright__subcmd__pending"
+                ;;
             chainwright,reconcile)
                 cmd="chainwright__subcmd__reconcile"
                 ;;
@@ -132,6 +138,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,completions)
                 cmd="chainwright__subcmd__help__subcmd__completions"
+                ;;
+            chainwright__subcmd__help,confirm)
+                cmd="chainwright__subcmd__help__subcmd__confirm"
                 ;;
             chainwright__subcmd__help,detect)
                 cmd="chainwright__subcmd__help__subcmd__detect"
@@ -186,6 +195,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,nft)
                 cmd="chainwright__subcmd__help__subcmd__nft"
+                ;;
+            chainwright__subcmd__help,pending)
+                cmd="chainwright__subcmd__help__subcmd__pending"
                 ;;
             chainwright__subcmd__help,reconcile)
                 cmd="chainwright__subcmd__help__subcmd__reconcile"
@@ -260,7 +272,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --help --version chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -278,7 +290,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__apply)
-            opts="-c -e -a -I -j -h --check --echo --handles --include --netns --json --help"
+            opts="-c -e -a -I -j -h --check --echo --handles --include --confirm --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -289,6 +301,10 @@ _chainwright() {
                     return 0
                     ;;
                 -I)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -376,13 +392,17 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__cleanup)
-            opts="-w -4 -6 -t -h --dry-run --comment --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-w -4 -6 -t -h --dry-run --comment --confirm --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --comment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -427,6 +447,24 @@ _chainwright() {
             ;;
         chainwright__subcmd__completions)
             opts="-h --netns --json --help bash zsh fish"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__confirm)
+            opts="-h --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -676,7 +714,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -746,6 +784,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__completions)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__confirm)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1040,6 +1092,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__nft)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__pending)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1392,12 +1458,16 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__ensure)
-            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1500,12 +1570,16 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__remove)
-            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1574,7 +1648,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__migrate)
-            opts="-4 -6 -w -h --from --to --dry-run --force --keep-foreign --ipv4 --ipv6 --wait --lock --netns --json --help"
+            opts="-4 -6 -w -h --from --to --dry-run --force --keep-foreign --ipv4 --ipv6 --confirm --wait --lock --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1589,6 +1663,10 @@ _chainwright() {
                     return 0
                     ;;
                 --keep-foreign)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1665,14 +1743,36 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__pending)
+            opts="-h --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__reconcile)
-            opts="-4 -6 -t -h --dry-run --owner --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --dry-run --owner --confirm --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --owner)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1704,7 +1804,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__restore)
-            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --keep-foreign --table --profile --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --keep-foreign --table --profile --confirm --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1724,6 +1824,10 @@ _chainwright() {
                     ;;
                 --profile)
                     COMPREPLY=($(compgen -W "1.8.7 1.8.8 1.8.10" -- "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --wait)
@@ -1758,12 +1862,16 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__rollback)
-            opts="-4 -6 -t -h --dry-run --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --dry-run --bytecode --confirm --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0

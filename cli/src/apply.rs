@@ -11,6 +11,7 @@ use chainwright_libnftables::{LOST_ECHO, added, added_json};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::confirm::{Confirm, Reach};
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
 use crate::rules::{format_rule, sets};
@@ -29,7 +30,7 @@ use crate::rules::{format_rule, sets};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only check the text, and have the kernel check the changes; change nothing
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "confirm")]
     check: bool,
 
     /// Print the added objects in nft's language, as reported by the kernel; with --json, the document contains them
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// The input is libnftables' JSON
     #[arg(short = 'j', conflicts_with = "include")]
     libnftables_json: bool,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     /// Input file; standard input if omitted, or `-`
     #[arg(value_name = "FILE")]
@@ -95,6 +99,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             return Ok(Exit::Failed);
         }
     };
+    let change = || change(args, &name, &script, json);
+    args.confirm.guard(Reach::NFT, None, change)
+}
+
+fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, Error> {
     let mode = match (args.check, args.echo) {
         (true, _) => Mode::Check,
         (false, true) => Mode::Echo,

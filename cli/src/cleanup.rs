@@ -4,6 +4,7 @@ use bstr::BStr;
 use chainwright::iptables::{Backend, CleanedUp, Cleanup, Family, Iptables, tables_in_use};
 use serde::Serialize;
 
+use crate::confirm::{Confirm, Reach};
 use crate::glob::Glob;
 use crate::iptables::{Locking, backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, note};
@@ -25,7 +26,7 @@ use crate::scope::Scope;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only print the chains and rules that would be removed; exit code 1 if there are any
-    #[arg(long)]
+    #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
 
     /// Also remove rules with a comment that matches; may be given more than once
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Patterns of chain names
     #[arg(value_name = "GLOB", required_unless_present = "comment")]
     chains: Vec<Glob>,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     #[command(flatten)]
     locking: Locking,
@@ -100,10 +104,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         chains: &|name| matches(&args.chains, name),
         comments: &|comment| matches(&args.comment, comment),
     };
+    let reach = Reach::of(args.scope.place.iptables_backends());
+    let change = || change(args, &families, &what, json);
+    args.confirm.guard(reach, Some(&args.locking), change)
+}
+
+fn change(args: &Args, families: &[Family], what: &Cleanup<'_>, json: bool) -> Result<Exit, Error> {
     let mut tables = Vec::new();
     let mut failed = Vec::new();
     for &backend in args.scope.place.iptables_backends() {
-        let gone = clean_up(args, backend, &families, &what);
+        let gone = clean_up(args, backend, families, what);
         match gone {
             Ok(gone) => tables.extend(gone.iter().map(|gone| Record::of(backend, gone))),
             // Cleans the other backend anyway.

@@ -91,6 +91,11 @@ impl Locking {
         iptables.with_lock(policy, wait)
     }
 
+    /// Returns how long to wait for the lock, in seconds.
+    pub(crate) const fn seconds(&self) -> u64 {
+        self.wait
+    }
+
     /// Returns the lock, and how long to wait for it.
     pub(crate) fn policy(&self) -> (LockPolicy, Retry) {
         let wait = match self.wait {

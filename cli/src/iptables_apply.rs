@@ -6,7 +6,6 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use bstr::ByteSlice;
 use chainwright::iptables::program::{Program, Streams};
@@ -14,6 +13,9 @@ use chainwright::iptables::text;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
+
+use crate::confirm::{Kept, Reach, State};
+use crate::output::{Error, causes};
 
 /// The default timeout, in seconds.
 const TIMEOUT: u64 = 10;
@@ -29,7 +31,8 @@ const REVERTED: u8 = 255;
 
 /// The parsed arguments.
 struct Arguments {
-    timeout: Duration,
+    /// The time for the answer.
+    seconds: u64,
     /// Where to save the rules after confirmation.
     save: Option<PathBuf>,
     rules: PathBuf,
@@ -124,7 +127,7 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Arguments
         }
     }
     Ok(Some(Arguments {
-        timeout: Duration::from_secs(timeout),
+        seconds: timeout,
         save,
         rules: rules.unwrap_or_else(|| default.into()),
     }))
@@ -136,39 +139,42 @@ fn apply(plain: &str, parsed: &Arguments) -> Result<u8, String> {
     let rules = file
         .and_then(text::read)
         .map_err(|error| format!("cannot read {shown}: {error}"))?;
-    let before = saved(plain)?;
-    for table in tables(&rules) {
-        let lost = format!("# Table `{table}' is incompatible, use 'nft' tool.");
-        if before.lines().any(|line| line == lost.as_bytes()) {
-            return Err(format!(
-                "table {table} has rules that iptables cannot express, so it could not be restored: nothing was changed"
-            ));
-        }
-    }
     // From here on, a signal reverts the rules instead of ending the process; a broken connection sends one, too.
-    let mut signals = SigSet::empty();
-    for signal in [
+    let signals: SigSet = [
         Signal::SIGHUP,
         Signal::SIGINT,
         Signal::SIGTERM,
         Signal::SIGQUIT,
-    ] {
-        signals.add(signal);
-    }
+    ]
+    .into_iter()
+    .collect();
     signals.thread_block().map_err(|error| error.to_string())?;
     let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
+    let reason = |error: Error| causes(&error);
+    let what = format!("{plain}-apply {shown}");
+    let mut kept = Kept::before(what.into(), parsed.seconds, Reach::NFT, None).map_err(reason)?;
 
     print(&format!("Applying {plain} rules from '{shown}'... "));
     if restored(plain, &rules) != DONE {
         print("failed.\n");
-        return revert(plain, &before, &rules, FAILED);
+        kept.undo().map_err(reason)?;
+        return Ok(FAILED);
     }
-    print("done.\nCan you establish NEW connections to the machine? (y/N) ");
-    if !confirmed(&signals, parsed.timeout) {
-        print("\nNo confirmation. Restoring the previous rules... ");
-        return revert(plain, &before, &rules, REVERTED);
+    print("done.\n");
+    if kept.applied().map_err(reason)? {
+        print("Can you establish NEW connections to the machine? (y/N) ");
+        let ended = match confirmed(&signals, &kept) {
+            Some(true) => kept.confirm(),
+            Some(false) => kept.undo(),
+            None => kept.end(),
+        };
+        if ended.map_err(reason)? != State::Kept {
+            print("\nNo confirmation. The previous rules are restored.\n");
+            return Ok(REVERTED);
+        }
+        print("\n");
     }
-    print("\nThe rules are kept.\n");
+    print("The rules are kept.\n");
     if let Some(path) = &parsed.save {
         fs::write(path, saved(plain)?)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -176,54 +182,28 @@ fn apply(plain: &str, parsed: &Arguments) -> Result<u8, String> {
     Ok(DONE)
 }
 
-/// Returns the names of the tables in a text.
-fn tables(text: &[u8]) -> impl Iterator<Item = &str> {
-    let names = text.lines().filter_map(|line| line.strip_prefix(b"*"));
-    names.filter_map(|name| name.trim_ascii().to_str().ok())
-}
-
-/// Restores the previous tables, and empties those that did not exist; then returns the exit code.
-fn revert(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, String> {
-    let mut text = before.to_vec();
-    let mut made: Vec<_> = tables(rules).collect();
-    made.sort_unstable();
-    made.dedup();
-    made.retain(|table| !tables(before).any(|there| there == *table));
-    for table in made {
-        text.extend_from_slice(format!("*{table}\nCOMMIT\n").as_bytes());
-    }
-    match restored(plain, &text) {
-        DONE => {
-            print("done.\n");
-            Ok(code)
-        }
-        _ => Err("cannot restore the previous rules".to_owned()),
-    }
-}
-
-/// Returns `true` if standard input has a `y` before the timeout, and no signal arrives.
-fn confirmed(signals: &SignalFd, timeout: Duration) -> bool {
-    let start = Instant::now();
+/// Waits for an answer on standard input; returns whether it is a `y`, or `None` if the time is over.
+fn confirmed(signals: &SignalFd, kept: &Kept) -> Option<bool> {
     let stdin = io::stdin();
-    loop {
-        let left = timeout.saturating_sub(start.elapsed());
-        let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        let mut watched = [
-            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-        ];
-        match poll(&mut watched, left) {
-            Ok(0) if start.elapsed() < timeout => continue,
-            Ok(0) | Err(_) => return false,
-            Ok(_) => {}
-        }
-        if watched[1].any().unwrap_or(false) {
-            return false;
-        }
-        let mut answer = [0];
-        let read = stdin.lock().read(&mut answer);
-        return matches!((read, answer), (Ok(1), [b'y' | b'Y']));
+    let mut watched = [
+        PollFd::new(kept.as_fd(), PollFlags::POLLIN),
+        PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
+        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+    ];
+    while poll(&mut watched, PollTimeout::NONE).is_err() {}
+    let [over, answered, signalled] = watched.map(|fd| fd.any().unwrap_or(true));
+    if over {
+        return None;
     }
+    let mut answer = [0];
+    Some(
+        !signalled
+            && answered
+            && matches!(
+                (stdin.lock().read(&mut answer), answer),
+                (Ok(1), [b'y' | b'Y'])
+            ),
+    )
 }
 
 /// Returns the output of `iptables-save -c`.

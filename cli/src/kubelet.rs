@@ -8,6 +8,7 @@ use chainwright_kube::kubelet::{Item, Kubelet};
 use clap::Subcommand;
 use serde::Serialize;
 
+use crate::confirm::{Confirm, Reach};
 use crate::iptables::Locking;
 use crate::output::{Error, Exit, Output, causes, note};
 use crate::scope::Selection;
@@ -116,14 +117,14 @@ impl Which {
     }
 }
 
-#[derive(Subcommand, Clone, Copy)]
+#[derive(Subcommand)]
 enum Action {
     /// Create the missing chains and rules, in one transaction; in legacy tables, one table at a time
-    Ensure,
+    Ensure(Confirm),
     /// List the missing chains and rules; the exit code is 1 if there are any
     Check,
     /// Remove the chains and rules in the same way, except chains that other programs use
-    Remove,
+    Remove(Confirm),
 }
 
 /// An [`Item`] in JSON.
@@ -171,11 +172,21 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = args.which.kubelet(&args.place)?;
     let what = "`kubelet` works with one backend";
     let backend = args.which.backend(&args.place, what)?;
-    if matches!(args.action, Action::Ensure) && !args.which.may_create_in(backend) {
+    if matches!(args.action, Action::Ensure(_)) && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
     }
+    let change = || act(args, &kubelet, backend, json);
+    match &args.action {
+        Action::Ensure(confirm) | Action::Remove(confirm) => {
+            confirm.guard(Reach::of(&[backend]), Some(&args.locking), change)
+        }
+        Action::Check => change(),
+    }
+}
+
+fn act(args: &Args, kubelet: &Kubelet, backend: Backend, json: bool) -> Result<Exit, Error> {
     let (mut nft, mut legacy);
-    let tables: BackendMut<'_> = match (backend, args.action) {
+    let tables: BackendMut<'_> = match (backend, &args.action) {
         (Backend::Nft, Action::Check) => {
             nft = Connection::open_if_loaded()?;
             (&mut nft).into()
@@ -190,8 +201,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     };
     let mut out = Output::new();
-    let exit = match args.action {
-        Action::Ensure => {
+    let exit = match &args.action {
+        Action::Ensure(_) => {
             let created = kubelet.ensure(tables)?;
             if json {
                 let created = records(&created);
@@ -219,7 +230,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 Exit::Absent
             }
         }
-        Action::Remove => {
+        Action::Remove(_) => {
             let outcome = kubelet.remove(tables)?;
             if json {
                 out.json(

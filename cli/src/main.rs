@@ -10,6 +10,7 @@ mod behavior_diff;
 mod chains;
 mod cleanup;
 mod completions;
+mod confirm;
 mod detect;
 mod diff;
 mod doctor;
@@ -109,6 +110,8 @@ enum Verb {
     Trace(trace::Args),
     Why(why::Args),
     TracePackets(trace_packets::Args),
+    Confirm(confirm::verbs::ConfirmArgs),
+    Pending(confirm::verbs::PendingArgs),
     Completions(completions::Args),
     Man(man::Args),
     #[command(flatten)]
@@ -117,7 +120,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(exit) = programs::called(&words) {
+    if let Some(exit) = confirm::keeper::called(&words).or_else(|| programs::called(&words)) {
         return exit;
     }
     let called = Invocation::with(words);
@@ -186,6 +189,8 @@ impl Verb {
             Self::Trace(args) => trace::run(args, json),
             Self::Why(args) => why::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
+            Self::Confirm(args) => confirm::verbs::confirm(args, json),
+            Self::Pending(args) => confirm::verbs::pending(args, json),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
             Self::Program(program) => Ok(Exit::Code(program.run())),
@@ -233,12 +238,14 @@ mod tests {
                 "apply",
                 "detect",
                 "completions",
+                "confirm",
                 "list",
                 "man",
                 // Migrates from one backend to the other.
                 "migrate",
                 "nft",
                 "help",
+                "pending",
                 "translate",
             ];
             if others.contains(&verb) {

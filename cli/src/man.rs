@@ -49,6 +49,8 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-trace",
     "chainwright-why",
     "chainwright-trace-packets",
+    "chainwright-confirm",
+    "chainwright-pending",
     "chainwright-completions",
     "chainwright-man",
     "chainwright-iptables",

@@ -8,6 +8,7 @@ use chainwright_kube::detect;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::confirm::{Confirm, Reach};
 use crate::glob::Glob;
 use crate::iptables::{Locking, family_word};
 use crate::output::{Error, Exit, Output, Printable, counted, note, say};
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     to: Which,
 
     /// Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too
-    #[arg(long)]
+    #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
 
     /// Migrate even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be
@@ -56,6 +57,9 @@ pub(crate) struct Args {
     /// Only tables of IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     #[command(flatten)]
     locking: Locking,
@@ -127,7 +131,6 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         (_, true) => &[Family::Ipv6],
         _ => &[Family::Ipv4, Family::Ipv6],
     };
-    let keep = |name: &BStr| args.keep_foreign.iter().any(|glob| glob.is_match(name));
     let mut is_used = false;
     for family in families {
         is_used |= !tables_in_use(from, *family)?.is_empty();
@@ -146,6 +149,19 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         note(&format!("no tables in {from}"));
         return Ok(Exit::Done);
     }
+    let change = || change(args, from, to, families, json);
+    let reach = Reach::of(&[from, to]);
+    args.confirm.guard(reach, Some(&args.locking), change)
+}
+
+fn change(
+    args: &Args,
+    from: Backend,
+    to: Backend,
+    families: &[Family],
+    json: bool,
+) -> Result<Exit, Error> {
+    let keep = |name: &BStr| args.keep_foreign.iter().any(|glob| glob.is_match(name));
     let [mut old, mut new] =
         [Iptables::open(from)?, Iptables::open(to)?].map(|iptables| args.locking.of(iptables));
     let migration = Migration {

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use chainwright::nft::{Connection, OwnerTag, PlanOptions};
+use chainwright::nft::{Connection, OwnerTag, PlanOptions, Snapshot};
 use serde::Serialize;
 
+use crate::confirm::{Confirm, Reach};
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
 use crate::scope::Scope;
@@ -33,12 +34,15 @@ pub(crate) struct Args {
     file: PathBuf,
 
     /// Only show the changes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
 
     /// Only objects with this tag in their comment
     #[arg(long, value_name = "TAG")]
     owner: Option<OwnerTag>,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     #[command(flatten)]
     scope: Scope,
@@ -60,19 +64,24 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let Some(desired) = args.scope.load(&args.file)? else {
         return Ok(Exit::Absent);
     };
+    let change = || change(args, &desired, json);
+    args.confirm.guard(Reach::NFT, None, change)
+}
+
+fn change(args: &Args, desired: &Snapshot, json: bool) -> Result<Exit, Error> {
     let progress = Progress::new("comparing the ruleset with the backup");
     let mut options = PlanOptions::default();
     options.owner_tag = args.owner;
     let (plan, found) = if args.dry_run {
         let mut connection = Connection::open_if_loaded()?;
-        let plan = connection.plan(&desired, options)?;
+        let plan = connection.plan(desired, options)?;
         let found = match plan.is_empty() {
             true => None,
             false => Some(connection.preflight(plan.transaction())?),
         };
         (plan, found)
     } else {
-        let plan = Connection::open()?.reconcile(&desired, options)?;
+        let plan = Connection::open()?.reconcile(desired, options)?;
         (plan, None)
     };
     let (lacking, costs) =

@@ -13,6 +13,7 @@ use chainwright::iptables::text::{self, RestoreOptions, ShortenedLine};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::confirm::{Confirm, Reach};
 use crate::glob::Glob;
 use crate::iptables::{Locking, TableSelection};
 use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     counters: bool,
 
     /// Only check the input, and have the kernel check the changes to nf_tables; change nothing
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "confirm")]
     test: bool,
 
     /// Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// earlier versions overlook parts of later forms
     #[arg(long, value_enum, value_name = "VERSION", default_value_t = Version::V1_8_7)]
     profile: Version,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     #[command(flatten)]
     locking: Locking,
@@ -181,6 +185,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     drop(progress);
 
     selection.warn_about_other_backend();
+    let change = || change(args, selection, &name, &text, json);
+    let reach = Reach::of(&[selection.backend]);
+    args.confirm.guard(reach, Some(&args.locking), change)
+}
+
+fn change(
+    args: &Args,
+    selection: TableSelection,
+    name: &str,
+    text: &[u8],
+    json: bool,
+) -> Result<Exit, Error> {
     let iptables = selection.open()?.with_profile(args.profile.into());
     let mut iptables = args.locking.of(iptables);
     let options = RestoreOptions {
@@ -192,25 +208,25 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let progress = Progress::new(format!("restoring {name}"));
     let restored = match &*args.keep_foreign {
         [] => iptables
-            .restore(selection.family, &text, &options)
+            .restore(selection.family, text, &options)
             .map(|restored| (restored, None)),
         globs => {
             let keep = |name: &BStr| globs.iter().any(|glob| glob.is_match(name));
             iptables
-                .restore_keeping(selection.family, &text, &options, keep)
+                .restore_keeping(selection.family, text, &options, keep)
                 .map(|kept| (kept.restored.clone(), Some(kept)))
         }
     };
     drop(progress);
     match restored {
         Ok((restored, kept)) => {
-            warn(&name, &restored.shortened);
+            warn(name, &restored.shortened);
             if let Some(passed) = kept.as_ref().map(|kept| kept.passed_over)
                 && passed > 0
             {
                 note(&format!(
                     "skipped {passed} chains and rules of {}, because --keep-foreign keeps their chains",
-                    Printable(&name)
+                    Printable(name)
                 ));
             }
             if json {
@@ -232,7 +248,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Err(error) => {
             let nothing_applied = error.nothing_applied();
             match ErrorLocation::of(&error) {
-                Some(place) => say(&place.show(&name, &text, color_of_errors(AnsiColor::Red))),
+                Some(place) => say(&place.show(name, text, color_of_errors(AnsiColor::Red))),
                 None => Error::from(error).report(),
             }
             if nothing_applied {

@@ -10,6 +10,7 @@ use bstr::BString;
 use chainwright::nft::{self, Connection, DiffOptions, ObjectCounts, Snapshot};
 use serde::Serialize;
 
+use crate::confirm::{Confirm, Reach};
 use crate::diff;
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
@@ -37,12 +38,15 @@ pub(crate) struct Args {
 
     /// Only have the kernel check the change, and show the action for each table and the changes of its objects, as
     /// `diff` does
-    #[arg(long)]
+    #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
 
     /// With --dry-run, show rules that iptables cannot express as bytecode, instead of in nft's syntax
     #[arg(long, requires = "dry_run")]
     bytecode: bool,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     #[command(flatten)]
     scope: Scope,
@@ -111,6 +115,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let Some(snapshot) = args.scope.load(&args.file)? else {
         return Ok(Exit::Absent);
     };
+    let change = || change(args, &snapshot, json);
+    args.confirm.guard(Reach::NFT, None, change)
+}
+
+fn change(args: &Args, snapshot: &Snapshot, json: bool) -> Result<Exit, Error> {
     let progress = Progress::new("checking the ruleset in the kernel");
     let mut nft = match args.dry_run {
         true => Connection::open_if_loaded()?,
@@ -166,7 +175,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             true => {
                 let now = nft.snapshot(snapshot.scope().clone())?;
                 let options = DiffOptions::default();
-                let mut changes = diff::between(&now, &snapshot, options, args.bytecode)?;
+                let mut changes = diff::between(&now, snapshot, options, args.bytecode)?;
                 changes
                     .changes
                     .retain(|change| !is_left(&actions, &change.path));
@@ -174,7 +183,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
             false => None,
         };
-        print_text(&mut out, &snapshot, &actions, &no_longer_owned)?;
+        print_text(&mut out, snapshot, &actions, &no_longer_owned)?;
         match changes {
             Some(changes) => {
                 diff::print_text(&mut out, &changes)?;

@@ -144,6 +144,7 @@ impl Side {
             command
                 .args(words)
                 .env("XTABLES_LOCKFILE", self.lock.path().join("lock"))
+                .env("CHAINWRIGHT_STATE_DIR", self.lock.path().join("state"))
                 .env("LC_ALL", "C");
             run_on(&mut command, input.as_bytes()).unwrap()
         };

@@ -2,6 +2,7 @@
 //!
 //! This file has the common helpers and the tests of the verbs for chains; the other verbs have
 //! files of their own.
+mod confirm;
 mod edges;
 mod json;
 mod kube;

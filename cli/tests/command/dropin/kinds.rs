@@ -478,11 +478,12 @@ fn unconfirmed_rules_are_rolled_back() {
     fs::write(file, "*filter\n-A NONE -j ACCEPT\nCOMMIT\n").unwrap();
     assert_eq!(apply(&[file], "y\n").code, 1);
     assert_eq!(tables(&side.call("iptables-save", "").out), tables(&after));
-    // A ruleset that could not be put back is not removed.
+    // A rule that iptables cannot express is put back, too.
     side.shell("nft add rule ip filter INPUT ct state new accept");
-    let ruleset = side.shell("nft list ruleset");
-    assert_eq!(apply(&[file], "y\n").code, 1);
-    assert_eq!(side.shell("nft list ruleset"), ruleset);
+    let ruleset = side.shell("nft list table ip filter");
+    fs::write(file, "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n").unwrap();
+    assert_eq!(apply(&["-t", "60", file], "n\n").code, 255);
+    assert_eq!(side.shell("nft list table ip filter"), ruleset);
 }
 
 /// When the reader closes the pipe a listing ends without a message, as SIGPIPE ends the real
