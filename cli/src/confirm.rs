@@ -190,7 +190,7 @@ impl Kept {
         }
     }
 
-    /// Asks for the confirmation, if a user can answer.
+    /// Waits for the confirmation, if a user can answer.
     fn wait_for_confirmation(mut self) -> Result<Exit, Error> {
         if !self.applied()? {
             note("nothing was changed, so there is nothing to confirm");

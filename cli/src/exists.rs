@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 enum Lookup {
     Nft(Connection, chainwright::nft::Family, BString),
     /// The table; `None` if it is not in use.
-    Legacy(Option<Box<legacy::Table>>),
+    Legacy(Option<legacy::Table>),
 }
 
 impl Lookup {
@@ -116,7 +116,7 @@ impl Lookup {
                 let family = legacy::Family::try_from(family)
                     .map_err(|_| Error::Other("legacy tables have no such family".into()))?;
                 let read = legacy::Connection::open(family)?.read(table)?;
-                Self::Legacy(read.in_use().map(Box::new))
+                Self::Legacy(read.in_use())
             }
         })
     }

@@ -59,7 +59,7 @@ use output::{Error, Exit};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  not found, or different
+  1  not found, or different; with --confirm: undone
   2  failed, or done only in part; see standard error";
 
 /// List, save, compare and repair a Linux node's packet-filter tables

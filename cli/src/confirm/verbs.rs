@@ -36,14 +36,14 @@ fn answer(files: &Files, word: Word) -> Result<(Option<Record>, bool), Error> {
     let stream = files.connect()?;
     let is_kept = stream.is_some();
     // A keeper that ends meanwhile has written how.
-    match stream.and_then(|stream| ask(stream, word)) {
+    match stream.and_then(|stream| send(stream, word)) {
         Some(record) => Ok((Some(record), is_kept)),
         None => Ok((files.read()?, false)),
     }
 }
 
 /// Sends a request to the keeper; returns `None` if it ends.
-fn ask(mut stream: UnixStream, word: Word) -> Option<Record> {
+fn send(mut stream: UnixStream, word: Word) -> Option<Record> {
     let mut request = serde_json::to_vec(&word).ok()?;
     request.push(b'\n');
     stream.write_all(&request).ok()?;

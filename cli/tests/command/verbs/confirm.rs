@@ -496,6 +496,48 @@ fn a_killed_keeper_is_reported() {
     scene.run("pending").expect(1);
 }
 
+/// A command that waits for the lock of the legacy tools, and could still change something later, is killed.
+#[test]
+fn a_command_that_hangs_is_killed() {
+    let scene = Scene::new();
+    let before = scene.tables();
+    let path = scene.files.path().join("xtables.lock");
+    let held =
+        legacy::Lock::take(&legacy::LockPolicy::Path(path), chainwright::Retry::ONCE).unwrap();
+    let line = confirmed_within(&scene, 3600, "cleanup OLD --backend legacy --wait 3600");
+    let mut terminal = scene.on_terminal(&line, "");
+    wait_until("the keeper is not ready", || scene.run("pending").code == 0);
+    let ran = scene.run("pending").expect(0);
+    assert!(
+        ran.out.contains("the change is not complete yet"),
+        "{}",
+        ran.out
+    );
+    let ran = scene.run("confirm").expect(2);
+    assert!(ran.err.contains("not complete yet"), "{}", ran.err);
+    let [keeper] = scene.keepers()[..] else {
+        panic!()
+    };
+    kill(keeper, Signal::SIGTERM).unwrap();
+    assert_eq!(terminal.end(), None, "killed");
+    scene.settled();
+    drop(held);
+    assert_eq!(scene.tables(), before);
+}
+
+/// A caller that waits for the end of a pipe does not wait for the confirmation.
+#[test]
+fn the_keeper_closes_inherited_pipes() {
+    let scene = Scene::new();
+    let file = scene.file("other.save", OTHER);
+    let mut command = scene.command("/bin/sh".as_ref());
+    let line = format!("exec 9>&1; exec {PROGRAM} restore {file} --confirm 3600");
+    command.args(["-c", &line]);
+    let output = scene.sandbox.run(|| command.output().unwrap()).unwrap();
+    Ran::from(output).expect(0);
+    scene.run("confirm").expect(0);
+}
+
 #[test]
 fn a_change_that_fails_in_part_is_undone_at_once() {
     let scene = Scene::new();
