@@ -603,6 +603,56 @@ fn only_changed_tables_are_restored() {
     );
 }
 
+/// Tables whose counters and dynamic sets packets change, while a verb changes other tables, do not count as changed.
+#[test]
+fn packets_change_no_tables() {
+    let scene = Scene::new();
+    let tools = scene.tools();
+    tools.run("ip link set lo up");
+    tools.run_with(
+        "nft -f -",
+        "table ip p {
+            set d { type inet_service; flags dynamic; }
+            chain o { type filter hook output priority 0; counter; udp dport 1000-2000 add @d { udp dport }; }
+         }",
+    );
+    tools.run("iptables-legacy -t mangle -A OUTPUT -p udp");
+    let listings = || {
+        ["nft list table ip p", "iptables-legacy-save -c -t mangle"].map(|line| tools.save(line))
+    };
+    let path = scene.files.path().join("xtables.lock");
+    let held =
+        legacy::Lock::take(&legacy::LockPolicy::Path(path), chainwright::Retry::ONCE).unwrap();
+    let line = confirmed_within(&scene, 3600, "cleanup OLD --wait 3600");
+    let mut terminal = scene.on_terminal(&line, "");
+    // Now it has changed nf_tables, and waits for the lock.
+    wait_until("nothing is changed", || {
+        !tools.run("nft list table ip filter").contains("OLD")
+    });
+    let before = listings();
+    scene
+        .sandbox
+        .run(|| {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(b"x", "127.0.0.1:1234").unwrap();
+        })
+        .unwrap();
+    let after = listings();
+    assert!(before[0] != after[0] && before[1] != after[1], "{after:?}");
+    assert!(after[0].contains("elements = { 1234"), "{}", after[0]);
+    drop(held);
+    terminal.expect("press Enter");
+    let pending = scene.run("pending").expect(0);
+    let tables = pending.out.lines().filter(|line| line.starts_with("table"));
+    assert_eq!(
+        tables.collect::<Vec<_>>(),
+        ["table    nft ip filter", "table    legacy ip filter"]
+    );
+    terminal.type_in("n\n");
+    assert_eq!(terminal.end(), Some(1));
+    assert_eq!(listings(), after);
+}
+
 /// The keeper tries several times, and then records what it could not restore. The other backend is restored anyway, also
 /// if somebody holds the lock of the legacy tools.
 #[test]
