@@ -143,17 +143,26 @@ impl<'c> Compiler<'c> {
             .iter()
             .flat_map(|command| updated_sets(command))
             .collect();
+        let mut errors = Vec::new();
         for (index, command) in commands.iter().enumerate() {
             self.span = command.span;
             if let Err(diagnostic) = self.command(commands, index) {
-                return match self.contents.missing_elements {
-                    Some(set) => Ok(Compiled::NeedsElements(set)),
-                    None => Err(diagnostic),
-                };
+                if let Some(set) = self.contents.missing_elements {
+                    return Ok(Compiled::NeedsElements(set));
+                }
+                errors.push(diagnostic);
+                // Nothing depends on a rule or on elements; without another object, further errors would follow.
+                let is_alone = matches!(command.object, Object::Rule(_) | Object::Elements(_));
+                if !is_alone || errors.len() == Diagnostic::MAX {
+                    break;
+                }
             }
             spans.resize(self.tx.len(), command.span);
         }
-        Ok(Compiled::Done(self.tx, spans))
+        match Diagnostic::joined(errors) {
+            None => Ok(Compiled::Done(self.tx, spans)),
+            Some(diagnostic) => Err(diagnostic),
+        }
     }
 
     /// Compiles the elements of a lookup.

@@ -39,6 +39,7 @@ pub struct Error {
     /// Suggested spelling or action.
     pub hint: Option<String>,
     excerpt: Box<Excerpt>,
+    further: Vec<Self>,
 }
 
 chainwright::debug_as_message!(Error);
@@ -64,6 +65,13 @@ pub(crate) enum Cause {
 struct NftFormat<'e>(&'e Error);
 
 impl Error {
+    /// Returns the further errors of the same text, in order: after an error, the parser continues with the next line or
+    /// block, up to ten errors. `Display` prints them behind the first one.
+    #[must_use]
+    pub fn further(&self) -> &[Self] {
+        &self.further
+    }
+
     /// Formats the error like the program `nft`, followed by the additional information of [`Error`]. Programs that
     /// parse nft's output look for the first line:
     ///
@@ -145,7 +153,11 @@ impl fmt::Display for NftFormat<'_> {
         if error.excerpt.cause != Cause::Text {
             write!(f, "\n{}", error.message)?;
         }
-        error.advice(f)
+        error.advice(f)?;
+        error
+            .further
+            .iter()
+            .try_for_each(|further| write!(f, "\n{}", further.as_nft()))
     }
 }
 
@@ -168,7 +180,10 @@ impl fmt::Display for Error {
             self.line, self.column, self.message
         )?;
         self.excerpt(f, "    ")?;
-        self.advice(f)
+        self.advice(f)?;
+        self.further
+            .iter()
+            .try_for_each(|further| write!(f, "\n{further}"))
     }
 }
 
@@ -217,9 +232,26 @@ struct Inner {
     expected: Vec<String>,
     hint: Option<String>,
     cause: Cause,
+    further: Vec<Diagnostic>,
 }
 
 impl Diagnostic {
+    /// Number of errors of a text that are reported at once, as in nft.
+    pub(crate) const MAX: usize = 10;
+
+    /// Returns the location.
+    pub(crate) fn span(&self) -> Span {
+        self.0.span
+    }
+
+    /// Joins the errors of a text; `None` if there are none.
+    pub(crate) fn joined(errors: Vec<Self>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        let mut first = errors.next()?;
+        first.0.further.extend(errors);
+        Some(first)
+    }
+
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             span,
@@ -227,6 +259,7 @@ impl Diagnostic {
             expected: Vec::new(),
             hint: None,
             cause: Cause::Text,
+            further: Vec::new(),
         }))
     }
 
@@ -269,6 +302,7 @@ impl Diagnostic {
             mut expected,
             hint,
             cause,
+            further,
         } = *self.0;
         let (name, line, before, marked, after) = sources.line(span);
         let column = before.chars().count() + 1;
@@ -307,6 +341,10 @@ impl Diagnostic {
                 from,
                 length: length.min(room),
             }),
+            further: further
+                .into_iter()
+                .map(|each| each.explain(sources))
+                .collect(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::error::{Diagnostic, shown};
 use super::lexer::{Kind, Lexer, Token};
+use super::script::OBJECTS;
 use super::source::{Includes, Source, Sources};
 use super::variables::{SavedVariables, Variables};
 use crate::syntax::{Span, Symbol};
@@ -54,6 +55,10 @@ pub(crate) struct Parser<'i> {
     pub(super) family: Family,
     /// Whether any variable was defined or undefined.
     pub(super) defines: bool,
+    /// Errors behind which parsing continued.
+    pub(super) errors: Vec<Diagnostic>,
+    /// Whether parsing cannot continue behind the error that is being returned.
+    is_fatal: bool,
 }
 
 impl<'i> Parser<'i> {
@@ -76,6 +81,8 @@ impl<'i> Parser<'i> {
             depth: 0,
             family: Family::IP,
             defines: false,
+            errors: Vec::new(),
+            is_fatal: false,
         }
     }
 
@@ -394,6 +401,87 @@ impl<'i> Parser<'i> {
                 ..start
             },
             false => start,
+        }
+    }
+
+    /// Runs `what`, behind whose errors parsing cannot continue.
+    pub(super) fn fatal<T>(
+        &mut self,
+        what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,
+    ) -> Result<T, Diagnostic> {
+        let done = what(self);
+        self.is_fatal |= done.is_err();
+        done
+    }
+
+    /// Parses a command or an entry of a block. Records an error, and continues behind the end of its line and its
+    /// blocks; returns `None` then.
+    ///
+    /// # Errors
+    /// An error behind which parsing cannot continue.
+    pub(super) fn recovering<T>(
+        &mut self,
+        what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,
+    ) -> Result<Option<T>, Diagnostic> {
+        let start = self.current.span;
+        let diagnostic = match what(self) {
+            Ok(parsed) => return Ok(Some(parsed)),
+            Err(diagnostic) => diagnostic,
+        };
+        let is_elsewhere = self.current.span.source != start.source;
+        if self.is_fatal || is_elsewhere || self.errors.len() + 1 >= Diagnostic::MAX {
+            self.is_fatal = true;
+            return Err(diagnostic);
+        }
+        // Braces that the command or entry has opened.
+        let mut depth = 0;
+        let mut read = Lexer::new(start.source, self.sources.text(start.source));
+        read.go_to(start.start);
+        loop {
+            let token = read.next();
+            if token.kind == Kind::End || token.span.start >= self.current.span.start {
+                break;
+            }
+            match token.kind {
+                Kind::Sign("{") => depth += 1,
+                Kind::Sign("}") => depth -= 1,
+                _ => {}
+            }
+        }
+        // A line that begins with a statement or an object is hardly a part of a list: the list's brace is missing.
+        let line = self.text.get(..self.current.span.start as usize);
+        let line = line.and_then(|text| text.rsplit('\n').next());
+        let begins_line = line.is_some_and(|line| line.trim().is_empty());
+        let begins_entry = self.at_statement() || OBJECTS.iter().any(|word| self.at(word));
+        let is_closed = !(depth > 0 && begins_line && begins_entry);
+        while is_closed {
+            match self.current.kind {
+                Kind::End | Kind::Bad => {
+                    self.is_fatal = true;
+                    return Err(diagnostic);
+                }
+                Kind::Sign("}") if depth <= 0 => break,
+                Kind::Sign("}") => depth -= 1,
+                Kind::Sign("{") => depth += 1,
+                _ if depth <= 0 && self.at_separator() => break,
+                _ => {}
+            }
+            self.advance();
+        }
+        self.record(diagnostic);
+        Ok(None)
+    }
+
+    /// Records an error, unless it may follow from the one before: it is in the same line, or further up.
+    pub(super) fn record(&mut self, diagnostic: Diagnostic) {
+        let is_new = self.errors.last().is_none_or(|last| {
+            let (last, span) = (last.span(), diagnostic.span());
+            let text = self.sources.text(span.source);
+            let between = text.get(last.start as usize..span.start as usize);
+            last.source != span.source || between.is_some_and(|between| between.contains('\n'))
+        });
+        if is_new {
+            self.errors.push(diagnostic);
         }
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn parse(
 /// Parses a text with the variables of previous texts.
 ///
 /// # Errors
-/// The first error in the text.
+/// The errors in the text.
 pub(crate) fn parse_with_definitions(
     kept: &SavedVariables,
     source: Source,
@@ -101,13 +101,16 @@ pub(crate) fn parse_with_definitions(
     let read = parser
         .begin(source)
         .and_then(|()| parser.script(&mut commands));
-    match read {
-        Ok(()) => Ok(Parsed {
+    if let Err(diagnostic) = read {
+        parser.record(diagnostic);
+    }
+    match Diagnostic::joined(std::mem::take(&mut parser.errors)) {
+        None => Ok(Parsed {
             commands,
             defined: parser.defines.then(|| parser.variables.defined()),
             sources: parser.sources,
         }),
-        Err(diagnostic) => Err(parser.sources.explain(diagnostic)),
+        Some(diagnostic) => Err(parser.sources.explain(diagnostic)),
     }
 }
 
@@ -129,7 +132,7 @@ impl Parser<'_> {
                 return Err(Diagnostic::new(self.current.span, "unmatched `}`"));
             }
             if !self.common()? {
-                self.command(commands)?;
+                self.recovering(|this| this.command(commands))?;
             }
         }
     }

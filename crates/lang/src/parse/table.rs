@@ -159,8 +159,11 @@ impl Parser<'_> {
                 if this.current.kind == Kind::End {
                     return Err(this.unclosed(start));
                 }
-                if !this.common()? && entry(this)? == Ending::Line {
-                    this.end_of_line()?;
+                if !this.fatal(Self::common)? {
+                    this.recovering(|this| match entry(this)? {
+                        Ending::Line => this.end_of_line(),
+                        Ending::Any => Ok(()),
+                    })?;
                 }
             }
         })?;
