@@ -152,7 +152,7 @@ impl Script {
     /// Parses a text; errors call it `name`. It cannot include files.
     ///
     /// # Errors
-    /// The first error in the text.
+    /// The errors in the text: [`further`](Error::further) returns those behind the first one.
     pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Result<Self, Error> {
         Self::parse_with(name, text, &Includes::none())
     }
@@ -160,7 +160,7 @@ impl Script {
     /// Parses a text that may include files.
     ///
     /// # Errors
-    /// The first error in the text or in an included file.
+    /// As [`parse`](Self::parse), also for included files.
     pub fn parse_with(
         name: &str,
         text: impl AsRef<[u8]>,
