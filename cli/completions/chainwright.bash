@@ -272,7 +272,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --nft-version --help --version chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -280,6 +280,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -290,7 +294,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__apply)
-            opts="-c -e -a -I -j -h --check --echo --handles --include --confirm --netns --json --help"
+            opts="-c -e -a -I -j -h --check --echo --handles --include --confirm --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -312,6 +316,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -320,7 +328,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__backup)
-            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -346,6 +354,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -354,7 +366,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__chains)
-            opts="-4 -6 -t -h --match --rules --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --match --rules --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -384,6 +396,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -392,7 +408,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__cleanup)
-            opts="-w -4 -6 -t -h --dry-run --comment --confirm --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-w -4 -6 -t -h --dry-run --comment --confirm --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -438,6 +454,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -446,7 +466,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__completions)
-            opts="-h --netns --json --help bash zsh fish"
+            opts="-h --netns --json --nft-version --help bash zsh fish"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -454,6 +474,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -464,7 +488,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__confirm)
-            opts="-h --netns --json --help"
+            opts="-h --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -472,6 +496,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -482,7 +510,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__detect)
-            opts="-q -h --wait --follow --rules --quiet --netns --json --help"
+            opts="-q -h --wait --follow --rules --quiet --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -496,6 +524,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -504,7 +536,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__diff)
-            opts="-4 -6 -t -h --counters --bytecode --packets --tries --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --counters --bytecode --packets --tries --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -534,6 +566,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -542,7 +578,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__doctor)
-            opts="-4 -6 -t -h --versions --all --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --versions --all --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -572,6 +608,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -580,7 +620,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__exists)
-            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -606,6 +646,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -614,7 +658,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__graph)
-            opts="-4 -6 -t -h --format --service --chain --full --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --format --service --chain --full --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -652,6 +696,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -660,7 +708,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__guard)
-            opts="-w -4 -6 -h --file --up-to-1.26 --force --auto --poll --quiet --log --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help kubelet"
+            opts="-w -4 -6 -h --file --up-to-1.26 --force --auto --poll --quiet --log --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help kubelet"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -704,6 +752,10 @@ _chainwright() {
                     ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1274,7 +1326,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__ip6tables)
-            opts="--netns --json"
+            opts="--netns --json --nft-version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1282,6 +1334,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1292,7 +1348,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__ip6tables__subcmd__restore)
-            opts="--netns --json"
+            opts="--netns --json --nft-version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1300,6 +1356,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1310,7 +1370,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__ip6tables__subcmd__save)
-            opts="--netns --json"
+            opts="--netns --json --nft-version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1318,6 +1378,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1328,7 +1392,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__iptables)
-            opts="--netns --json"
+            opts="--netns --json --nft-version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1336,6 +1400,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1346,7 +1414,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__iptables__subcmd__restore)
-            opts="--netns --json"
+            opts="--netns --json --nft-version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1354,6 +1422,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1364,7 +1436,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__iptables__subcmd__save)
-            opts="--netns --json"
+            opts="--netns --json --nft-version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1372,6 +1444,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1382,7 +1458,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet)
-            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help ensure check remove help"
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help ensure check remove help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1412,6 +1488,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1420,7 +1500,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__check)
-            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1450,6 +1530,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1458,7 +1542,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__ensure)
-            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1490,6 +1574,10 @@ _chainwright() {
                     ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1570,7 +1658,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__remove)
-            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1604,6 +1692,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1612,7 +1704,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__list)
-            opts="-a -s -t -n -y -p -T -u -S -j -h --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --netns --json --help"
+            opts="-a -s -t -n -y -p -T -u -S -j -h --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1620,6 +1712,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1630,7 +1726,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__man)
-            opts="-h --netns --json --help"
+            opts="-h --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1638,6 +1734,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1648,7 +1748,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__migrate)
-            opts="-4 -6 -w -h --from --to --dry-run --force --keep-foreign --ipv4 --ipv6 --confirm --wait --lock --netns --json --help"
+            opts="-4 -6 -w -h --from --to --dry-run --force --keep-foreign --ipv4 --ipv6 --confirm --wait --lock --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1686,6 +1786,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1694,7 +1798,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__nft)
-            opts="-f -D -i -I -c -e -o -a -s -t -n -y -p -T -u -S -N -j -d -v -V -h --file --define --interactive --includepath --check --echo --optimize --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --reversedns --debug --version --netns --json --help"
+            opts="-f -D -i -I -c -e -o -a -s -t -n -y -p -T -u -S -N -j -d -v -V -h --file --define --interactive --includepath --check --echo --optimize --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --reversedns --debug --version --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1736,6 +1840,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1744,7 +1852,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__pending)
-            opts="-h --netns --json --help"
+            opts="-h --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1752,6 +1860,10 @@ _chainwright() {
             case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1762,7 +1874,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__reconcile)
-            opts="-4 -6 -t -h --dry-run --owner --confirm --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --dry-run --owner --confirm --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1796,6 +1908,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1804,7 +1920,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__restore)
-            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --keep-foreign --table --profile --confirm --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --keep-foreign --table --profile --confirm --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1854,6 +1970,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1862,7 +1982,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__rollback)
-            opts="-4 -6 -t -h --dry-run --bytecode --confirm --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --dry-run --bytecode --confirm --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1892,6 +2012,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1900,7 +2024,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__rules)
-            opts="-4 -6 -t -h --match --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --match --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1928,6 +2052,10 @@ _chainwright() {
                     ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1938,7 +2066,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__save)
-            opts="-c -4 -6 -t -h --counters --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-c -4 -6 -t -h --counters --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1964,6 +2092,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1972,7 +2104,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__sets)
-            opts="-4 -6 -t -h --match --elements --anonymous --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --match --elements --anonymous --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2002,6 +2134,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2010,7 +2146,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__trace)
-            opts="-4 -6 -t -h --from --own --file --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --from --own --file --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2072,6 +2208,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2080,7 +2220,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__trace__subcmd__packets)
-            opts="-4 -6 -t -h --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2114,6 +2254,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2122,7 +2266,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__translate)
-            opts="-4 -6 -h --rule --to --ipv4 --ipv6 --netns --json --help"
+            opts="-4 -6 -h --rule --to --ipv4 --ipv6 --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2140,6 +2284,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2148,7 +2296,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__watch)
-            opts="-4 -6 -t -h --count --show --buffer --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --count --show --buffer --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2186,6 +2334,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2194,7 +2346,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__why)
-            opts="-4 -6 -t -h --file --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --file --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2246,6 +2398,10 @@ _chainwright() {
                     ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
                 *)

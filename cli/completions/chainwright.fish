@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_chainwright_global_optspecs
-    string join \n netns= json h/help V/version
+    string join \n netns= json nft-version= h/help V/version
 end
 
 function __fish_chainwright_needs_command
@@ -25,6 +25,8 @@ function __fish_chainwright_using_subcommand
 end
 
 complete -c chainwright -n "__fish_chainwright_needs_command" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_needs_command" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
@@ -76,6 +78,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l rules -d 'Show the number of rules of each chain'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -92,6 +96,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -108,6 +114,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables its sets with their elements, then its rules, one expression per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -125,6 +133,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l elements -d 'Also list the elements'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l anonymous -d 'Also list anonymous sets, which belong to a single rule'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
@@ -132,6 +142,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 6 -l ip
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s a -l handles -d 'Show the handles assigned by the kernel'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s t -l terse -d 'Omit the elements of sets'
@@ -147,6 +159,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s h -l he
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Allow the text to include files in and below this directory (`include "file"`); may be given more than once. Without this option, no file can be included' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l check -d 'Only check the text, and have the kernel check the changes; change nothing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, the document contains them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: print the handles assigned by the kernel'
@@ -164,6 +178,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -180,6 +196,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l dry-run -d 'Only have the kernel check the change, and show the action for each table and the changes of its objects, as `diff` does'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l bytecode -d 'With --dry-run, show rules that iptables cannot express as bytecode, instead of in nft\'s syntax'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
@@ -199,6 +217,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l dry-run -d 'Only show the changes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -216,6 +236,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Also compare counters, quotas and times of last use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l bytecode -d 'Show rules that iptables cannot express as bytecode, one pair of brackets per expression, instead of in nft\'s syntax'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l packets -d 'Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The files may also be output of iptables-save, or in nft\'s language'
@@ -240,6 +262,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l full -d 'Show every chain, without folding'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -256,6 +280,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s c -l counters -d 'Also print the counters of rules; those of policies are always printed'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -279,6 +305,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l back
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s n -l noflush -d 'Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s c -l counters -d 'Set counters to those in the input, instead of 0'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s t -l test -d 'Only check the input, and have the kernel check the changes to nf_tables; change nothing'
@@ -301,6 +329,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l dry-run -d 'Only print the chains and rules that would be removed; exit code 1 if there are any'
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -315,6 +345,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l conf
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l dry-run -d 'Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l force -d 'Migrate even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be separated from the rules next to them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 4 -l ipv4 -d 'Only tables of IPv4'
@@ -333,6 +365,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l all -d 'List each problem separately'
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -342,6 +376,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l ru
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l to -d 'Target language' -r -f -a "nft\t'nft\'s'
 iptables\t'iptables-save\'s'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 4 -l ipv4 -d 'The input is for IPv4, which is the default'
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 6 -l ipv6 -d 'The input is for IPv6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -351,6 +387,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l def
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Search this directory for included files; may be given more than once' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'First print the instructions of listed or created rules. Only nft\'s level `netlink` is implemented' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, one line at a time, until `quit` or the end; errors do not end the session. There is no line editing other than the terminal\'s'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s c -l check -d 'Have the kernel check the changes; change nothing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s e -l echo -d 'Print the added objects, as reported by the kernel'
@@ -366,12 +404,14 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s u -l gui
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s S -l service -d 'Show ports by their names in /etc/services'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Print host names instead of addresses: not implemented, because DNS can hang or return wrong names'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s j -d 'Write libnftables\' JSON, and read it if the input is JSON'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version of the emulated nft, then that of this program'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version of nft in whose form the output is, then that of this program'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s V -d 'Print the version, and the built-in features'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l wait -d 'Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l follow -d 'Run until stopped, and print each verdict that differs from the previous one'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l rules -d 'Also count the rules of the chains'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s q -l quiet -d 'Print only the verdict, without the chains'
@@ -393,6 +433,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l backen
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
@@ -412,6 +454,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
@@ -436,6 +480,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
@@ -455,6 +501,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
@@ -475,6 +523,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l force -d 'Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
@@ -500,6 +550,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l bytecode -d 'Show rules that iptables cannot express as bytecode, and the keys of elements as bytes, instead of in nft\'s syntax'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
@@ -533,6 +585,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every path, and also where a packet reaches the end of a chain and is accepted'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Use the current elements of sets that rules fill; by default, any packet may or may not be in such a set'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
@@ -565,6 +619,8 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -582,33 +638,55 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s t -l table -d 'Only tables with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables-save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand iptables-save" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables-save" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables-restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand iptables-restore" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables-restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-save" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-save" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "exists" -d 'Look up chains by name, without a listing'

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::{Connection, Outcome};
-use chainwright_lang::{Done, Includes, Mode, Options, RunError, Script, read_text};
+use chainwright_lang::{Done, Includes, Mode, RunError, Script, read_text};
 use chainwright_libnftables::{LOST_ECHO, added, added_json};
 use serde::Serialize;
 use serde_json::Value;
@@ -110,7 +110,7 @@ fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, 
         (false, false) => Mode::Commit,
     };
     let progress = Progress::new(format!("applying {name}"));
-    let done = script.run(&mut Connection::open()?, mode, &Options::here());
+    let done = script.run(&mut Connection::open()?, mode, &crate::dialect::options());
     drop(progress);
     let Done {
         operations, echo, ..

@@ -104,7 +104,8 @@ impl ObjectFormatter for ListFormatter<'_> {
     }
 
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
-        Some(chainwright_lang::element(set, element))
+        let options = crate::dialect::of_selected(chainwright_lang::Options::default());
+        Some(chainwright_lang::element(set, element, &options))
     }
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn between(
     options: DiffOptions,
     bytecode: bool,
 ) -> Result<Diff, Error> {
-    let formatter = chainwright_lang::Options::here();
+    let formatter = crate::dialect::options();
     let formatter = ListFormatter {
         sets: rules::sets(),
         formatter: (!bytecode).then(|| chainwright_lang::ObjectFormatter::new(&formatter)),

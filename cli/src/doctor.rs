@@ -316,11 +316,9 @@ impl<'t> Numbered<'t> {
         let rule = rules.get(number.checked_sub(1)?)?;
         Some(match (tables.entry(rule), rule) {
             (Ok(entry), _) => format!("-A {chain} {}", entry.rule).trim_end().to_owned(),
-            (Err(_), RuleView::Nft(rule)) => chainwright_lang::rule(
-                &table.in_snapshot()?,
-                rule,
-                &chainwright_lang::Options::here(),
-            )?,
+            (Err(_), RuleView::Nft(rule)) => {
+                chainwright_lang::rule(&table.in_snapshot()?, rule, &crate::dialect::options())?
+            }
             (Err(why), RuleView::Legacy(_)) => why.to_string(),
         })
     }

@@ -8,6 +8,7 @@ use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Connection, Family, Scope};
 use chainwright_lang::{HookListing, Options, Part, QueryResult, Script};
 
+use crate::dialect;
 use crate::output::{Error, Exit, Output, note};
 
 /// List in nft's language, as `nft list` does
@@ -28,8 +29,9 @@ use crate::output::{Error, Exit, Output, note};
 ///
 /// hooks [FAMILY] [device DEVICE]: all functions that the kernel calls at the hooks, not only chains
 ///
-/// The default FAMILY is ip for a single table, and all families otherwise. The output is that of nft 1.0.6, except for
-/// rules that nft 1.0.6 would read back from its own output as different rules. A rule that nft cannot express is a
+/// The default FAMILY is ip for a single table, and all families otherwise. The output is that of nft, in the form of
+/// the version that --nft-version selects, except for rules that nft would read back from its own output as different
+/// rules. A rule that nft cannot express is a
 /// comment with its instructions; in JSON it is an object that nft rejects.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -88,7 +90,7 @@ pub(crate) struct Format {
 impl Format {
     /// Returns the options, with names from this machine.
     pub(crate) fn options(&self) -> Options {
-        let mut options = Options::interfaces_when_needed();
+        let mut options = dialect::of_selected(Options::interfaces_when_needed());
         options.handles = self.handles;
         options.stateless = self.stateless;
         options.terse = self.terse;

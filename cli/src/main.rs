@@ -12,6 +12,7 @@ mod cleanup;
 mod completions;
 mod confirm;
 mod detect;
+mod dialect;
 mod diff;
 mod doctor;
 mod exists;
@@ -51,6 +52,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use chainwright::netns::Netns;
+use chainwright_lang::NftVersion;
 use clap::{Parser, Subcommand};
 
 use multicall::Invocation;
@@ -81,6 +83,11 @@ struct Command {
     /// Write JSON instead of text: one document, or one for each event; see docs/json.md
     #[arg(long, global = true)]
     json: bool,
+
+    /// Print nft's language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft
+    /// 1.0.6, 1.1 for that of nft 1.1.7
+    #[arg(long, global = true, value_name = "VERSION", value_parser = dialect::parser(), default_value_t)]
+    nft_version: NftVersion,
 }
 
 #[derive(Subcommand)]
@@ -145,6 +152,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<Exit, Error> {
+    dialect::select(command.nft_version);
     // Opened before this process may become another user, who may not see the same files.
     let netns = command
         .netns

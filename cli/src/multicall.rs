@@ -54,7 +54,7 @@ fn verb(arguments: &[OsString]) -> Option<&OsStr> {
     let mut words = arguments.iter().skip(1);
     loop {
         let word = words.next()?;
-        if word == "--netns" {
+        if word == "--netns" || word == "--nft-version" {
             words.next();
         } else if !word.as_encoded_bytes().starts_with(b"-") {
             return Some(word);

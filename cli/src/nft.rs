@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use chainwright::nft::Outcome;
 use chainwright_lang::{Includes, RunError, Script, read_text};
-use chainwright_libnftables::{Context, Error as Failure, NFT, OWN};
+use chainwright_libnftables::{Context, Error as Failure, OWN};
 
+use crate::dialect;
 use crate::list::Format;
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::rules::{format_rule, sets};
@@ -25,7 +26,8 @@ use crate::rules::{format_rule, sets};
 /// Options must precede the commands. Files may include any file, as in nft: absolute paths and those that begin with
 /// ./ are used directly, others are searched in the directories of -I and in /etc.
 ///
-/// It behaves like nft 1.0.6, except for its messages on standard error and the differences in docs/nft.md. The exit
+/// It behaves like nft, except for its messages on standard error and the differences in docs/nft.md. The output has
+/// the form of nft 1.1.7, or with --nft-version 1.0 that of nft 1.0.6. The exit
 /// code is 0, or 1 for any error, as for nft.
 #[derive(clap::Args)]
 #[command(args_override_self = true, infer_long_args = true)]
@@ -74,7 +76,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "LEVEL[,LEVEL]")]
     debug: Option<String>,
 
-    /// Print the version of the emulated nft, then that of this program
+    /// Print the version of nft in whose form the output is, then that of this program
     #[arg(short, long)]
     version: bool,
 
@@ -210,7 +212,7 @@ impl Args {
 
 fn version(is_long: bool) -> Result<(), Error> {
     let mut out = Output::new();
-    writeln!(out, "nftables v{NFT} ({OWN})")?;
+    writeln!(out, "nftables v{} ({OWN})", dialect::selected().full())?;
     if is_long {
         writeln!(out, "  cli:\t\tlines")?;
         writeln!(out, "  json:\t\tyes")?;

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        let options = chainwright_lang::Options::here();
+        let options = crate::dialect::options();
         for (table, chains) in &tables {
             for chain in chains {
                 print_text(&mut out, table, chain, &sets, &options)?;

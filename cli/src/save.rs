@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             counters: args.counters,
         };
         {
-            let words = chainwright_lang::Options::here();
+            let words = crate::dialect::options();
             tables
                 .save_with_formatter(
                     options,

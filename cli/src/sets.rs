@@ -5,9 +5,10 @@ use std::fmt;
 use chainwright::nft::{
     DataType, Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table,
 };
-use chainwright_lang::{Milliseconds, data_type, elements};
+use chainwright_lang::{Milliseconds, Options, data_type, elements};
 use serde::{Serialize, Serializer};
 
+use crate::dialect;
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable, name_text};
 use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
@@ -125,6 +126,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
+        let options = dialect::of_selected(Options::default());
         for set in tables.iter().flat_map(|(_, sets)| sets) {
             writeln!(
                 out,
@@ -135,7 +137,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 }
             )?;
             if args.elements {
-                for element in elements(*set) {
+                for element in elements(*set, &options) {
                     writeln!(out, "  {}", Printable(&element))?;
                 }
             }

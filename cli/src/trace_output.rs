@@ -32,7 +32,7 @@ pub(crate) struct Ruleset {
 
 impl Ruleset {
     fn of(snapshot: Snapshot, legacy: Vec<legacy::Table>) -> Self {
-        let mut words = chainwright_lang::Options::here();
+        let mut words = crate::dialect::options();
         words.stateless = true;
         Self {
             snapshot,

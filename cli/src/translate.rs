@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 use chainwright::iptables::Family;
 use chainwright::iptables::text::{self, SaveOptions};
 use chainwright_lang::translate::{ReverseTranslation, Translation, UntranslatedRule};
-use chainwright_lang::{self as nfts, Options, Script};
+use chainwright_lang::{self as nfts, Script};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -180,7 +180,7 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     let script = Script::parse(&name, text).map_err(|error| Error::Other(error.to_string()))?;
     let back =
         ReverseTranslation::of(family, &script).map_err(|error| Error::Other(error.to_string()))?;
-    let (options, words) = (SaveOptions { counters: true }, Options::here());
+    let (options, words) = (SaveOptions { counters: true }, crate::dialect::options());
     let mut text = Vec::new();
     let omissions = back
         .tables

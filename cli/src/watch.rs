@@ -196,7 +196,7 @@ impl Watch<'_> {
         if self.json || self.args.bytecode {
             return Ok(());
         }
-        let words = chainwright_lang::Options::here();
+        let words = crate::dialect::options();
         let mut nft = Connection::open_if_loaded()?;
         let formatter = EventFormatter::new(&mut nft, words.clone());
         // If others keep changing the ruleset, the formatter knows only objects that are created from now on.

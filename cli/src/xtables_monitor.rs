@@ -350,7 +350,7 @@ impl Arguments {
         let words = part.tables().next().and_then(|table| {
             let chain = table.chain(chain)?;
             let rule = chain.rules().find(|rule| rule.handle() == handle)?;
-            let words = chainwright_lang::rule(&table, &rule, &chainwright_lang::Options::here());
+            let words = chainwright_lang::rule(&table, &rule, &crate::dialect::options());
             Some(format!(
                 "nft: {}",
                 words.unwrap_or_else(|| format_rule(&rule, sets))
@@ -361,7 +361,7 @@ impl Arguments {
 }
 
 fn formatter() -> Result<EventFormatter, Error> {
-    let options = chainwright_lang::Options::here();
+    let options = crate::dialect::options();
     let formatter = EventFormatter::new(&mut Connection::open_if_loaded()?, options.clone());
     // If others keep changing the ruleset, the formatter knows only objects that are created from now on.
     Ok(formatter.unwrap_or_else(|_| EventFormatter::empty(options)))

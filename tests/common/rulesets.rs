@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chainwright_lang::{NftVersion, Options};
 use chainwright_testing::Sandbox;
 
 use super::tools::Tools;
@@ -87,6 +88,18 @@ impl Ruleset {
     pub(crate) fn load_into(&self, sandbox: &Sandbox) -> Result<(), String> {
         Tools::new(sandbox).takes("nft -f -", &self.text)
     }
+}
+
+/// Options for the library's listings of a sandbox: with its interface names, in the time zone of the tools, and in the
+/// form of this version of nft. The installed nft is [`NftVersion::V1_0`].
+#[track_caller]
+pub(crate) fn options_in(sandbox: &Sandbox, version: NftVersion) -> Options {
+    let options = sandbox
+        .run(Options::here)
+        .expect("cannot enter the sandbox");
+    let mut options = options.with_time_zone("UTC").expect("unknown time zone");
+    options.nft_version = version;
+    options
 }
 
 /// Number of rules to load at once: nft's messages must fit into a socket's default buffer.

@@ -8,7 +8,7 @@ mod read_back;
 use std::collections::BTreeMap;
 use std::mem::take;
 
-use crate::common::rulesets::{Ruleset, rules_of_every_expression};
+use crate::common::rulesets::{Ruleset, options_in, rules_of_every_expression};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::nft::expr::{
@@ -20,7 +20,7 @@ use chainwright::nft::{
     Chain, Devices, Family, Flowtable, FlowtableFlags, Rule, Scope, StatefulObject, Table,
     Transaction,
 };
-use chainwright_lang::{Listing, Options, Part};
+use chainwright_lang::{Listing, NftVersion, Options, Part};
 use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
 use otherwise::{NEW_KEYS, SWAPPED, all_met, remove_differences};
@@ -32,10 +32,7 @@ fn ours(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> Str
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
-    let options = sandbox
-        .run(Options::here)
-        .expect("cannot enter the sandbox");
-    let mut options = options.with_time_zone("UTC").expect("unknown time zone");
+    let mut options = options_in(sandbox, NftVersion::V1_0);
     change(&mut options);
     Listing::new(&snapshot, &options)
         .part(part)
@@ -49,7 +46,7 @@ fn all_of(sandbox: &Sandbox) -> String {
 
 /// The objects of a document as text, without the first one, which depends on the program.
 #[track_caller]
-fn written(text: &str) -> Vec<&str> {
+pub(crate) fn written(text: &str) -> Vec<&str> {
     let list = text
         .strip_prefix(r#"{"nftables": ["#)
         .and_then(|rest| rest.trim_end_matches('\n').strip_suffix("]}"));
@@ -88,7 +85,7 @@ fn keys(object: &str) -> Vec<&str> {
 }
 
 /// Removes the numbers that change over time.
-fn without_time(object: &str) -> String {
+pub(crate) fn without_time(object: &str) -> String {
     let mut parts = object.split(r#""expires": "#);
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -418,15 +415,15 @@ fn writes_objects_of_rare_kernel_features() {
     let rule = |statement: Value| json!({"rule": {"expr": [statement]}});
     let expected = [
         json!({"table": {"name": "t"}}),
+        json!({"chain": {"name": "c"}}),
         json!({"secmark": {"name": "ssh", "context": "system_u:object_r:ssh:s0"}}),
         json!({"flowtable": {"name": "one", "hook": "ingress", "prio": 5, "dev": "a"}}),
         json!({"flowtable": {"name": "two", "hook": "ingress", "prio": 5, "dev": ["a", "b"],
-            "flags": "counter"}}),
-        json!({"chain": {"name": "c"}}),
+            "flags": ["counter"]}}),
         rule(json!({"flow": {"op": "add", "flowtable": "@one"}})),
         rule(json!({"secmark": "ssh"})),
         rule(json!({"queue": {"num": 3}})),
-        rule(json!({"queue": {"num": {"range": [3, 6]}, "flags": "bypass"}})),
+        rule(json!({"queue": {"num": {"range": [3, 6]}, "flags": ["bypass"]}})),
         rule(json!({"last": null})),
         rule(json!({"last": {"used": 1500}})),
         rule(json!({"xt": {"type": "match", "name": "comment"}})),

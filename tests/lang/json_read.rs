@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::rulesets::{
-    Listing as Listed, OF_CLIENTS, Ruleset, data, listing_in, rules_of_every_expression,
+    Listing as Listed, OF_CLIENTS, Ruleset, data, listing_in, options_in, rules_of_every_expression,
 };
 use crate::common::scripts::{compare, compare_errors, compare_listings, execute};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::nft::Scope;
-use chainwright_lang::{Listing, Options, Script};
+use chainwright_lang::{Listing, NftVersion, Script};
 use chainwright_testing::Sandbox;
 use serde_json::{Value, json};
 
@@ -18,10 +18,7 @@ fn written(sandbox: &Sandbox) -> String {
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
-    let options = sandbox
-        .run(Options::here)
-        .expect("cannot enter the sandbox");
-    let options = options.with_time_zone("UTC").expect("unknown time zone");
+    let options = options_in(sandbox, NftVersion::V1_0);
     Listing::new(&snapshot, &options).json().to_string()
 }
 

@@ -33,7 +33,11 @@ impl Library {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(find(program));
-        command.env("LC_ALL", "C").env("TZ", "UTC");
+        // The original library is that of nft 1.0.6.
+        command
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC")
+            .env("CHAINWRIGHT_NFT_VERSION", "1.0");
         if let Some(directory) = &self.0 {
             command.env("LD_LIBRARY_PATH", directory.path());
         }

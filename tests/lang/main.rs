@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod dialect;
 mod json;
 mod json_read;
 mod libnftables;

@@ -2,11 +2,11 @@
 //! `data/nft/newer.txt`. The library gives the same result for a text, for 1.1.7's listing of it in text and in JSON,
 //! and for its own listing.
 
-use crate::common::rulesets::{data, without_remainders};
+use crate::common::rulesets::{data, options_in, without_remainders};
 use crate::common::scripts::{apply, execute, instructions};
 use crate::common::{connect, sandbox};
 use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
-use chainwright_lang::{Listing, Options, Script};
+use chainwright_lang::{Listing, NftVersion, Options, Script};
 use chainwright_testing::Sandbox;
 
 /// A text and its recorded result.
@@ -20,6 +20,8 @@ struct Case<'t> {
     json: Option<&'t str>,
     /// The library's listing, if it differs.
     ours: Option<&'t str>,
+    /// The same in the form of nft 1.0.
+    older: Option<&'t str>,
 }
 
 impl<'t> Case<'t> {
@@ -37,6 +39,7 @@ impl<'t> Case<'t> {
             listed: "",
             json: None,
             ours: None,
+            older: None,
         };
         for part in parts {
             match part.split_once('\n').expect("a part has no first line") {
@@ -44,6 +47,7 @@ impl<'t> Case<'t> {
                 ("listed", rest) => this.listed = rest,
                 ("json", rest) => this.json = Some(rest),
                 ("listed here", rest) => this.ours = Some(rest),
+                ("listed here as 1.0", rest) => this.older = Some(rest),
                 (other, _) => panic!("unknown part `{other}`"),
             }
         }
@@ -55,25 +59,33 @@ impl<'t> Case<'t> {
     fn is_in(&self, sandbox: &Sandbox, how: &str) {
         let made = instructions(sandbox).concat();
         assert_eq!(made, self.instructions, "{how}: {}", self.text);
-        let listed = listed(sandbox);
-        let expected = self.ours.unwrap_or(self.listed);
-        assert_eq!(listed, expected, "{how}: {}", self.text);
+        for version in NftVersion::ALL {
+            let here = match version {
+                NftVersion::V1_0 => self.older,
+                _ => self.ours,
+            };
+            let expected = here.unwrap_or(self.listed);
+            let listed = listed(sandbox, version);
+            assert_eq!(listed, expected, "{how}, {version}: {}", self.text);
+        }
     }
 }
 
 /// The library's listing, without what changes over time.
-fn listed(sandbox: &Sandbox) -> String {
-    without_remainders(&listing(sandbox, |listing| listing.to_string()), false)
+fn listed(sandbox: &Sandbox, version: NftVersion) -> String {
+    let listing = listing(sandbox, version, |listing| listing.to_string());
+    without_remainders(&listing, false)
 }
 
-fn listing(sandbox: &Sandbox, write: impl Fn(&Listing<'_>) -> String) -> String {
+fn listing(
+    sandbox: &Sandbox,
+    version: NftVersion,
+    write: impl Fn(&Listing<'_>) -> String,
+) -> String {
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
-    let options = sandbox
-        .run(Options::here)
-        .expect("cannot enter the sandbox");
-    let options = options.with_time_zone("UTC").expect("unknown time zone");
+    let options = options_in(sandbox, version);
     write(&Listing::new(&snapshot, &options))
 }
 
@@ -127,9 +139,12 @@ fn our_listings_of_newer_syntax_round_trip() {
     let file = data("nft/newer.txt");
     for case in Case::all(&file) {
         let first = made(case.text);
-        case.is_in(&made(&listed(&first)), "as the library lists it");
-        let json = listing(&first, |listing| listing.json().to_string());
-        case.is_in(&made_of_json(&json), "as the library writes it in JSON");
+        for version in NftVersion::ALL {
+            let again = made(&listed(&first, version));
+            case.is_in(&again, "as the library lists it");
+            let json = listing(&first, version, |listing| listing.json().to_string());
+            case.is_in(&made_of_json(&json), "as the library writes it in JSON");
+        }
     }
 }
 

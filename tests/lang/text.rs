@@ -1,7 +1,7 @@
 //! Rulesets in nft's language: the library lists what nft lists, character for character, except where nft writes
 //! something else than the rule. Those lines are listed here with their corrections.
 
-use crate::common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
+use crate::common::rulesets::{Ruleset, options_in, rules_of_every_expression, without_remainders};
 use crate::common::scripts::apply;
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
@@ -14,7 +14,7 @@ use chainwright::nft::{
     Chain, DataType, Family, ObjectData, Rule, Scope, Set, Snapshot, StatefulObject, Table,
     Transaction,
 };
-use chainwright_lang::{Listing, Options};
+use chainwright_lang::{Listing, NftVersion, Options};
 use chainwright_testing::Sandbox;
 
 /// Lines of nft 1.0.6 that are read back as something else, and the library's lines.
@@ -134,10 +134,7 @@ fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
-    let options = sandbox
-        .run(Options::here)
-        .expect("cannot enter the sandbox");
-    let mut options = options.with_time_zone("UTC").expect("unknown time zone");
+    let mut options = options_in(sandbox, NftVersion::V1_0);
     change(&mut options);
     listed(&snapshot, &options)
 }

@@ -24,6 +24,8 @@ pub(crate) struct Side {
     pub(crate) program: std::path::PathBuf,
     /// The working directory, with the files that the program may read.
     pub(crate) directory: TempDir,
+    /// Arguments of the program that select the form of its output.
+    version: &'static [&'static str],
 }
 
 /// The result of a run.
@@ -46,6 +48,7 @@ impl Side {
             sandbox: sandbox(),
             program: program.as_ref().to_owned(),
             directory,
+            version: &[],
         }
     }
 
@@ -53,8 +56,15 @@ impl Side {
         Self::new(find("nft"))
     }
 
-    /// Returns our program, run by a link of that name.
+    /// Returns our program, run by a link of that name, in the form of the version of the real nft.
     pub(crate) fn ours() -> Self {
+        let mut side = Self::newest();
+        side.version = &["--nft-version", "1.0"];
+        side
+    }
+
+    /// Returns our program, run by a link of that name.
+    pub(crate) fn newest() -> Self {
         let mut side = Self::new(PROGRAM);
         let link = side.directory.path().join("nft");
         symlink(PROGRAM, &link).unwrap();
@@ -68,6 +78,9 @@ impl Side {
 
     fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
+        if program == self.program {
+            command.args(self.version);
+        }
         command
             .args(arguments)
             .current_dir(self.directory.path())

@@ -7,6 +7,7 @@ use bstr::{BStr, ByteSlice};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::dialect::Form;
 use super::list::Options;
 use super::syntax::Value;
 use super::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, symbols};
@@ -168,8 +169,28 @@ pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> f
     }
 }
 
+/// Writes the reason of a rejection, by its name if it has one.
+pub(super) fn reason(out: &mut impl Write, code: &Value, options: &Options) -> fmt::Result {
+    match named(code.data_type, code.number, options) {
+        Some(name) => out.write_str(name),
+        None => numeric(out, code, options),
+    }
+}
+
+/// Returns the name of a value, if values of its type are listed by name.
+pub(super) fn symbol(data_type: DataType, number: u128, options: &Options) -> Option<&'static str> {
+    let is_code = matches!(
+        data_type,
+        DataType::ICMP_CODE | DataType::ICMPV6_CODE | DataType::ICMPX_CODE
+    );
+    match is_code && options.has(Form::IcmpCodes) {
+        true => None,
+        false => named(data_type, number, options),
+    }
+}
+
 /// Returns the name of a value.
-fn symbol(data_type: DataType, number: u128, options: &Options) -> Option<&'static str> {
+pub(super) fn named(data_type: DataType, number: u128, options: &Options) -> Option<&'static str> {
     if options.is_numeric(data_type) {
         return None;
     }

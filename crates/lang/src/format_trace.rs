@@ -118,7 +118,9 @@ fn words(rules: &Snapshot, step: &TraceRef<'_>, handle: u64, options: &Options) 
     let mut text = String::new();
     let mut printer = Printer::new(&mut text, options);
     printer.in_line = true;
-    printer.rule(&rule(&table, &view)).ok()?;
+    printer
+        .rule(&rule(&table, &view, options.nft_version))
+        .ok()?;
     if options.handles {
         let _ = write!(text, " # handle {handle}"); // into memory
     }

@@ -23,7 +23,7 @@ pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)]
     }
 }
 
-/// Returns the hook of a named priority in listings of nft 1.0.6; `None` if the name has no single hook.
+/// Returns the hook of a named priority in nft 1.0; `None` if the name has no single hook.
 pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
     match name {
         "dstnat" => Some("prerouting"),

@@ -9,6 +9,7 @@
 //! | `parse` | text to commands |
 //! | `compile`, `script` | commands to a transaction |
 //! | `query`, `describe`, `run` | queries of a script, and running a script |
+//! | `dialect` | versions of nft, and the forms in which their output differs |
 //! | `monitor`, `format_trace`, `list_hooks` | change events, packet traces and registered hook functions as text |
 //! | `translate` | iptables rules to nft's language, and back |
 //! | `json` | syntax trees to libnftables' JSON, and JSON to commands, with the feature `json` |
@@ -25,6 +26,7 @@
 mod compile;
 mod constant;
 mod describe;
+mod dialect;
 mod format_trace;
 mod headers;
 mod hooks;
@@ -54,6 +56,7 @@ mod value;
 mod zone;
 
 pub use chainwright::nft::Part;
+pub use dialect::NftVersion;
 pub use format_trace::format_trace;
 #[cfg(feature = "json")]
 pub use json::Json;

@@ -418,7 +418,11 @@ impl OutputFormat for Lines {
         let mut body = String::from("{ ");
         let mut printer = Printer::new(&mut body, &formatter.options);
         printer.in_line = true;
-        for (index, element) in SetReader::named(set).elements()?.iter().enumerate() {
+        for (index, element) in SetReader::named(set, formatter.options.nft_version)
+            .elements()?
+            .iter()
+            .enumerate()
+        {
             if index > 0 {
                 printer.out.push_str(", ");
             }

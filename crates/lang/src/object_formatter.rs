@@ -71,6 +71,6 @@ impl nft::ObjectFormatter for ObjectFormatter<'_> {
     }
 
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
-        Some(list::elements::element_with(set, element, self.options))
+        Some(list::elements::element(set, element, self.options))
     }
 }

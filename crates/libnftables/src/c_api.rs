@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use chainwright_lang::{Definitions, Includes, Options, read_text};
+use chainwright_lang::{Definitions, Includes, NftVersion, Options, read_text};
 use libc::FILE;
 
 use crate::context::{Context, Error, Output};
@@ -35,6 +35,9 @@ const OUTPUT_TERSE: c_uint = 1 << 11;
 const INPUT_JSON: c_uint = 1 << 1;
 const DEBUG_NETLINK: c_uint = 1 << 3;
 
+/// The environment variable that selects the version of nft in whose form the output is: `1.0` for nft 1.0.6.
+const VERSION: &str = "CHAINWRIGHT_NFT_VERSION";
+
 /// A context, as C programs see it: `struct nft_ctx`.
 #[derive(Debug)]
 pub struct Handle {
@@ -46,6 +49,7 @@ pub struct Handle {
     debug: c_uint,
     optimize: u32,
     includes: Vec<PathBuf>,
+    version: NftVersion,
 }
 
 /// A place for text: a C stream, or a buffer.
@@ -127,6 +131,14 @@ impl Handle {
             debug: 0,
             optimize: 0,
             includes: vec![Context::INCLUDED_FROM.into()],
+            version: std::env::var(VERSION)
+                .ok()
+                .and_then(|name| {
+                    NftVersion::ALL
+                        .into_iter()
+                        .find(|version| version.to_string() == name)
+                })
+                .unwrap_or_default(),
         }
     }
 
@@ -175,6 +187,7 @@ impl Handle {
     fn configure(&mut self) {
         let has = |flag| self.output_flags & flag != 0;
         let mut options = Options::interfaces_when_needed();
+        options.nft_version = self.version;
         options.handles = has(OUTPUT_HANDLE);
         options.stateless = has(OUTPUT_STATELESS);
         options.terse = has(OUTPUT_TERSE);

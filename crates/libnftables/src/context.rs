@@ -117,8 +117,6 @@ impl Error {
 /// Describes a rule that nft's language cannot express, for a comment.
 pub type DescribeRule<'d> = dyn Fn(&RuleRef<'_>) -> Option<String> + 'd;
 
-/// The version of nft whose output a [`Context`] writes.
-pub const NFT: &str = "1.0.6";
 /// Stands in place of the name of nft's release, to show that this is not the original program.
 pub const OWN: &str = concat!("chainwright ", env!("CARGO_PKG_VERSION"));
 
@@ -281,8 +279,9 @@ impl Context {
                 write!(out, "{}", answer.bytecode())?;
             }
             let listing = answer.listing(&self.options);
+            let version = self.options.nft_version.full();
             match self.json {
-                true => writeln!(out, "{}", listing.json().in_place_of(NFT, OWN))?,
+                true => writeln!(out, "{}", listing.json().in_place_of(version, OWN))?,
                 false => write!(out, "{listing}")?,
             }
         }

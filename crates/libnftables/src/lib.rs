@@ -27,6 +27,6 @@ mod context;
 mod echo;
 mod monitor;
 
-pub use context::{Context, DescribeRule, Error, NFT, OWN, Output};
+pub use context::{Context, DescribeRule, Error, OWN, Output};
 pub use echo::{LOST_ECHO, added, added_json, line};
 pub use monitor::{Changes, wait};

@@ -192,10 +192,7 @@ fn texts(sandbox: &Sandbox) -> Vec<String> {
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
-    let options = sandbox
-        .run(Options::here)
-        .expect("cannot enter the sandbox");
-    let options = options.with_time_zone("UTC").expect("unknown time zone");
+    let options = options_in(sandbox, NftVersion::V1_0);
     let mut texts = Vec::new();
     for table in snapshot.tables() {
         for chain in table.chains() {

@@ -95,18 +95,6 @@ pub(super) const LISTED_DIFFERENTLY: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Spellings of 1.1.7 that differ from those of 1.0.6 and the library, also outside of tunnels.
-pub(super) const SPELT_DIFFERENTLY: &[(&str, &str)] = &[
-    ("& (syn | ack) == syn", "syn / syn,ack"),
-    ("& (fin | syn | rst | ack) == syn", "syn / fin,syn,rst,ack"),
-    ("frag-off & 0x1fff != 0x0", "frag-off & 8191 != 0"),
-    ("frag-off 0x4", "frag-off 4"),
-    ("icmp code 0", "icmp code net-unreachable"),
-    ("icmp code 3", "icmp code port-unreachable"),
-    ("icmpv6 code 0", "icmpv6 code no-route"),
-    ("rate 3/second burst 5 packets", "rate 3/second"),
-];
-
 /// A match that 1.1.7 prints if more than one value is matched inside of GRE, though it is implied.
 pub(super) const REDUNDANT_MATCH: &str = "meta l4proto gre gre";
 

@@ -213,6 +213,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
     let ours = |arguments: &str| {
         let work = || {
             let mut command = Command::new(PROGRAM);
+            command.args(["--nft-version", "1.0"]);
             command.args(arguments.split_whitespace()).env("TZ", "UTC");
             command.output().unwrap()
         };

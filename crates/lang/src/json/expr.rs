@@ -8,10 +8,11 @@ use super::stateful::{NEVER, States, seconds};
 use super::statement::Line;
 use super::{Tagged, Writer};
 use crate::constant;
+use crate::dialect::Form;
 use crate::keys::{self, Key};
 use crate::list::Options;
 use crate::syntax::{self, Element, Expr, Operator, Target, Value, Verdict};
-use crate::types::{self, CT_LABEL, DATE, DAY, HOUR, symbols};
+use crate::types::{self, CT_LABEL, DATE, DAY, HOUR};
 use chainwright::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, SocketKey,
     XfrmDirection,
@@ -102,7 +103,7 @@ pub(super) enum Expression<'e> {
     /// Expression that readers must not mistake for anything else.
     Opaque(Cow<'e, str>),
     #[serde(untagged)]
-    Binary(Tagged<Box<[Self; 2]>>),
+    Binary(Tagged<Vec<Self>>),
     #[serde(untagged)]
     Number(i64),
     #[serde(untagged)]
@@ -289,7 +290,7 @@ impl<'o> Writer<'o> {
                 }
             }
             Expr::Binary(operator, left, right) => {
-                binary(*operator, self.expr(left), self.expr(right))
+                self.binary(*operator, self.expr(left), self.expr(right))
             }
             Expr::Prefix(value, bits) => Expression::Prefix {
                 addr: Box::new(self.expr(value)),
@@ -308,7 +309,7 @@ impl<'o> Writer<'o> {
                 many => Expression::List(self.exprs(many)),
             },
             // Only on the right side of matches: see `Writer::matched`.
-            Expr::Masked(flags, of) => binary(Operator::And, self.expr(flags), self.expr(of)),
+            Expr::Masked(flags, of) => self.binary(Operator::And, self.expr(flags), self.expr(of)),
             Expr::Set(elements) => {
                 Expression::Set(elements.iter().map(|each| self.element(each)).collect())
             }
@@ -420,7 +421,7 @@ impl<'o> Writer<'o> {
             CT_LABEL if value.number == 0 => Expression::Opaque(Cow::Borrowed("no label")),
             data_type if data_type == CT_LABEL || types::is_bitmask(data_type) => {
                 flags(value, self.options)
-                    .reduce(|left, right| binary(Operator::Or, left, right))
+                    .reduce(|left, right| self.binary(Operator::Or, left, right))
                     .unwrap_or(Expression::Number(0))
             }
             data_type => named(data_type, value.number, self.options),
@@ -443,6 +444,25 @@ impl<'o> Writer<'o> {
                 _ => None,
             },
         }
+    }
+
+    /// Writes a binary operation.
+    pub(super) fn binary<'e>(
+        self,
+        operator: Operator,
+        left: Expression<'e>,
+        right: Expression<'e>,
+    ) -> Expression<'e> {
+        let operands = match left {
+            Expression::Binary(Tagged(sign, mut operands))
+                if sign == operator.sign() && self.options.has(Form::JsonOperands) =>
+            {
+                operands.push(right);
+                operands
+            }
+            left => vec![left, right],
+        };
+        Expression::Binary(Tagged(operator.sign(), operands))
     }
 
     /// Formats a value as in text, without quotation marks.
@@ -474,26 +494,13 @@ pub(super) fn flags<'o>(
 
 /// Writes a value by name or as a number.
 fn named(data_type: DataType, number: u128, options: &Options) -> Expression<'static> {
-    if options.is_numeric(data_type) {
-        return numeric(number);
-    }
     if let Some(name) = options.account_or_service(data_type, number) {
         return Expression::Text(Cow::Owned(name.to_owned()));
     }
-    let mut names = symbols(data_type).iter();
-    match names.find(|(_, value)| u128::from(*value) == number) {
-        Some((name, _)) => Expression::Text(Cow::Borrowed(name)),
+    match constant::symbol(data_type, number, options) {
+        Some(name) => Expression::Text(Cow::Borrowed(name)),
         None => numeric(number),
     }
-}
-
-/// Writes a binary operation.
-pub(super) fn binary<'e>(
-    operator: Operator,
-    left: Expression<'e>,
-    right: Expression<'e>,
-) -> Expression<'e> {
-    Expression::Binary(Tagged(operator.sign(), Box::new([left, right])))
 }
 
 /// Returns the name of a key.

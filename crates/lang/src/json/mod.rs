@@ -25,6 +25,7 @@ pub(super) use self::monitor::Events;
 #[cfg(feature = "nftables-crate")]
 pub use self::nftables::NotInStructs;
 use self::object::Object;
+use super::dialect::Form;
 use super::list::{Listing, Options};
 use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 
@@ -57,7 +58,7 @@ use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 /// The [`Options`] `stateless` and `terse` have the same effect as for `nft -j`: counter values in rules and sets are
 /// omitted, those of stateful objects are not. Handles are always written.
 ///
-/// The output is that of nft 1.0.6, byte for byte, except:
+/// The output is that of nft in the version of [`Options::nft_version`], byte for byte, except:
 ///
 /// - `metainfo` has the name and version of this crate, or those set by [`in_place_of`](Self::in_place_of);
 ///   `json_schema_version` is 1.
@@ -67,7 +68,7 @@ use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 /// - Numbers of expressions above 2^63 - 1 are strings of digits. nft writes negative numbers, and reads them back as
 ///   different ones. Counters are negative, because nft writes and reads them so.
 /// - A timeout of less than a second is written as 1, because 0 would mean "never".
-/// - Elements that a rule adds to a map are `{"map": {"op", "elem", "data", "map"}}`, as in newer versions; a jump to
+/// - Elements that a rule adds to a map are `{"map": {"op", "elem", "data", "map"}}`, as in nft 1.1; a jump to
 ///   an anonymous chain is `{"jump": {"rules": [{"expr": [..]}]}}`. nft 1.0.6 writes strings for both, which it
 ///   cannot read.
 /// - Types of keys and data that have no length of their own are `{"typeof": EXPRESSION}`, as the types of keys in
@@ -199,6 +200,14 @@ impl Serialize for Objects<'_> {
 }
 
 impl<'o> Writer<'o> {
+    /// Writes names of flags; `None` if there are none.
+    fn words(self, words: Vec<&'static str>) -> Option<OneOrMany<&'static str>> {
+        match self.options.has(Form::JsonFlags) && !words.is_empty() {
+            true => Some(OneOrMany::Many(words)),
+            false => OneOrMany::new(words),
+        }
+    }
+
     /// Passes the objects of a table's part to `take`, in nft's order: rules after all chains.
     fn objects<E>(
         self,
@@ -208,6 +217,19 @@ impl<'o> Writer<'o> {
     ) -> Result<(), E> {
         if matches!(part, Part::All | Part::Tables) {
             take(self.table(&table.table()))?;
+        }
+        let chains = || {
+            table.chains().filter(|chain| {
+                let view = chain.chain();
+                let flags = view.flags().unwrap_or_default();
+                !flags.contains(ChainFlags::BINDING) && part.has_chain(&view)
+            })
+        };
+        let has_chains_first = self.options.has(Form::JsonChainsFirst);
+        if has_chains_first {
+            for chain in chains() {
+                take(self.chain(&chain.chain()))?;
+            }
         }
         for object in table.objects().filter(|object| part.has_object(object)) {
             take(self.object(&object))?;
@@ -222,15 +244,10 @@ impl<'o> Writer<'o> {
         for flowtable in table.flowtables().filter(|each| part.has_flowtable(each)) {
             take(self.flowtable(&flowtable))?;
         }
-        let chains = || {
-            table.chains().filter(|chain| {
-                let view = chain.chain();
-                let flags = view.flags().unwrap_or_default();
-                !flags.contains(ChainFlags::BINDING) && part.has_chain(&view)
-            })
-        };
-        for chain in chains() {
-            take(self.chain(&chain.chain()))?;
+        if !has_chains_first {
+            for chain in chains() {
+                take(self.chain(&chain.chain()))?;
+            }
         }
         if part == Part::Chains {
             return Ok(());

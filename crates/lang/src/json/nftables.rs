@@ -7,6 +7,7 @@ use nftables::schema::Nftables;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::dialect::NftVersion;
 use crate::list::Listing;
 use crate::parse::Error;
 use crate::script::Script;
@@ -69,7 +70,8 @@ impl Script {
 }
 
 impl Listing<'_> {
-    /// Converts the listing to the objects that the crate [`nftables`] reads from the output of `nft`.
+    /// Converts the listing to the objects that the crate [`nftables`] reads from the output of `nft`: in the form of nft
+    /// 1.0, which its structs have, whatever the options select.
     ///
     /// # Errors
     /// The first value that its structs would lose or change.
@@ -78,7 +80,11 @@ impl Listing<'_> {
             path: path.to_owned(),
             why: error.to_string(),
         };
-        let json = serde_json::to_value(self.json()).map_err(|error| refused("nftables", error))?;
+        let mut options = self.options.clone();
+        options.nft_version = NftVersion::V1_0;
+        let listing = Listing::new(self.snapshot, &options).part(self.part);
+        let json =
+            serde_json::to_value(listing.json()).map_err(|error| refused("nftables", error))?;
         let mut objects = Vec::new();
         let listed = json.get("nftables").and_then(Value::as_array);
         for (index, ours) in listed.into_iter().flatten().enumerate() {

@@ -10,6 +10,7 @@ use super::stateful::{Counts, is_false, timeout};
 use super::statement::Synproxy;
 use super::tunnel::Tunnel;
 use super::{OneOrMany, Tagged, Writer};
+use crate::dialect::Form;
 use crate::list::TABLE_FLAGS;
 use crate::list::chain::{devices, names};
 use crate::list::object::{changed_timeouts, family_name, object_name, protocol_name};
@@ -89,12 +90,12 @@ pub(super) struct Chain<'o> {
 /// Properties of a base chain.
 #[derive(Debug, Serialize)]
 struct Base<'o> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<OneOrMany<String>>,
     #[serde(rename = "type")]
     kind: Cow<'o, str>,
     hook: &'static str,
     prio: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dev: Option<OneOrMany<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,6 +129,8 @@ pub(super) struct Set<'o> {
     policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -314,6 +317,14 @@ enum Types<'o> {
     Typeof(Writer<'o>, Box<Expr>),
 }
 
+impl Types<'_> {
+    /// Creates a list of types.
+    fn of(names: Vec<Cow<'static, str>>) -> Self {
+        let names = OneOrMany::new(names);
+        Self::Keys(names.unwrap_or_else(|| OneOrMany::Many(Vec::new())))
+    }
+}
+
 impl Serialize for Types<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -334,7 +345,7 @@ enum Elements<'o> {
 
 impl<'o> Elements<'o> {
     fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
-        match SetReader::named(set).elements() {
+        match SetReader::named(set, writer.options.nft_version).elements() {
             Some(elements) => Self::Printable(writer, elements),
             None => Self::Opaque,
         }
@@ -371,7 +382,7 @@ impl<'o> Writer<'o> {
             family: family(table.family()),
             name: name(table.name()),
             handle: table.handle(),
-            flags: OneOrMany::new(words.map(|(_, word)| *word).collect()),
+            flags: self.words(words.map(|(_, word)| *word).collect()),
             comment: table.comment().map(name),
         })
     }
@@ -402,7 +413,7 @@ impl<'o> Writer<'o> {
     }
 
     pub(super) fn rule(self, table: &SnapshotTable<'o>, rule: &RuleRef<'o>) -> Object<'o> {
-        let line = rule::rule(table, rule);
+        let line = rule::rule(table, rule, self.options.nft_version);
         Object::Rule(Rule {
             family: family(rule.family()),
             table: name(rule.table()),
@@ -428,45 +439,56 @@ impl<'o> Writer<'o> {
             (SetFlags::EVAL, "dynamic"),
         ];
         let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
-        let reader = SetReader::named(set);
+        let reader = SetReader::named(set, self.options.nft_version);
         let key_type = view.key_type().unwrap_or_default();
         let data_type = view.data_type().unwrap_or_default();
         // Only expressions give these types a length.
         let has_length = |data_type| types::info(data_type).is_some_and(|info| info.bits > 0);
         let has_values = is_map && view.object_type().is_none() && data_type != DataType::VERDICT;
         let is_to_queues = typeof_::of(&view, SET_DATA_TYPEOF) == Some(Expr::QueueNumber);
-        let is_typeof = is_to_queues
-            || !fields(key_type).into_iter().all(has_length)
-            || has_values && !fields(data_type).into_iter().all(has_length);
-        let typeof_ = |expr: Option<Expr>| {
+        let is_key = !fields(key_type).into_iter().all(has_length);
+        let is_data = is_to_queues || has_values && !fields(data_type).into_iter().all(has_length);
+        // nft 1.1 writes the type of the data if it has a length, whatever that of the keys has.
+        let (is_key, is_data) = match self.options.has(Form::JsonTypeof) {
+            true => (true, is_data),
+            false => (is_key || is_data, is_key || is_data),
+        };
+        let typeof_ = |expr: Option<Expr>, is_typeof: bool| {
             let expr = expr.filter(|_| is_typeof);
             expr.map(|expr| Types::Typeof(self, Box::new(expr)))
         };
-        let map = is_map.then(|| match view.object_type() {
-            Some(object) => Types::Data(object_name(object).to_owned()),
-            None if is_to_queues => Types::Data("queue".to_owned()),
-            None => typeof_(reader.data_typeof.filter(|_| has_values))
-                .unwrap_or_else(|| Types::Data(type_names(data_type).join(" . "))),
-        });
+        let map =
+            is_map.then(|| match view.object_type() {
+                Some(object) => Types::Data(object_name(object).to_owned()),
+                None if is_to_queues => Types::Data("queue".to_owned()),
+                None => typeof_(reader.data_typeof.filter(|_| has_values), is_data).unwrap_or_else(
+                    || match self.options.has(Form::JsonDataTypes) {
+                        true => Types::of(type_names(data_type)),
+                        false => Types::Data(type_names(data_type).join(" . ")),
+                    },
+                ),
+            });
         let elem = match self.options.terse {
             true => Elements::Printable(self, Vec::new()),
             false => Elements::of(self, set),
         };
         let statements = set::statements(&view);
+        let size = set::size(&view).filter(|_| !is_constant);
+        let has_count = self.options.has(Form::SetCount);
+        let count = view.count().filter(|count| has_count && *count > 0);
         let is_small = view.policy() == Some(SetPolicy::MEMORY);
         let set = Set {
             family: family(view.family()),
             name: name(view.name()),
             table: name(view.table()),
-            key: typeof_(reader.key_typeof).unwrap_or_else(|| {
-                let names = OneOrMany::new(type_names(key_type));
-                Types::Keys(names.unwrap_or_else(|| OneOrMany::Many(Vec::new())))
-            }),
+            key: typeof_(reader.key_typeof, is_key)
+                .unwrap_or_else(|| Types::of(type_names(key_type))),
             handle: view.handle(),
             comment: view.comment().map(name),
             map,
             policy: (is_small && !is_constant).then_some("memory"),
-            size: set::size(&view).filter(|_| !is_constant),
+            size,
+            count: size.and(count),
             flags: words.map(|(_, word)| *word).collect(),
             timeout: view.timeout().map(timeout),
             gc_interval: view.gc_interval().map(timeout),
@@ -504,7 +526,7 @@ impl<'o> Writer<'o> {
             hook: "ingress",
             prio: hook.priority.unwrap_or_default(),
             dev: OneOrMany::new(devices),
-            flags: OneOrMany::new(words.map(|(_, word)| *word).collect()),
+            flags: self.words(words.map(|(_, word)| *word).collect()),
         })
     }
 

@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::expr::{Expression, binary, fib, flags, numeric};
+use super::expr::{Expression, fib, flags, numeric};
 use super::object::name;
 use super::stateful::States;
 use super::{OneOrMany, Tagged, Writer};
+use crate::constant;
 use crate::print::statement::{LOG_LEVELS, log_flags};
 use crate::syntax::{self, Expr, Operator, Relation, Translation};
+use crate::types::HOUR;
 use chainwright::nft::expr::CtKey;
 use chainwright::nft::{DataType, Family};
 
@@ -116,7 +118,7 @@ pub(super) struct Address<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     flags: Option<OneOrMany<&'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    type_flags: Option<&'static str>,
+    type_flags: Option<OneOrMany<&'static str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -248,7 +250,7 @@ impl Writer<'_> {
                     snaplen: *snaplen,
                     queue_threshold: *queue_threshold,
                     level: level.and_then(self::level),
-                    flags: OneOrMany::new(log_flags(*flags)),
+                    flags: self.words(log_flags(*flags)),
                 };
                 let is_plain = matches!(
                     log,
@@ -280,8 +282,8 @@ impl Writer<'_> {
                     family: *family,
                     addr: maybe(address),
                     port: maybe(port),
-                    flags: OneOrMany::new(words),
-                    type_flags: prefix.then_some("prefix"),
+                    flags: self.words(words),
+                    type_flags: self.words(prefix.then_some("prefix").into_iter().collect()),
                 };
                 let is_plain = address.is_none() && port.is_none() && flags.is_empty() && !*prefix;
                 let word = match kind {
@@ -306,7 +308,7 @@ impl Writer<'_> {
             S::Queue { numbers, flags } => {
                 let queue = Queue {
                     num: maybe(numbers),
-                    flags: OneOrMany::new(flags.clone()),
+                    flags: self.words(flags.clone()),
                 };
                 let is_plain = queue.num.is_none() && queue.flags.is_none();
                 Statement::Queue((!is_plain).then_some(queue))
@@ -416,13 +418,14 @@ impl Writer<'_> {
         let op = match relation {
             Relation::Implicit => match right {
                 Expr::Value(_) | Expr::Flags(_) if left.is_bitmask() => "in",
+                right if is_over_midnight(right) => "in",
                 _ => "==",
             },
             relation => relation.sign(),
         };
         let (left, right) = match right {
             Expr::Masked(flags, of) => (
-                binary(Operator::And, selector, self.expr(of)),
+                self.binary(Operator::And, selector, self.expr(of)),
                 self.expr(flags),
             ),
             // Several flags in one value.
@@ -455,8 +458,24 @@ impl Writer<'_> {
         };
         Reject {
             kind,
-            expr: code.map(|code| self.value(&code)),
+            expr: code.map(|code| {
+                match constant::named(code.data_type, code.number, self.options) {
+                    Some(name) => Expression::Text(Cow::Borrowed(name)),
+                    None => numeric(code.number),
+                }
+            }),
         }
+    }
+}
+
+/// Returns `true` for a range of hours that includes midnight.
+fn is_over_midnight(range: &Expr) -> bool {
+    let Expr::Range(from, to) = range else {
+        return false;
+    };
+    match (&**from, &**to) {
+        (Expr::Value(from), Expr::Value(to)) => from.data_type == HOUR && from.number > to.number,
+        _ => false,
     }
 }
 

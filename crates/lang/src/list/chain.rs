@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::constant::{Plain, Quoted, is_name, quotable};
+use crate::dialect::Form;
 use crate::hooks;
 use crate::print::Printer;
 use crate::read::rule;
@@ -25,7 +26,8 @@ impl<W: Write> Printer<'_, W> {
         self.comment(view.comment())?;
         self.hook(&view)?;
         if with_rules {
-            self.rules(chain.rules().map(|each| rule::rule(table, &each)))?;
+            let version = self.options.nft_version;
+            self.rules(chain.rules().map(|each| rule::rule(table, &each, version)))?;
         }
         self.end()
     }
@@ -45,7 +47,12 @@ impl<W: Write> Printer<'_, W> {
             [] => {}
             [one] => write!(self.out, " device {}", Quoted(one.as_slice().as_bstr()))?,
             _ => {
-                let mut names: Vec<String> = hook.devices.iter().flat_map(listed).collect();
+                let is_quoted = self.options.has(Form::QuotedDevices);
+                let mut names: Vec<String> = hook
+                    .devices
+                    .iter()
+                    .flat_map(|devices| listed(devices, is_quoted))
+                    .collect();
                 // Quotation marks do not affect the sort order.
                 names.sort_unstable_by(|one, other| {
                     one.trim_matches('"').cmp(other.trim_matches('"'))
@@ -57,7 +64,7 @@ impl<W: Write> Printer<'_, W> {
         let number = hook.priority.unwrap_or_default();
         match self.options.numeric_priority {
             true => write!(self.out, "{number}")?,
-            false => priority(&mut self.out, family, name, number)?,
+            false => self.priority(family, name, number)?,
         }
         self.out.write_char(';')?;
         if let Some(policy) = chain.policy() {
@@ -72,6 +79,30 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
+    /// Prints a priority by name, if a named priority is near.
+    fn priority(&mut self, family: Family, hook: &str, priority: i32) -> fmt::Result {
+        const MAX_DISTANCE: i32 = 10;
+        let fits = |name: &str| match self.options.has(Form::NatPriorities) {
+            true => hooks::is_priority_at(name, family, hook),
+            false => hooks::hook_of_priority(name).is_none_or(|of| of == hook),
+        };
+        let near = hooks::priorities(family)
+            .iter()
+            .filter(|(name, _)| fits(name))
+            .find_map(|(name, number)| {
+                let offset = priority.checked_sub(*number)?;
+                (-MAX_DISTANCE..=MAX_DISTANCE)
+                    .contains(&offset)
+                    .then_some((name, offset))
+            });
+        match near {
+            Some((name, 0)) => self.out.write_str(name),
+            Some((name, offset)) if offset > 0 => write!(self.out, "{name} + {offset}"),
+            Some((name, offset)) => write!(self.out, "{name} - {}", -offset),
+            None => write!(self.out, "{priority}"),
+        }
+    }
+
     pub(super) fn flowtable(&mut self, flowtable: &FlowtableRef<'_>) -> fmt::Result {
         self.begin("flowtable", flowtable.name(), flowtable.handle())?;
         let hook = flowtable.hook().unwrap_or_default();
@@ -80,11 +111,11 @@ impl<W: Write> Printer<'_, W> {
         let number = hook.priority.unwrap_or_default();
         match self.options.numeric_priority {
             true => write!(self.out, "{number}")?,
-            false => priority(&mut self.out, Family::NETDEV, "ingress", number)?,
+            false => self.priority(Family::NETDEV, "ingress", number)?,
         }
         self.out.write_char('\n')?;
         let devices = hook.devices.unwrap_or_default();
-        let names = listed(&devices);
+        let names = listed(&devices, self.options.has(Form::QuotedDevices));
         if !names.is_empty() {
             self.line(format_args!("devices = {{ {} }}", names.join(", ")))?;
         }
@@ -131,38 +162,18 @@ fn name(device: Device<'_>) -> Option<BString> {
     }
 }
 
-/// Formats a device list; wildcards are quoted, as in nft 1.1.
-fn listed(devices: &Devices<'_>) -> Vec<String> {
+/// Formats a device list; all names are quoted, or only wildcards.
+fn listed(devices: &Devices<'_>, is_quoted: bool) -> Vec<String> {
     let listed = devices.iter().filter_map(|device| {
         let name = name(device)?;
         Some(match device {
-            Device::Name(_) if is_name(name.trim_end_with(|c| c == '*')) => name.to_string(),
+            Device::Name(_) if !is_quoted && is_name(name.trim_end_with(|c| c == '*')) => {
+                name.to_string()
+            }
             _ => Quoted(name.as_slice().as_bstr()).to_string(),
         })
     });
     listed.collect()
-}
-
-/// Prints a priority by name, if a named priority is near.
-fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> fmt::Result {
-    const MAX_DISTANCE: i32 = 10;
-    let names = hooks::priorities(family);
-    let fits = |name: &str| hooks::hook_of_priority(name).is_none_or(|of| of == hook);
-    let near = names
-        .iter()
-        .filter(|(name, _)| fits(name))
-        .find_map(|(name, number)| {
-            let offset = priority.checked_sub(*number)?;
-            (-MAX_DISTANCE..=MAX_DISTANCE)
-                .contains(&offset)
-                .then_some((name, offset))
-        });
-    match near {
-        Some((name, 0)) => out.write_str(name),
-        Some((name, offset)) if offset > 0 => write!(out, "{name} + {offset}"),
-        Some((name, offset)) => write!(out, "{name} - {}", -offset),
-        None => write!(out, "{priority}"),
-    }
 }
 
 #[cfg(test)]

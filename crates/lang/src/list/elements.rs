@@ -16,28 +16,21 @@ use chainwright::nft::{ElementRef, SetFlags, SetRef, SnapshotSet};
 ///
 /// The set's data types determine how values are printed; they are nft's types, stored in the kernel. An element that
 /// nft's language cannot represent is a comment with its bytes: `# key 0x…`.
-pub fn elements<'s>(set: SnapshotSet<'s>) -> Box<dyn Iterator<Item = String> + 's> {
-    let options = Options::default();
-    let reader = SetReader::named(&set);
+pub fn elements<'s>(
+    set: SnapshotSet<'s>,
+    options: &'s Options,
+) -> Box<dyn Iterator<Item = String> + 's> {
+    let reader = SetReader::named(&set, options.nft_version);
     let each = reader.each().into_iter();
-    Box::new(each.map(move |(element, read)| line(&element, read.as_ref(), &options)))
+    Box::new(each.map(move |(element, read)| line(&element, read.as_ref(), options)))
 }
 
 /// Formats one kernel element of a set. A range in an interval set has two elements: one with its first value, one
 /// with the value after its last: `from 10.0.0.0`, `before 11.0.0.0`.
 #[must_use]
-pub fn element(set: &SetRef<'_>, element: &ElementRef<'_>) -> String {
-    element_with(set, element, &Options::default())
-}
-
-/// Formats one kernel element with these options.
-pub(crate) fn element_with(
-    set: &SetRef<'_>,
-    element: &ElementRef<'_>,
-    options: &Options,
-) -> String {
+pub fn element(set: &SetRef<'_>, element: &ElementRef<'_>, options: &Options) -> String {
     let flags = set.flags().unwrap_or_default();
-    let read = SetReader::of_view(set).one(element);
+    let read = SetReader::of_view(set, options.nft_version).one(element);
     let line = line(element, read.as_ref(), options);
     let is_bound = flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT);
     match (

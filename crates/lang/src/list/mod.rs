@@ -18,6 +18,7 @@ use nix::net::if_::if_nametoindex;
 use super::constant::{Named, Quoted, escaped, is_name, quotable};
 use super::print::Printer;
 use super::read::rule;
+use crate::dialect::{Form, NftVersion};
 use crate::zone::Zone;
 use chainwright::nft::{
     ChainFlags, DataType, Milliseconds, Part, RuleRef, Snapshot, SnapshotTable, TableFlags,
@@ -26,6 +27,8 @@ use chainwright::nft::{
 /// Format options.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
+    /// Version of nft whose form the output has.
+    pub nft_version: NftVersion,
     /// Print handles (`nft -a`).
     pub handles: bool,
     /// Omit stateful information, such as counter values (`nft -s`).
@@ -124,6 +127,11 @@ impl Options {
         self
     }
 
+    /// Returns `true` if the output has a form.
+    pub(super) fn has(&self, form: Form) -> bool {
+        self.nft_version.has(form)
+    }
+
     /// Prints all values as numbers (`nft -n`).
     #[must_use]
     pub const fn numeric(mut self) -> Self {
@@ -211,10 +219,10 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
 /// # }
 /// ```
 ///
-/// The output is that of nft 1.0.6, character for character, except:
+/// The output is that of nft in the version of [`Options::nft_version`], character for character, except:
 ///
-/// - Where nft 1.0.6 prints a rule in a form that it reads back as a different rule, the output is correct;
-///   `tests/lang/text.rs` has all known cases.
+/// - Where nft prints a rule in a form that it reads back as a different rule, the output is correct;
+///   `tests/lang/text.rs` has all known cases of version 1.0.
 /// - A rule that nft's language cannot represent (registers used in ways that nft never does, attributes of a newer
 ///   kernel) is a comment with its bytecode, as in `nft --debug=netlink`.
 /// - Properties of an object that nft's language cannot represent (a limit per two hours) are also a comment; for
@@ -284,7 +292,7 @@ impl fmt::Display for Listing<'_> {
 /// Formats a rule in one line, without its handle; `None` if nft's language cannot represent it.
 #[must_use]
 pub fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, options: &Options) -> Option<String> {
-    let line = rule::rule(table, rule);
+    let line = rule::rule(table, rule, options.nft_version);
     if line.is_opaque() {
         return None;
     }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::constant::{Plain, Quoted, quotable};
+use crate::dialect::Form;
 use crate::hooks;
 use crate::print::Printer;
 use crate::read::stateful;
@@ -42,7 +43,7 @@ impl<W: Write> Printer<'_, W> {
                     return self.print_opaque(data);
                 };
                 self.indent()?;
-                self.rate(&limit)?;
+                self.rate(&limit, false)?;
                 self.out.write_char('\n')
             }
             ObjectData::Synproxy(synproxy) => {
@@ -85,9 +86,14 @@ impl<W: Write> Printer<'_, W> {
                 };
                 self.line(format_args!("protocol {}", protocol_name(timeout.l4proto)))?;
                 self.line(format_args!("l3proto {family}"))?;
-                let times = times
-                    .iter()
-                    .map(|(state, seconds)| format!("{state} : {seconds}"));
+                let has_units = self.options.has(Form::TimeoutUnits);
+                let times = times.iter().map(|(state, seconds)| match has_units {
+                    true => format!(
+                        "{state} : {}",
+                        self.options.time(u64::from(*seconds) * 1000)
+                    ),
+                    false => format!("{state} : {seconds}"),
+                });
                 let times: Vec<_> = times.collect();
                 self.line(format_args!("policy = {{ {} }}", times.join(", ")))
             }

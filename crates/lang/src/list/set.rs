@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::object::object_name;
+use crate::dialect::Form;
 use crate::print::Printer;
 use crate::read::set::{self, SetReader};
 use crate::types;
@@ -14,7 +15,7 @@ use chainwright::nft::{
 impl<W: Write> Printer<'_, W> {
     pub(super) fn set(&mut self, set: &SnapshotSet<'_>) -> fmt::Result {
         let view = set.set();
-        let reader = SetReader::named(set);
+        let reader = SetReader::named(set, self.options.nft_version);
         let flags = view.flags().unwrap_or_default();
         let is_map = is_map(flags);
         let what = match (is_map, is_meter(&view)) {
@@ -30,7 +31,12 @@ impl<W: Write> Printer<'_, W> {
                 self.line(format_args!("policy memory"))?;
             }
             if let Some(size) = set::size(&view) {
-                self.line(format_args!("size {size}"))?;
+                match view.count().filter(|_| self.options.has(Form::SetCount)) {
+                    Some(count @ 1..) => {
+                        self.line(format_args!("size {size}\t# count {count}"))?;
+                    }
+                    _ => self.line(format_args!("size {size}"))?,
+                }
             }
         }
         self.set_flags(&view, flags)?;
@@ -139,7 +145,11 @@ impl<W: Write> Printer<'_, W> {
         if elements.is_empty() {
             return Ok(());
         }
-        let in_line = reader.key_type().map_or(1, elements_in_line);
+        let is_alone = self.options.has(Form::ElementLines) && reader.has_long_elements(&elements);
+        let in_line = match is_alone {
+            true => 1,
+            false => reader.key_type().map_or(1, elements_in_line),
+        };
         self.indent()?;
         self.out.write_str("elements = { ")?;
         for (index, element) in elements.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Prints parsed rules.
 
 use super::{Command, Error, NoIncludes, Object, Rule, Source, parse};
+use crate::dialect::NftVersion;
 use crate::list::Options;
 use crate::print::Printer;
 use crate::syntax::Line;
@@ -13,7 +14,9 @@ pub(super) fn printed(rule: &Rule) -> Option<String> {
         comment: rule.comment.clone().map(Into::into),
         handle: 0,
     };
-    let options = Options::default();
+    // Version 1.0 adds nothing to the text.
+    let mut options = Options::default();
+    options.nft_version = NftVersion::V1_0;
     let mut text = String::new();
     let mut printer = Printer::new(&mut text, &options);
     printer.in_line = true;

@@ -4,9 +4,10 @@ use std::fmt::{self, Write};
 
 use super::Printer;
 use crate::constant::{self as value, Plain, Quoted};
+use crate::dialect::Form;
 use crate::keys;
 use crate::syntax::{Expr, Operator, OptionField, Payload, Target, Value, Verdict};
-use crate::types;
+use crate::types::{self, DAY};
 use chainwright::nft::expr::{
     CtDirection, ExthdrOp, FibFlags, OsfTtl, PayloadBase, SocketKey, XfrmDirection,
 };
@@ -216,6 +217,9 @@ impl<W: Write> Printer<'_, W> {
     /// Prints a bound of a range, always as a number.
     fn limit(&mut self, limit: &Expr) -> fmt::Result {
         match limit {
+            Expr::Value(value) if value.data_type == DAY && self.options.has(Form::DayRanges) => {
+                write!(self.out, "{}", value.number)
+            }
             Expr::Value(value) => value::numeric(&mut self.out, value, self.options),
             limit => self.expr(limit),
         }

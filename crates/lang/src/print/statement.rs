@@ -4,11 +4,12 @@ use std::fmt::{self, Write};
 
 use super::Printer;
 use crate::constant::{self as value, Plain, Quoted};
+use crate::dialect::Form;
 use crate::syntax::{Expr, Relation, Statement, Translation};
 use chainwright::nft::DataType;
 use chainwright::nft::expr::CtKey;
 
-/// Default burst of a limit, in packets; not printed.
+/// Default burst of a limit, in packets; not printed before nft 1.1.
 const DEFAULT_BURST: u32 = 5;
 
 /// Converts a number of bytes to nft's units.
@@ -68,7 +69,9 @@ impl<W: Write> Printer<'_, W> {
                 right,
             } => {
                 match (left, right) {
-                    (Expr::Fib(flags, _), Expr::Value(_) | Expr::Symbol(_)) => {
+                    (Expr::Fib(flags, _), Expr::Value(_) | Expr::Symbol(_))
+                        if !self.options.has(Form::FibCheck) =>
+                    {
                         self.fib(left, *flags, "oif")?;
                     }
                     (left, _) => self.expr(left)?,
@@ -79,7 +82,11 @@ impl<W: Write> Printer<'_, W> {
                 self.out.write_char(' ')?;
                 match right {
                     // Several flags in one value.
-                    Expr::Value(value) if left.is_bitmask() && value.number.count_ones() > 1 => {
+                    Expr::Value(value)
+                        if left.is_bitmask()
+                            && value.number.count_ones() > 1
+                            && !self.has_names(left) =>
+                    {
                         value::numeric(&mut self.out, value, self.options)
                     }
                     right => self.expr(right),
@@ -100,7 +107,7 @@ impl<W: Write> Printer<'_, W> {
             }
             Statement::Limit { .. } => {
                 self.out.write_str("limit ")?;
-                self.rate(statement)
+                self.rate(statement, self.options.has(Form::DefaultBurst))
             }
             Statement::Quota { .. } => {
                 self.out.write_str("quota ")?;
@@ -141,7 +148,7 @@ impl<W: Write> Printer<'_, W> {
                 write!(self.out, "reject with {words}")?;
                 if let Some(code) = code {
                     self.out.write_char(' ')?;
-                    self.value(code)?;
+                    value::reason(&mut self.out, code, self.options)?;
                 }
                 Ok(())
             }
@@ -284,6 +291,11 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
+    /// Returns `true` if several flags that are compared with this expression are printed by name.
+    fn has_names(&self, left: &Expr) -> bool {
+        matches!(left, Expr::Binary(..)) && self.options.has(Form::FlagMasks)
+    }
+
     /// Prints ` to 192.0.2.1:80`.
     fn destination(
         &mut self,
@@ -308,8 +320,8 @@ impl<W: Write> Printer<'_, W> {
         write!(self.out, "{number} {unit}")
     }
 
-    /// Prints `rate over 10 mbytes/second burst 3 mbytes`.
-    pub(crate) fn rate(&mut self, limit: &Statement) -> fmt::Result {
+    /// Prints `rate over 10 mbytes/second burst 3 mbytes`. `has_burst` is whether to print a default burst.
+    pub(crate) fn rate(&mut self, limit: &Statement, has_burst: bool) -> fmt::Result {
         let Statement::Limit {
             rate,
             unit,
@@ -327,7 +339,8 @@ impl<W: Write> Printer<'_, W> {
         }
         write!(self.out, "/{unit}")?;
         match (bytes, *burst) {
-            (_, 0) | (false, DEFAULT_BURST) => Ok(()),
+            (_, 0) => Ok(()),
+            (false, DEFAULT_BURST) if !has_burst => Ok(()),
             (true, burst) => {
                 self.out.write_str(" burst ")?;
                 self.bytes(burst.into())

@@ -4,6 +4,8 @@ use super::fields::{typed_operation, typed_tree};
 use super::inside::{compared_type, written_type};
 use super::registers::Content;
 use super::rule::{Reader, value};
+use crate::dialect::{Form, NftVersion};
+use crate::headers;
 use crate::syntax::{Expr, Operator, Payload, Relation, Statement, Value};
 use crate::types;
 use chainwright::nft::DataType;
@@ -175,11 +177,23 @@ impl Reader<'_, '_> {
             return self.matched(field, relation, Expr::Value(right));
         }
         let left = match left {
-            // nft does not look up fields below further operations on their bits.
-            left @ Expr::Binary(Operator::RightShift, ..) => typed_tree(left),
+            // nft 1.0 does not look up fields below further operations on their bits.
+            left @ Expr::Binary(Operator::RightShift, ..)
+                if !self.version.has(Form::BitOffsets) =>
+            {
+                typed_tree(left, self.version)
+            }
             left => self.resolve(left),
         };
         let data_type = written_type(&left);
+        if let Some((place, shift)) = self.adjacent(&left, mask) {
+            let right = Value {
+                data_type,
+                bits: place.bits,
+                number: right.number >> shift,
+            };
+            return self.matched(Expr::Payload(place), relation, Expr::Value(right));
+        }
         let mask = Value { data_type, ..mask };
         let right = Value { data_type, ..right };
         if types::is_bitmask(data_type) && is_equality {
@@ -187,24 +201,46 @@ impl Reader<'_, '_> {
             return match (right.number, relation) {
                 (0, Relation::NotEqual) => self.matched(left, Relation::Implicit, any_of(mask)),
                 (0, _) => self.matched(left, Relation::None, any_of(mask)),
-                _ if several => {
+                _ if several && !self.version.has(Form::FlagMasks) => {
                     let masked = Expr::Masked(Box::new(flags(right)), Box::new(flags(mask)));
                     self.matched(left, relation, masked)
                 }
                 _ => self.matched(
-                    typed_operation(Operator::And, left, Expr::Value(mask)),
+                    typed_operation(Operator::And, left, Expr::Value(mask), self.version),
                     relation,
                     Expr::Value(right),
                 ),
             };
         }
-        let has_prefixes = is_address(data_type) || data_type == DataType::MARK;
+        let has_prefixes = types::has_prefixes(data_type, self.version);
         if let Some(prefix) = mask.prefix_of_mask().filter(|_| has_prefixes) {
             let right = Expr::Prefix(Box::new(Expr::Value(right)), prefix);
             return self.matched(left, relation, right);
         }
-        let left = typed_operation(Operator::And, left, Expr::Value(mask));
+        let left = typed_operation(Operator::And, left, Expr::Value(mask), self.version);
         self.matched(left, relation, Expr::Value(right))
+    }
+
+    /// Returns the bits of bytes without a name that a mask selects, if they are adjacent, and the number of bits behind
+    /// them.
+    fn adjacent(&self, left: &Expr, mask: Value) -> Option<(Payload, u32)> {
+        let Expr::Payload(place @ Payload { field: None, .. }) = left else {
+            return None;
+        };
+        let is_listed = self.version.has(Form::BitOffsets) && place.tunnel.is_none();
+        let shift = mask.number.trailing_zeros();
+        let bits = mask.number.count_ones();
+        let is_adjacent = is_listed && bits > 0 && mask.number >> shift == Value::ones(bits);
+        let before = place.bits.checked_sub(bits + shift)?;
+        // nft keeps a mask of the first bits.
+        (is_adjacent && before > 0).then_some((
+            Payload {
+                offset: place.offset + before,
+                bits,
+                ..*place
+            },
+            shift,
+        ))
     }
 
     /// Decodes a range comparison of a register.
@@ -232,12 +268,28 @@ impl Reader<'_, '_> {
             left => self.resolve(left),
         };
         let data_type = written_type(&left);
-        let range = range(Value { data_type, ..from }, Value { data_type, ..to });
-        self.matched(left, relation, range)
+        let (from, to) = (Value { data_type, ..from }, Value { data_type, ..to });
+        // Hours that are not between two others are those from the second to the first.
+        if data_type == types::HOUR
+            && relation == Relation::NotEqual
+            && self.version.has(Form::HourRanges)
+        {
+            return self.matched(left, Relation::Implicit, range(to, from));
+        }
+        self.matched(left, relation, range(from, to))
+    }
+
+    /// Gives the values of both sides the type in whose form they are listed.
+    pub(super) fn listed(&self, left: Expr, right: Expr) -> (Expr, Expr) {
+        match listed_type(&left, self.version) {
+            Some(data_type) => (with_type(left, data_type), with_type(right, data_type)),
+            None => (left, right),
+        }
     }
 
     /// Adds a match, or merges it with the previous one into a range.
     pub(super) fn matched(&mut self, left: Expr, relation: Relation, right: Expr) -> Option<()> {
+        let (left, right) = self.listed(left, right);
         if let (Relation::LessOrEqual, Expr::Value(to), Some(Some(last))) =
             (relation, &right, self.statements.last())
             && let Statement::Match {
@@ -276,6 +328,38 @@ impl Reader<'_, '_> {
             relation,
             right,
         })
+    }
+}
+
+/// Returns the type in whose form values of an expression are listed, if it is not the expression's own.
+pub(super) fn listed_type(expr: &Expr, version: NftVersion) -> Option<DataType> {
+    match expr {
+        Expr::Payload(payload) => {
+            let (protocol, field) = payload.field?;
+            let is_it = *protocol == headers::IP && protocol.fields[field].name == "frag-off";
+            (is_it && version.has(Form::FragOffset)).then_some(types::RAW)
+        }
+        Expr::Option(option) if option.is("mptcp", "subtype") => version
+            .has(Form::MptcpSubtypes)
+            .then_some(types::MPTCP_SUBTYPE),
+        Expr::Option(option) if option.is_address_of_ipv4() => version
+            .has(Form::OptionAddresses)
+            .then_some(DataType::IPV4_ADDR),
+        Expr::Binary(_, left, _) => listed_type(left, version),
+        _ => None,
+    }
+}
+
+/// Gives the values of a comparison this type.
+fn with_type(expr: Expr, data_type: DataType) -> Expr {
+    let boxed = |expr: Box<Expr>| Box::new(with_type(*expr, data_type));
+    match expr {
+        Expr::Value(value) => Expr::Value(Value { data_type, ..value }),
+        Expr::Range(from, to) => Expr::Range(boxed(from), boxed(to)),
+        Expr::Binary(operator @ (Operator::And | Operator::Or | Operator::Xor), left, right) => {
+            Expr::Binary(operator, boxed(left), boxed(right))
+        }
+        other => other,
     }
 }
 

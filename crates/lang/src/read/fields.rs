@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::inside::written_type;
 use super::rule::Reader;
+use crate::dialect::{Form, NftVersion};
 use crate::headers;
 use crate::syntax::{Expr, Operator, OptionField, Payload, Value};
 use crate::types;
@@ -128,13 +129,13 @@ impl Reader<'_, '_> {
                 None => {
                     let left = self.resolve(*left);
                     let mask = self.resolve(*mask);
-                    typed_operation(Operator::And, left, mask)
+                    typed_operation(Operator::And, left, mask, self.version)
                 }
             },
             Expr::Binary(operator, left, right) => {
                 let left = self.resolve(*left);
                 let right = self.resolve(*right);
-                typed_operation(operator, left, right)
+                typed_operation(operator, left, right, self.version)
             }
             Expr::Map(key, map) => {
                 let (Expr::Concat(parts), Expr::Reference(name)) = (*key, *map) else {
@@ -269,13 +270,22 @@ impl Reader<'_, '_> {
 }
 
 /// Creates an operation; its right side has the type of the left.
-pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Expr {
+pub(super) fn typed_operation(
+    operator: Operator,
+    left: Expr,
+    right: Expr,
+    version: NftVersion,
+) -> Expr {
     let right = match right {
         Expr::Value(value) => {
             let data_type = match operator {
                 Operator::LeftShift | Operator::RightShift => DataType::INTEGER,
-                // A number that is longer than the loaded value, or combined with shifted bits, has no names.
-                _ if is_longer(&value, left.data_type()) || is_moved(&left) => types::RAW,
+                // A number that is combined with shifted bits has no names; in nft 1.0 also one that is longer than the
+                // loaded value.
+                _ if is_moved(&left) => types::RAW,
+                _ if !version.has(Form::LongOperands) && is_longer(&value, left.data_type()) => {
+                    types::RAW
+                }
                 _ => written_type(&left),
             };
             Expr::Value(Value { data_type, ..value })
@@ -308,9 +318,11 @@ fn is_moved(expr: &Expr) -> bool {
 }
 
 /// Assigns types in a tree of operations.
-pub(super) fn typed_tree(expr: Expr) -> Expr {
+pub(super) fn typed_tree(expr: Expr, version: NftVersion) -> Expr {
     match expr {
-        Expr::Binary(operator, left, right) => typed_operation(operator, typed_tree(*left), *right),
+        Expr::Binary(operator, left, right) => {
+            typed_operation(operator, typed_tree(*left, version), *right, version)
+        }
         other => other,
     }
 }

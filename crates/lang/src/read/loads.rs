@@ -99,6 +99,7 @@ impl Reader<'_, '_> {
         self.remove_implicit(&place);
         let target = Expr::Payload(place);
         let to = self.typed_in(sreg, target.data_type(), ByteOrder::Network)?;
+        let (target, to) = self.listed(target, to);
         self.push(Statement::Set(target, to))
     }
 

@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
             match flags.contains(SetFlags::ANONYMOUS) && !flags.contains(SetFlags::EVAL) {
                 true => {
                     let is_map = flags.intersects(SetFlags::MAP | SetFlags::OBJECT);
-                    let reader = SetReader::anonymous(&set, key, shifts, is_map);
+                    let reader = SetReader::anonymous(&set, self.version, key, shifts, is_map);
                     Expr::Set(reader.elements()?)
                 }
                 false => Expr::Reference(valid_name(name)?),
@@ -105,7 +105,7 @@ impl Reader<'_, '_> {
         let key = match (lookup.dreg, self.key(register, length)) {
             (_, Some(key)) => key,
             (None, None) => {
-                let reader = SetReader::of_view(&view);
+                let reader = SetReader::of_view(&view, self.version);
                 let key = self.fields(register, length, |at, bytes| reader.key_field(at, bytes))?;
                 key.iter().any(|part| !part.is_constant()).then_some(key)?
             }
@@ -169,7 +169,7 @@ impl Reader<'_, '_> {
             // A constant.
             None if is_single => self.typed(register, key_type?)?,
             None => {
-                let reader = SetReader::of_view(&view);
+                let reader = SetReader::of_view(&view, self.version);
                 let key = self.fields(register, length, |at, bytes| reader.key_field(at, bytes))?;
                 self.resolve_key(key).0
             }
@@ -209,7 +209,7 @@ impl Reader<'_, '_> {
         let length = self.set(set)?.set().data_length()? as usize;
         let fields = fields(data_type);
         if fields.len() > 1 {
-            let reader = SetReader::of_view(&self.set(set)?.set());
+            let reader = SetReader::of_view(&self.set(set)?.set(), self.version);
             let parts = self.fields(register, length, |at, bytes| reader.data_field(at, bytes))?;
             return Some(self.resolve_key(parts).0);
         }

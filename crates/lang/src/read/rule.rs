@@ -11,6 +11,7 @@ use super::set;
 use super::stateful::stateful_statement;
 use super::statements::nat_flags;
 use crate::constant::{is_name, quotable};
+use crate::dialect::NftVersion;
 use crate::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
 use crate::tunnels::Tunnel;
 use crate::types;
@@ -33,13 +34,14 @@ const SECOND: u128 = 1_000_000_000;
 const MAX_EXPRESSIONS: usize = 128;
 
 /// Decodes a rule. One that nft's language cannot represent becomes bytecode.
-pub(crate) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
-    at_depth(table, rule, 0, &Cell::new(MAX_NESTED_RULES))
+pub(crate) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, version: NftVersion) -> Line {
+    at_depth(table, rule, version, 0, &Cell::new(MAX_NESTED_RULES))
 }
 
 fn at_depth(
     table: &SnapshotTable<'_>,
     rule: &RuleRef<'_>,
+    version: NftVersion,
     depth: usize,
     left: &Cell<usize>,
 ) -> Line {
@@ -54,6 +56,7 @@ fn at_depth(
     }
     let mut reader = Reader {
         table,
+        version,
         depth,
         left,
         registers: Registers::default(),
@@ -105,6 +108,8 @@ fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
 
 pub(super) struct Reader<'t, 's> {
     pub(super) table: &'t SnapshotTable<'s>,
+    /// Version of nft whose forms the statements have.
+    pub(super) version: NftVersion,
     pub(super) depth: usize,
     /// Number of rules in anonymous chains that may still be read.
     pub(super) left: &'t Cell<usize>,
@@ -382,7 +387,7 @@ impl Reader<'_, '_> {
             self.left.set(left);
             let depth = self.depth + 1;
             rules
-                .map(|rule| at_depth(self.table, &rule, depth, self.left))
+                .map(|rule| at_depth(self.table, &rule, self.version, depth, self.left))
                 .collect()
         })
     }

@@ -1,9 +1,11 @@
 //! Decodes set elements.
 
+use super::compare::listed_type;
 use super::inside::is_of_header;
 use super::rule::{limit, valid_name, value};
 use super::stateful::stateful_statement;
 use crate::constant::quotable;
+use crate::dialect::{Form, NftVersion};
 use crate::syntax::{Element, Expr, Statement, Target, Value, Verdict};
 use crate::typeof_;
 use crate::types::{self, info};
@@ -64,10 +66,27 @@ struct Part {
     shift: u32,
 }
 
+impl Part {
+    /// Reverses the bytes of a number in host byte order. A name is such a number in a concatenation.
+    fn turn(&self, is_alone: bool, key: &mut [u8]) {
+        let is_turned = self.order == ByteOrder::Host
+            && cfg!(target_endian = "little")
+            && !(is_alone && types::is_string(self.data_type));
+        if let Some(bytes) = key
+            .get_mut(self.at..self.at + self.length)
+            .filter(|_| is_turned)
+        {
+            bytes.reverse();
+        }
+    }
+}
+
 /// Decoder for the elements of a set.
 pub(crate) struct SetReader<'s> {
     /// `None` if only single elements are decoded.
     set: Option<SnapshotSet<'s>>,
+    /// Version of nft whose forms the elements have.
+    version: NftVersion,
     view: SetRef<'s>,
     keys: Vec<Part>,
     data: Vec<Part>,
@@ -80,15 +99,15 @@ pub(crate) struct SetReader<'s> {
 
 impl<'s> SetReader<'s> {
     /// Creates a decoder for a named set.
-    pub(crate) fn named(set: &SnapshotSet<'s>) -> Self {
+    pub(crate) fn named(set: &SnapshotSet<'s>, version: NftVersion) -> Self {
         Self {
             set: Some(*set),
-            ..Self::of_view(&set.set())
+            ..Self::of_view(&set.set(), version)
         }
     }
 
     /// Creates a decoder for single elements of a set.
-    pub(crate) fn of_view(view: &SetRef<'s>) -> Self {
+    pub(crate) fn of_view(view: &SetRef<'s>, version: NftVersion) -> Self {
         let length = view.key_length().unwrap_or_default();
         // The user data may be too small for all fields.
         let is_whole = |key: &Expr| match key {
@@ -96,18 +115,19 @@ impl<'s> SetReader<'s> {
             _ => true,
         };
         let key = typeof_::of(view, SET_KEY_TYPEOF).filter(is_whole);
-        Self::new(*view, key, &[])
+        Self::new(*view, version, key, &[])
     }
 
     /// Creates a decoder for an anonymous set. `key` is the expression that the rule looks up; `shifts` is how far
     /// each of its fields is shifted left compared to printed values.
     pub(super) fn anonymous(
         set: &SnapshotSet<'s>,
+        version: NftVersion,
         key: &Expr,
         shifts: &[u32],
         is_map: bool,
     ) -> Self {
-        let mut reader = Self::new(set.set(), Some(key.clone()), shifts);
+        let mut reader = Self::new(set.set(), version, Some(key.clone()), shifts);
         reader.set = Some(*set);
         if let [one] = &mut reader.keys[..] {
             match is_map {
@@ -121,7 +141,7 @@ impl<'s> SetReader<'s> {
         reader
     }
 
-    fn new(view: SetRef<'s>, key: Option<Expr>, shifts: &[u32]) -> Self {
+    fn new(view: SetRef<'s>, version: NftVersion, key: Option<Expr>, shifts: &[u32]) -> Self {
         let is_interval = view
             .flags()
             .unwrap_or_default()
@@ -137,7 +157,14 @@ impl<'s> SetReader<'s> {
             .collect();
         let whole = view.key_length().unwrap_or_default() as usize;
         let key_order = |data_type| order(&view, SET_KEY_BYTE_ORDER, data_type);
-        let mut keys = parts(view.key_type(), key.as_ref(), whole, &described, key_order);
+        let mut keys = parts(
+            version,
+            view.key_type(),
+            key.as_ref(),
+            whole,
+            &described,
+            key_order,
+        );
         for (index, part) in keys.iter_mut().enumerate() {
             part.shift = shifts.get(index).copied().unwrap_or_default();
             if is_interval {
@@ -155,6 +182,7 @@ impl<'s> SetReader<'s> {
         }
         let data_order = |data_type| order(&view, SET_DATA_BYTE_ORDER, data_type);
         let data = parts(
+            version,
             view.data_type(),
             data_typeof.as_ref(),
             whole,
@@ -163,6 +191,7 @@ impl<'s> SetReader<'s> {
         );
         Self {
             set: None,
+            version,
             view,
             keys,
             data,
@@ -196,6 +225,15 @@ impl<'s> SetReader<'s> {
         self.each().into_iter().map(|(_, read)| read).collect()
     }
 
+    /// Returns `true` if elements may have more than their key: nft 1.1 prints each of them in its own line.
+    pub(crate) fn has_long_elements(&self, elements: &[Element]) -> bool {
+        let flags = self.view.flags().unwrap_or_default();
+        flags.intersects(SetFlags::MAP | SetFlags::OBJECT | SetFlags::TIMEOUT)
+            || self.view.expression().is_some()
+            || self.view.expressions().is_some()
+            || elements.iter().any(|element| element.comment.is_some())
+    }
+
     /// Returns `true` if the decoded key length equals the kernel's. nft 1.0.6 loses the first of more than five
     /// fields.
     fn is_whole(&self) -> bool {
@@ -216,14 +254,18 @@ impl<'s> SetReader<'s> {
         let mut elements: Vec<ElementRef<'s>> =
             self.set.iter().flat_map(SnapshotSet::elements).collect();
         if !is_interval {
-            // nft sorts keys as numbers: a single value in its own byte order, a concatenation with the last field
-            // first.
+            // nft sorts keys as numbers: a single value in its own byte order. Version 1.0 sorts a concatenation with
+            // the last field first, and names by their last byte.
             let is_one = self.keys.len() == 1;
             let turned = is_one && self.keys[0].order == ByteOrder::Network;
             let is_bits = is_one && types::is_bitmask(self.keys[0].data_type);
             elements.sort_by_cached_key(|element| {
                 let mut key = element.key_bytes().unwrap_or_default().to_vec();
-                if !turned && cfg!(target_endian = "little") {
+                if self.version.has(Form::ElementOrder) {
+                    self.keys
+                        .iter()
+                        .for_each(|part| part.turn(is_one, &mut key));
+                } else if !turned && cfg!(target_endian = "little") {
                     key.reverse();
                 }
                 if is_bits {
@@ -330,7 +372,7 @@ impl<'s> SetReader<'s> {
     }
 
     fn key(&self, from: &[u8], to: &[u8]) -> Option<Expr> {
-        joined(&self.keys, from, to)
+        joined(&self.keys, from, to, self.version)
     }
 
     /// Decodes a constant field of a key that starts at this byte.
@@ -347,9 +389,9 @@ impl<'s> SetReader<'s> {
         match self.has_ranges {
             true => {
                 let (from, to) = bytes.split_at_checked(bytes.len() / 2)?;
-                joined(&self.data, from, to)
+                joined(&self.data, from, to, self.version)
             }
-            false => joined(&self.data, bytes, bytes),
+            false => joined(&self.data, bytes, bytes, self.version),
         }
     }
 }
@@ -373,6 +415,7 @@ pub(crate) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
 
 /// Returns the fields of a type with their positions.
 fn parts(
+    version: NftVersion,
     data_type: Option<DataType>,
     declared: Option<&Expr>,
     whole: usize,
@@ -384,8 +427,9 @@ fn parts(
         Some(one) => Some(std::slice::from_ref(one)),
         None => None,
     };
+    let listed = |expr: &Expr| listed_type(expr, version).unwrap_or_else(|| expr.data_type());
     let types = match (exprs, data_type) {
-        (Some(exprs), _) => exprs.iter().map(Expr::data_type).collect(),
+        (Some(exprs), _) => exprs.iter().map(listed).collect(),
         (None, Some(data_type)) => fields(data_type),
         (None, None) => vec![DataType::VALUE],
     };
@@ -435,7 +479,7 @@ fn field(parts: &[Part], at: usize, bytes: &[u8]) -> Option<Value> {
 }
 
 /// Decodes a value, a concatenation, or ranges of them.
-fn joined(parts: &[Part], from: &[u8], to: &[u8]) -> Option<Expr> {
+fn joined(parts: &[Part], from: &[u8], to: &[u8], version: NftVersion) -> Option<Expr> {
     let one = |part: &Part| {
         let bytes = |all: &[u8]| all.get(part.at..part.at + part.length).map(<[u8]>::to_vec);
         let low = |value: Value| Value {
@@ -446,7 +490,7 @@ fn joined(parts: &[Part], from: &[u8], to: &[u8]) -> Option<Expr> {
         let last = low(limit(&bytes(to)?, part.order, part.data_type)?);
         match first == last {
             true => Some(Expr::Value(first)),
-            false => span(first, last),
+            false => span(first, last, version),
         }
     };
     match parts {
@@ -456,13 +500,13 @@ fn joined(parts: &[Part], from: &[u8], to: &[u8]) -> Option<Expr> {
 }
 
 /// Converts to a prefix or range; `None` for strings that are not a prefix.
-fn span(first: Value, last: Value) -> Option<Expr> {
+fn span(first: Value, last: Value, version: NftVersion) -> Option<Expr> {
     let prefix = first.prefix_to(&last);
     if types::is_string(first.data_type) {
         let whole = prefix.filter(|bits| bits % 8 == 0)?;
         return Some(Expr::Beginning(first, whole));
     }
-    let has_prefixes = types::has_prefixes(first.data_type);
+    let has_prefixes = types::has_prefixes(first.data_type, version);
     let value = |value| Box::new(Expr::Value(value));
     Some(match prefix.filter(|_| has_prefixes) {
         Some(prefix) => Expr::Prefix(value(first), prefix),

@@ -1,9 +1,10 @@
 //! Decodes statements.
 
-use super::compare::range;
+use super::compare::{is_address, range};
 use super::context::Layer;
 use super::registers::{Content, Registers};
 use super::rule::{Reader, value};
+use crate::dialect::Form;
 use crate::syntax::{Expr, Statement, Translation, Value};
 use crate::types;
 use chainwright::nft::build::ByteOrder;
@@ -52,8 +53,10 @@ impl Reader<'_, '_> {
         from: Option<Register>,
         to: Option<Register>,
     ) -> Option<Option<Expr>> {
-        // nft does not omit the protocol match before a translated port.
-        self.context.keep_transport();
+        // nft 1.0 does not omit the protocol match before a translated port.
+        if !self.version.has(Form::ImpliedByPort) {
+            self.context.keep_transport();
+        }
         let mut port = |register: Register| self.typed(register, DataType::INET_SERVICE);
         let Some(from_register) = from else {
             return Some(None);
@@ -205,7 +208,7 @@ impl Reader<'_, '_> {
 /// Converts to a range, or to a prefix if the addresses form one.
 pub(super) fn limits(from: Expr, to: Expr) -> Expr {
     if let (Expr::Value(first), Expr::Value(last)) = (&from, &to) {
-        let is_address = types::has_prefixes(first.data_type);
+        let is_address = is_address(first.data_type);
         if let Some(prefix) = first.prefix_to(last).filter(|_| is_address) {
             return Expr::Prefix(Box::new(from), prefix);
         }

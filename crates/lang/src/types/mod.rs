@@ -2,6 +2,7 @@
 
 mod symbols;
 
+use crate::dialect::{Form, NftVersion};
 use chainwright::nft::DataType;
 use chainwright::nft::build::ByteOrder;
 
@@ -129,13 +130,10 @@ pub(super) fn is_string(data_type: DataType) -> bool {
 }
 
 /// Returns `true` if prefixes of this type are written with a slash.
-pub(super) const fn has_prefixes(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::IPV4_ADDR
-            | DataType::IPV6_ADDR
-            | DataType::MARK
-            | DataType::STRING
-            | DataType::IFNAME
-    )
+pub(super) fn has_prefixes(data_type: DataType, version: NftVersion) -> bool {
+    match data_type {
+        DataType::IPV4_ADDR | DataType::IPV6_ADDR | DataType::STRING | DataType::IFNAME => true,
+        DataType::MARK => !version.has(Form::MarkMasks),
+        _ => false,
+    }
 }
