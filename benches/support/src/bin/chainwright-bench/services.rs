@@ -9,7 +9,7 @@ use chainwright_bench::proxy::{
 };
 use chainwright_bench::{Cluster, Measured};
 use chainwright_kube::service::Layout;
-use chainwright_lang::{Listing, Options, Part};
+use chainwright_lang::{Listing, NftVersion, Options, Part};
 use chainwright_testing::Sandbox;
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
@@ -359,7 +359,9 @@ const fn part_of(set: &str) -> Part<'_> {
 /// Lists parts of the present ruleset in nft's language.
 fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
     let snapshot = Connection::open()?.snapshot(Scope::all())?;
-    let options = Options::here();
+    let mut options = Options::here();
+    // Every version of nft reads the old form.
+    options.nft_version = NftVersion::V1_0;
     let mut text = String::new();
     for part in parts {
         let listing = Listing::new(&snapshot, &options).part(*part);
