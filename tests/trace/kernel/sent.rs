@@ -10,7 +10,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 use chainwright::nft::{self, Connection, Rule, Scope, Snapshot, Transaction};
-use chainwright_lang::{Listing, Options, Script};
+use chainwright_lang::{Listing, NftVersion, Options, Script};
 use chainwright_testing::FakeKernel;
 use chainwright_trace::{Direction, Outcome, Packet};
 
@@ -141,9 +141,16 @@ fn sent(number: u16, is_ipv4: bool, (from, port): (u8, u16)) -> Sent {
     }
 }
 
+/// The ruleset in a form without the numbers of elements: the kernel also counts deleted ones that it has not collected.
+fn ruleset(snapshot: &Snapshot) -> String {
+    let mut options = Options::default();
+    options.nft_version = NftVersion::V1_0;
+    Listing::new(snapshot, &options).to_string()
+}
+
 /// The ruleset and the counters of its base chains, without times.
 fn listed(snapshot: &Snapshot) -> String {
-    let mut text = Listing::new(snapshot, &Options::default()).to_string();
+    let mut text = ruleset(snapshot);
     for chain in snapshot.tables().flat_map(|table| table.chains()) {
         if let Some(counters) = chain.chain().counters() {
             text += &format!("{}: {counters:?}\n", chain.chain().name());
@@ -322,8 +329,7 @@ fn send_both(world: &mut World, kernel: &FakeKernel, model: &mut Connection, sen
 #[track_caller]
 pub(super) fn compare(before: &Snapshot, packet: &Packet, after: &Snapshot) {
     // The text of some rules changes when it is loaded.
-    let [before, after] =
-        [before, after].map(|snapshot| Listing::new(snapshot, &Options::default()).to_string());
+    let [before, after] = [before, after].map(ruleset);
     let (kernel, mut nft) = fake(&before);
     let end = kernel.send(packet, &judge::node());
     let end = end.unwrap_or_else(|error| panic!("{error}\n{before}"));
