@@ -19,7 +19,7 @@ use chainwright::nft::{Connection, Family, Scope, Snapshot, Transaction};
 use chainwright_bench::baseline::{Baseline, Request};
 use chainwright_bench::{Cluster, Contender, alternate, alternate_prepared};
 use chainwright_kube::service::{Layout, Services};
-use chainwright_lang::{Listing, Options, Script};
+use chainwright_lang::{Listing, NftVersion, Options, Script};
 use chainwright_testing::become_namespace_root;
 use common::{BoxError, Result, counts, in_sandbox, report, verdict};
 
@@ -45,7 +45,9 @@ fn main() -> Result {
     let (mut ruleset, mut bytes) = (String::new(), 0);
     in_sandbox(|| {
         let snapshot = kube_proxy(services)?;
-        ruleset = Listing::new(&snapshot, &Options::default()).to_string();
+        let mut options = Options::default();
+        options.nft_version = NftVersion::V1_0; // which every version of nft reads
+        ruleset = Listing::new(&snapshot, &options).to_string();
         bytes = snapshot.byte_length();
         list(&snapshot, nft)
     })?;

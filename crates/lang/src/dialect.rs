@@ -4,8 +4,7 @@ use std::fmt;
 
 /// Version of nft whose form the output has.
 ///
-/// Both versions read the text of either form, except where a form has words that the older version lacks; `docs/nft.md`
-/// lists all forms that differ.
+/// nft 1.1.7 reads both forms; nft 1.0.6 does not read all of the newer one. `docs/nft.md` lists the forms that differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NftVersion {

@@ -35,6 +35,7 @@ pub struct Query<'s> {
 pub struct QueryResult<'s> {
     snapshot: Arc<Snapshot>,
     part: Part<'s>,
+    is_lookup: bool,
 }
 
 /// Cache of the tables read for earlier commands. A later command about the same tables uses it, as long as nothing
@@ -148,13 +149,16 @@ impl<'s> QueryResult<'s> {
         Ok(Self {
             snapshot: Arc::new(read(nft, scope, &[part], options.terse)?),
             part,
+            is_lookup: false,
         })
     }
 
     /// Formats the requested part. No other part was read.
     #[must_use]
     pub fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
-        Listing::new(&self.snapshot, options).part(self.part)
+        let mut listing = Listing::new(&self.snapshot, options).part(self.part);
+        listing.is_lookup = self.is_lookup;
+        listing
     }
 
     /// Formats the bytecode of the listed part: the text that `nft --debug=netlink` prints before the listing.
@@ -168,7 +172,7 @@ struct Bytecode<'a>(&'a QueryResult<'a>);
 
 impl fmt::Display for Bytecode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let QueryResult { snapshot, part } = self.0;
+        let QueryResult { snapshot, part, .. } = self.0;
         let Part::Chain(chain) = *part else {
             return write!(f, "{snapshot}");
         };
@@ -501,6 +505,7 @@ impl<'s> Query<'s> {
         Ok(QueryResult {
             snapshot,
             part: about.part,
+            is_lookup: false,
         })
     }
 
@@ -529,6 +534,7 @@ impl<'s> Query<'s> {
                 return Ok(QueryResult {
                     snapshot: Arc::new(snapshot),
                     part: about.part,
+                    is_lookup: false,
                 });
             }
             (Object::Elements(_), _) => return self.elements(nft, true),
@@ -542,6 +548,7 @@ impl<'s> Query<'s> {
                 return Ok(QueryResult {
                     snapshot: Arc::new(snapshot),
                     part: about.part,
+                    is_lookup: false,
                 });
             }
         };
@@ -556,6 +563,7 @@ impl<'s> Query<'s> {
         Ok(QueryResult {
             snapshot: Arc::new(snapshot),
             part: about.part,
+            is_lookup: false,
         })
     }
 
@@ -592,6 +600,7 @@ impl<'s> Query<'s> {
             } else {
                 Part::Set(part)
             },
+            is_lookup: true,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Tests that take time: monitors, readers that close the pipe, callers without privileges.
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Side, plain};
+use crate::common::in_workspace;
 use crate::common::needs::find;
 use crate::common::tools::Tools;
 
@@ -87,8 +89,13 @@ fn has(line: &str, last: &str) -> bool {
 
 /// Returns the lines of a monitor up to one that contains this text.
 fn events(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
+    events_of(CHANGES, side, arguments, last)
+}
+
+/// The same for other changes.
+fn events_of(changes: &[&str], side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
     let child = listening(side, arguments);
-    for change in CHANGES {
+    for change in changes {
         let ran = side.run_with(&find("nft"), &["-f", "-"], change);
         assert_eq!(ran.code, Some(0), "{change}: {}", ran.err);
     }
@@ -170,6 +177,82 @@ fn monitor_prints_events_like_nft() {
         );
         assert!(!our.is_empty());
     }
+}
+
+/// Changes whose events have another form since nft 1.1.
+const CHANGES_OF_1_1: &[&str] = &[
+    "add table ip t",
+    "add table inet u { flags dormant; }",
+    "add chain ip t c { type nat hook output priority -100; policy accept; }",
+    "add chain ip t d",
+    "add set ip t s { type ipv4_addr; flags interval; }",
+    "add set ip t b { type inet_service; timeout 1h; }",
+    "add set ip t marks { type mark; flags interval; elements = { 0x100-0x1ff } }",
+    "add map ip t m { type inet_service : verdict; elements = { 5 : jump d } }",
+    "add map ip t v { typeof ip saddr . tcp dport : ip daddr . meta mark; }",
+    "add element ip t v { 10.0.0.1 . 80 : 10.0.0.2 . 5 }",
+    "add element ip t s { 12.0.0.1-12.0.0.5, 13.0.0.0/8 }",
+    "add rule ip t d tcp flags & (syn|ack) == syn limit rate 5/second accept",
+    "add rule ip t d tcp flags & (fin|syn|rst) == fin|syn",
+    "add rule ip t d iifname \"lo\" icmp code 1 drop",
+    "add rule ip t d ip frag-off & 0x1fff != 0 ct state new,established",
+    "add rule ip t d ip saddr @s log flags all masquerade random",
+    "insert rule ip t d meta mark & 0xffff0000 == 0x10000 comment \"c\"",
+    "add rule ip t d ip option lsrr addr 3221225985 tcp option mptcp subtype 0",
+    "add rule ip t d meta hour \"23:00\"-\"01:00\"",
+    "add limit ip t l { rate 10/minute }",
+    "add chain netdev n i { type filter hook ingress devices = { lo, eth7 } priority 0; }",
+    "delete element ip t s { 13.0.0.0/8 }",
+    "delete element ip t v { 10.0.0.1 . 80 }",
+    "rename chain ip t c c2",
+    "delete rule ip t d handle 9",
+    "delete table ip last",
+];
+
+/// The events of nft 1.1.7 are recorded in `data/nft/monitor-1.1.txt`; with `CHAINWRIGHT_CAPTURE_NFT=PROGRAM`, the test
+/// writes them instead, with those of PROGRAM.
+#[test]
+fn monitor_prints_events_like_nft_1_1() {
+    let path = in_workspace("tests/data/nft/monitor-1.1.txt");
+    let capture = std::env::var("CHAINWRIGHT_CAPTURE_NFT").ok();
+    let of = |mut side: Side, arguments: &str| {
+        if let Some(program) = &capture {
+            side.program = program.into();
+        }
+        let tools = Tools::new(&side.sandbox);
+        tools.run("ip link add eth7 type veth peer name eth8");
+        tools.run("nft add table ip last");
+        tools.run("nft add table netdev n");
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let last = if arguments.contains("-j") {
+            "\"name\":\"last\""
+        } else {
+            "table ip last"
+        };
+        let mut lines = events_of(CHANGES_OF_1_1, &side, &words, last);
+        lines.retain(|line| !line.starts_with("# new generation"));
+        lines
+            .iter()
+            .flat_map(|line| plain(line))
+            .collect::<Vec<_>>()
+    };
+    let mut made = String::new();
+    for arguments in ["monitor", "-j monitor"] {
+        let lines = of(Side::newest(), arguments);
+        made += &format!("=== {arguments}\n{}\n", lines.join("\n"));
+    }
+    if capture.is_some() {
+        fs::write(&path, made).unwrap();
+        return;
+    }
+    let expected = fs::read_to_string(&path).unwrap();
+    let differ: Vec<_> = expected
+        .lines()
+        .zip(made.lines())
+        .filter(|(one, other)| one != other)
+        .collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert_eq!(expected.lines().count(), made.lines().count());
 }
 
 /// Returns whether a line of JSON is about a counter or a quota, which nft 1.0.6 leaves out of

@@ -184,6 +184,7 @@ impl Serialize for Objects<'_> {
             snapshot,
             options,
             part,
+            ..
         } = self.0.listing;
         let mut out = serializer.serialize_seq(None)?;
         out.serialize_element(&Tagged("metainfo", self.0.metainfo))?;

@@ -233,6 +233,8 @@ pub struct Listing<'s> {
     pub(super) snapshot: &'s Snapshot,
     pub(super) options: &'s Options,
     pub(super) part: Part<'s>,
+    /// Whether the elements are those that a command looked up: nft prints no number of elements then.
+    pub(super) is_lookup: bool,
 }
 
 impl<'s> Listing<'s> {
@@ -243,6 +245,7 @@ impl<'s> Listing<'s> {
             snapshot,
             options,
             part: Part::All,
+            is_lookup: false,
         }
     }
 
@@ -270,6 +273,7 @@ pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
 impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut printer = Printer::new(f, self.options);
+        printer.is_lookup = self.is_lookup;
         for table in self.snapshot.tables() {
             if !self.part.is_in(&table) {
                 continue;

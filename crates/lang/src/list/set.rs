@@ -31,7 +31,10 @@ impl<W: Write> Printer<'_, W> {
                 self.line(format_args!("policy memory"))?;
             }
             if let Some(size) = set::size(&view) {
-                match view.count().filter(|_| self.options.has(Form::SetCount)) {
+                // In one line, a comment would hide what follows.
+                let has_count =
+                    self.options.has(Form::SetCount) && !self.in_line && !self.is_lookup;
+                match view.count().filter(|_| has_count) {
                     Some(count @ 1..) => {
                         self.line(format_args!("size {size}\t# count {count}"))?;
                     }

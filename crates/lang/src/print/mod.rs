@@ -19,6 +19,8 @@ pub(super) struct Printer<'o, W> {
     pub(super) plans: bool,
     /// Whether the output is one line without handles.
     pub(super) in_line: bool,
+    /// Whether only elements that a command looked up are printed.
+    pub(super) is_lookup: bool,
 }
 
 /// Indentation depth of the rules of a named chain.
@@ -31,6 +33,7 @@ impl<'o, W: Write> Printer<'o, W> {
             depth: 0,
             plans: false,
             in_line: false,
+            is_lookup: false,
         }
     }
 }

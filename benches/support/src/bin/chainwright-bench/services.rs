@@ -360,8 +360,7 @@ const fn part_of(set: &str) -> Part<'_> {
 fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
     let snapshot = Connection::open()?.snapshot(Scope::all())?;
     let mut options = Options::here();
-    // Every version of nft reads the old form.
-    options.nft_version = NftVersion::V1_0;
+    options.nft_version = NftVersion::V1_0; // which every version reads
     let mut text = String::new();
     for part in parts {
         let listing = Listing::new(&snapshot, &options).part(*part);
