@@ -31,10 +31,9 @@ pub(crate) fn of_selected(mut options: Options) -> Options {
 
 /// Returns a parser of version numbers without their last part.
 pub(crate) fn parser() -> impl TypedValueParser<Value = NftVersion> {
-    let names = NftVersion::ALL.map(|version| &*version.to_string().leak());
-    PossibleValuesParser::new(names).map(|name| {
+    PossibleValuesParser::new(NftVersion::ALL.map(NftVersion::name)).map(|name| {
         let mut all = NftVersion::ALL.into_iter();
-        let named = all.find(|version| version.to_string() == name);
+        let named = all.find(|version| version.name() == name);
         named.unwrap_or_default() // the parser accepts no other name
     })
 }

@@ -210,6 +210,39 @@ fn output_and_ruleset_match_nft() {
     assert!(CASES.len() >= 400, "{}", CASES.len());
 }
 
+/// The option is accepted before and after the verb, and by a link; also the version is that of the form.
+#[test]
+fn the_version_selects_the_form() {
+    let side = Side::newest();
+    let rule = "add table ip t; add chain ip t c; add rule ip t c limit rate 5/second";
+    assert_eq!(side.run(&[rule], "").code, Some(0));
+    let (old, new) = (
+        "limit rate 5/second\n",
+        "limit rate 5/second burst 5 packets\n",
+    );
+    let program = Path::new(PROGRAM);
+    let (list, version) = (["list", "chain", "ip", "t", "c"], "--nft-version=1.0");
+    for (program, before, after, form) in [
+        (side.program.as_path(), &[][..], &[][..], new),
+        (&side.program, &[version], &[], old),
+        (&side.program, &["--nft-version", "1.1"], &[], new),
+        (program, &[version, "nft"], &[], old),
+        (program, &["nft", version], &[], old),
+        (program, &[], &[version], old),
+        (program, &[], &[], new),
+    ] {
+        let arguments = [before, &list, after].concat();
+        let ran = side.run_with(program, &arguments, "");
+        assert!(ran.out.contains(form), "{arguments:?}: {ran:?}");
+    }
+    for (arguments, nft) in [(&["-v"][..], "v1.1.7"), (&[version, "-v"], "v1.0.6")] {
+        let ran = side.run(arguments, "");
+        assert!(ran.out.starts_with(&format!("nftables {nft} (")), "{ran:?}");
+    }
+    let ran = side.run(&["--nft-version", "0.9", "-v"], "");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+}
+
 /// Returns the system calls that carry out a text, and the output.
 fn sent(side: &Side, text: &str) -> (String, String) {
     traced(side, &[text])

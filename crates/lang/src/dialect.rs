@@ -19,6 +19,15 @@ impl NftVersion {
     /// All versions, the oldest first.
     pub const ALL: [Self; 2] = [Self::V1_0, Self::V1_1];
 
+    /// Returns the version without its last part: `1.0`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1_0 => "1.0",
+            Self::V1_1 => "1.1",
+        }
+    }
+
     /// Returns the exact version that the output is compared with: `1.0.6`.
     #[must_use]
     pub const fn full(self) -> &'static str {
@@ -34,13 +43,10 @@ impl NftVersion {
     }
 }
 
-/// Writes the version without its last part: `1.0`.
+/// Writes [`NftVersion::name`].
 impl fmt::Display for NftVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::V1_0 => "1.0",
-            Self::V1_1 => "1.1",
-        })
+        f.write_str(self.name())
     }
 }
 
