@@ -56,6 +56,7 @@ macro_rules! forms {
     ($($name:ident: $since:ident, $place:ident, $about:literal, $before:literal => $after:literal;)*) => {
         /// Form that not all versions have.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "some forms occur only in JSON"))]
         pub(crate) enum Form {
             $($name,)*
         }

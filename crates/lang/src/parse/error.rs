@@ -39,7 +39,6 @@ pub struct Error {
     /// Suggested spelling or action.
     pub hint: Option<String>,
     excerpt: Box<Excerpt>,
-    further: Vec<Self>,
 }
 
 chainwright::debug_as_message!(Error);
@@ -69,7 +68,7 @@ impl Error {
     /// block, up to ten errors. `Display` prints them behind the first one.
     #[must_use]
     pub fn further(&self) -> &[Self] {
-        &self.further
+        &self.excerpt.further
     }
 
     /// Formats the error like the program `nft`, followed by the additional information of [`Error`]. Programs that
@@ -155,6 +154,7 @@ impl fmt::Display for NftFormat<'_> {
         }
         error.advice(f)?;
         error
+            .excerpt
             .further
             .iter()
             .try_for_each(|further| write!(f, "\n{}", further.as_nft()))
@@ -167,8 +167,9 @@ struct Excerpt {
     text: String,
     from: usize,
     length: usize,
-    /// Kind of the error; stored here to keep `Error` small.
+    /// Kind of the error; stored here to keep `Error` small, like the next one.
     cause: Cause,
+    further: Vec<Error>,
 }
 
 impl fmt::Display for Error {
@@ -181,7 +182,8 @@ impl fmt::Display for Error {
         )?;
         self.excerpt(f, "    ")?;
         self.advice(f)?;
-        self.further
+        self.excerpt
+            .further
             .iter()
             .try_for_each(|further| write!(f, "\n{further}"))
     }
@@ -340,11 +342,11 @@ impl Diagnostic {
                 text: excerpt,
                 from,
                 length: length.min(room),
+                further: further
+                    .into_iter()
+                    .map(|each| each.explain(sources))
+                    .collect(),
             }),
-            further: further
-                .into_iter()
-                .map(|each| each.explain(sources))
-                .collect(),
         }
     }
 }

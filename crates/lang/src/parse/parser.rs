@@ -453,23 +453,28 @@ impl<'i> Parser<'i> {
         let line = line.and_then(|text| text.rsplit('\n').next());
         let begins_line = line.is_some_and(|line| line.trim().is_empty());
         let begins_entry = self.at_statement() || OBJECTS.iter().any(|word| self.at(word));
-        let is_closed = !(depth > 0 && begins_line && begins_entry);
-        while is_closed {
+        let lacks_brace = depth > 0 && begins_line && begins_entry;
+        if !lacks_brace && !self.skip_entry(depth) {
+            self.is_fatal = true;
+            return Err(diagnostic);
+        }
+        self.record(diagnostic);
+        Ok(None)
+    }
+
+    /// Skips the rest of a command or entry that has opened this many braces; returns `false` if it does not end.
+    fn skip_entry(&mut self, mut depth: i32) -> bool {
+        loop {
             match self.current.kind {
-                Kind::End | Kind::Bad => {
-                    self.is_fatal = true;
-                    return Err(diagnostic);
-                }
-                Kind::Sign("}") if depth <= 0 => break,
+                Kind::End | Kind::Bad => return false,
+                Kind::Sign("}") if depth <= 0 => return true,
                 Kind::Sign("}") => depth -= 1,
                 Kind::Sign("{") => depth += 1,
-                _ if depth <= 0 && self.at_separator() => break,
+                _ if depth <= 0 && self.at_separator() => return true,
                 _ => {}
             }
             self.advance();
         }
-        self.record(diagnostic);
-        Ok(None)
     }
 
     /// Records an error, unless it may follow from the one before: it is in the same line, or further up.
