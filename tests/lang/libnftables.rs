@@ -120,8 +120,9 @@ fn firewalld(library: &Library) -> States {
     let bus = bus.replace("DIRECTORY", directory.path().to_str().unwrap());
     std::fs::write(directory.path().join("bus.conf"), bus).unwrap();
 
-    let mut command = library.command("sh");
+    let mut command = library.command("unshare");
     command
+        .args(["--mount", "--propagation", "private", "sh"])
         .arg(here("firewalld.sh"))
         .arg(directory.path())
         .arg(unpacked("firewalld"))

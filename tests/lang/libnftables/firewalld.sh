@@ -1,11 +1,13 @@
 #!/bin/sh
 # Runs firewalld on a private bus, and changes its rules. Prints a line at each checkpoint, and goes on after a line on
 # standard input.
+# Needs a mount namespace of its own, because firewalld writes to /run.
 #   firewalld.sh DIRECTORY FIREWALLD PYTHON_FIREWALL: an empty directory, and the unpacked packages
 set -eu
 directory=$1 firewalld=$2
 export DBUS_SYSTEM_BUS_ADDRESS="unix:path=$directory/bus" PYTHONPATH="$3/usr/lib/python3/dist-packages"
 
+mount -t tmpfs tmpfs /run
 mkdir "$directory/config"
 cp "$firewalld/etc/firewalld/firewalld.conf" "$directory/config"
 for kind in zones policies icmptypes ipsets services helpers; do
@@ -28,8 +30,13 @@ checkpoint() {
     read -r _
 }
 
+tries=0
 until cmd --state 2>/dev/null; do
-    kill -0 "$daemon"
+    tries=$((tries + 1))
+    if [ $tries -gt 100 ]; then
+        cat "$directory/log" >&2
+        exit 1
+    fi
     sleep 0.1
 done
 if ! grep -q "/libnftables.so\|_libnftables.so" "/proc/$daemon/maps"; then
