@@ -395,8 +395,8 @@ fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
     all
 }
 
-/// Removes `-m tcp` and `-m udp` without conditions if there is another one with conditions: nf_tables does not list
-/// the former.
+/// Removes `-m tcp` and `-m udp` without conditions if there is another one with conditions, and repeated conditions of
+/// these: nf_tables does not list them.
 fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
     let supersedes = |conditional: &xt::Match, empty: &xt::Match| match (conditional, empty) {
         (xt::Match::Tcp(conditional), xt::Match::Tcp(empty)) => {
@@ -410,8 +410,13 @@ fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
     let between_effects = all.chunk_by(|one, next| !one.has_effects() && !next.has_effects());
     between_effects
         .flat_map(|part| {
-            let is_needed = |one: &&xt::Match| !part.iter().any(|other| supersedes(other, one));
-            part.iter().filter(is_needed).cloned().collect::<Vec<_>>()
+            let is_needed = |(index, one): &(usize, &xt::Match)| {
+                let is_of_ports = matches!(one, xt::Match::Tcp(_) | xt::Match::Udp(_));
+                !(is_of_ports && part[..*index].contains(one))
+                    && !part.iter().any(|other| supersedes(other, one))
+            };
+            let needed = part.iter().enumerate().filter(is_needed);
+            needed.map(|(_, one)| one.clone()).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -473,6 +478,9 @@ mod tests {
         };
         let rule = Rule::new(Target::Drop);
         let ports = |options| Rule::parse(Family::Ipv4, format!("-p tcp {options}")).unwrap();
+        let repeated = ports("-m tcp --dport 80 -m tcp --dport 80 -m tcp --sport 90");
+        assert!(repeated.means_the_same(&ports("-m tcp --sport 90 --dport 80")));
+        assert!(!repeated.means_the_same(&ports("-m tcp --dport 80")));
         let both = ports("-m tcp --sport 1 ! --dport 0:1023");
         assert!(both.means_the_same(&ports("-m tcp --dport 1024:65535 -m tcp --sport 1")));
         assert!(both.means_the_same(&ports("-m tcp -m tcp --sport 1 ! --dport 0:1023")));
