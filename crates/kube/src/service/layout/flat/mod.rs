@@ -103,7 +103,7 @@ pub(in crate::service) struct Flat {
     leftover: Leftover,
 }
 
-/// What the last change no longer needs but left in the kernel, because packets in flight may still look it up: the next
+/// What the last changes no longer need but left in the kernel, because packets in flight may still look it up: a later
 /// change deletes it.
 #[derive(Debug, Default)]
 struct Leftover {
@@ -111,16 +111,45 @@ struct Leftover {
     entries: [Vec<Entry>; SetKind::ALL.len()],
     /// The numbers of ports in these elements.
     ids: Vec<u32>,
-    /// When the change was committed.
+    /// When the last of these changes was committed.
     since: Option<Instant>,
 }
 
 impl Leftover {
-    /// Largest number of elements that stay in the kernel until the next change.
+    /// Largest number of elements that stay in the kernel.
     const MAX: usize = 64;
 
-    fn is_empty(&self) -> bool {
-        self.entries.iter().all(Vec::is_empty)
+    fn len(&self) -> usize {
+        self.entries.iter().map(Vec::len).sum()
+    }
+
+    /// Returns `true` if packets in flight may still look these elements up.
+    fn may_be_in_use(&self) -> bool {
+        IdAllocator::is_quarantined(self.since)
+    }
+
+    /// Keeps the elements that a change adds again. Returns `true` if it adds other ones with the same keys.
+    fn keep(&mut self, elements: &mut Elements) -> bool {
+        let mut conflicts = false;
+        for added in [&mut elements.first, &mut elements.add] {
+            for (there, added) in self.entries.iter_mut().zip(added) {
+                if there.is_empty() {
+                    continue;
+                }
+                added.retain(|entry| {
+                    let Some(index) = there.iter().position(|(key, _)| *key == entry.0) else {
+                        return true;
+                    };
+                    let is_same = there[index].1 == entry.1;
+                    conflicts |= !is_same;
+                    if is_same {
+                        there.swap_remove(index);
+                    }
+                    !is_same
+                });
+            }
+        }
+        conflicts
     }
 }
 
@@ -435,59 +464,68 @@ impl Flat {
     /// 3. What only packets can look up that matched something before the second one: endpoints in their slots, groups.
     ///
     /// The kernel has finished those packets [when](StagedCommits) the next transaction is committed. If `leave`, the
-    /// third one [may be left](Elements::may_leave_last) to the next change, which makes these deletions in its first
-    /// transaction.
+    /// third one [may be left](Elements::may_leave_last) to a later change, which makes these deletions in its first
+    /// transaction: the first change that comes late enough, or for which they are too many or in the way.
     fn execute(&mut self, elements: &mut Elements, leave: bool) -> Result<usize, Error> {
         elements.join_replaced();
+        let mut leftover = std::mem::take(&mut self.leftover);
+        let is_in_the_way = leftover.keep(elements);
         let mut left = Leftover::default();
         if leave && !self.check_only && elements.may_leave_last() {
             left.entries = std::mem::take(&mut elements.last);
         }
-        let leftover = std::mem::take(&mut self.leftover);
+        let is_due = leftover.len() > 0
+            && (is_in_the_way
+                || !leftover.may_be_in_use()
+                || leftover.len() + left.len() > Leftover::MAX);
+        let due = Some(&leftover).filter(|_| is_due);
         let mut tx = std::mem::take(&mut self.transaction);
-        let made = self.commit_parts(&mut tx, elements, &leftover);
+        let made = self.commit_parts(&mut tx, elements, due);
         self.transaction = tx;
         let made = made?;
         let ids = &mut self.state.ids;
-        match self.check_only || made == 0 {
-            true => self.leftover = leftover,
-            false => ids.free(leftover.ids),
+        if is_due && made > 0 && !self.check_only {
+            ids.free(std::mem::take(&mut leftover).ids);
         }
         let released = std::mem::take(&mut ids.released);
-        match left.is_empty() {
-            true => ids.free(released),
-            false => {
-                (left.ids, left.since) = (released, Some(Instant::now()));
-                self.leftover = left;
+        match left.len() {
+            0 => ids.free(released),
+            _ => {
+                for (all, left) in leftover.entries.iter_mut().zip(left.entries) {
+                    all.extend(left);
+                }
+                leftover.ids.extend(released);
+                leftover.since = Some(Instant::now());
             }
         }
+        self.leftover = leftover;
         Ok(made)
     }
 
+    /// Commits a change, and deletes what is `due` in its first transaction.
     fn commit_parts(
         &mut self,
         tx: &mut Transaction,
         elements: &Elements,
-        leftover: &Leftover,
+        mut due: Option<&Leftover>,
     ) -> Result<usize, Error> {
         let mut in_order = StagedCommits::new(!self.check_only);
-        let mut is_left = !leftover.is_empty();
         for stage in [Self::write_first, Self::write_main, Self::write_last] {
             tx.clear();
             // Before the rest, which may add elements with the same keys.
-            if is_left {
-                self.delete(tx, &leftover.entries)?;
+            if let Some(due) = due {
+                self.delete(tx, &due.entries)?;
             }
             let deletions = tx.byte_length();
             stage(self, tx, elements)?;
             if tx.byte_length() == deletions {
                 continue;
             }
-            if is_left && !self.check_only && IdAllocator::is_quarantined(leftover.since) {
+            if due.is_some_and(Leftover::may_be_in_use) && !self.check_only {
                 wait_for_packets();
             }
             in_order.commit(tx, |tx| self.commit(tx))?;
-            is_left = false;
+            due = None;
         }
         Ok(in_order.made())
     }
