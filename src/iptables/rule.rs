@@ -412,8 +412,8 @@ fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
         .flat_map(|part| {
             let is_needed = |(index, one): &(usize, &xt::Match)| {
                 let is_of_ports = matches!(one, xt::Match::Tcp(_) | xt::Match::Udp(_));
-                !(is_of_ports && part[..*index].contains(one))
-                    && !part.iter().any(|other| supersedes(other, one))
+                let is_repeated = is_of_ports && part[..*index].contains(one);
+                !is_repeated && !part.iter().any(|other| supersedes(other, one))
             };
             let needed = part.iter().enumerate().filter(is_needed);
             needed.map(|(_, one)| one.clone()).collect::<Vec<_>>()
