@@ -110,6 +110,7 @@ impl Kept {
         let lock = lock.map(std::path::absolute).transpose().map_err(failed)?;
         let what = what.to_string_lossy().into_owned();
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        // This program's own executable: no other program runs.
         let keeper = Command::new("/proc/self/exe")
             .arg0(keeper::NAME)
             .arg(&what)

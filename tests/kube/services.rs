@@ -264,6 +264,11 @@ fn nftables_translates_every_flow_during_repair() {
 }
 
 #[test]
+fn flat_replaces_leftover_elements() {
+    flood::leftovers_make_room();
+}
+
+#[test]
 fn flat_removes_referenced_elements_last() {
     flood::in_order();
 }

@@ -60,17 +60,45 @@ fn python_bindings_get_the_same() {
         String::from_utf8(output.stdout).unwrap()
     });
     let without_names = outputs.map(|output| {
-        let lines = output.lines();
-        let lines = lines.map(|line| {
-            let (before, rest) = line.split_once("release_name").unwrap_or((line, ""));
-            let rest = rest.split_once("json_schema").map_or("", |(_, rest)| rest);
-            format!("{before}{rest}\n")
-        });
+        let lines = output.lines().map(|line| without_name(line) + "\n");
         lines.collect::<String>()
     });
     let [theirs, ours] = without_names;
     assert!(theirs.lines().count() > 30, "{theirs}");
     pretty_equal(&theirs, &ours);
+}
+
+/// The program `nft` itself, which is linked with libnftables.
+#[test]
+fn nft_prints_the_same() {
+    let runs: [&[&str]; 7] = [
+        &["add table inet t { chain c { tcp dport { 22, 80 } counter accept; }; }"],
+        &["-a", "list", "ruleset"],
+        &["-j", "list", "ruleset"],
+        &["-c", "delete", "table", "inet", "t"],
+        &["-nnn", "-s", "list", "table", "inet", "t"],
+        &["list", "table", "ip", "nope"],
+        &["-f", "/nope"],
+    ];
+    let [theirs, ours] = Library::both().map(|library| {
+        let sandbox = sandbox();
+        runs.map(|arguments| {
+            let mut command = library.command("nft");
+            let output = sandbox.run(|| command.args(arguments).output());
+            let output = output.unwrap().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            (output.status.code(), without_name(&text))
+        })
+    });
+    assert!(theirs[1].1.contains("tcp dport { 22, 80 }"), "{theirs:?}");
+    assert_eq!(theirs, ours);
+}
+
+/// A line of JSON without the name of the program.
+fn without_name(line: &str) -> String {
+    let (before, rest) = line.split_once("release_name").unwrap_or((line, ""));
+    let rest = rest.split_once("json_schema").map_or("", |(_, rest)| rest);
+    format!("{before}{rest}")
 }
 
 #[track_caller]

@@ -85,7 +85,7 @@ macro_rules! forms {
 forms! {
     DefaultBurst: V1_1, Text, "the default burst of a limit in packets",
         "limit rate 5/second" => "limit rate 5/second burst 5 packets";
-    FlagMasks: V1_1, Both, "several flags of which some are set",
+    FlagMasks: V1_1, Both, "a comparison of several flags",
         "tcp flags syn / syn,ack" => "tcp flags & (syn | ack) == syn";
     SetCount: V1_1, Both, "a set with a size, on kernels that report the number of its elements",
         "size 16" => "size 16\t# count 3";

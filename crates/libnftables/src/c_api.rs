@@ -58,7 +58,7 @@ struct Stream {
     file: *mut FILE,
     is_buffered: bool,
     buffer: Vec<u8>,
-    /// What the buffer had when it was last read, with a NUL byte at its end.
+    /// The content that was last taken from the buffer, with a NUL byte at its end.
     read: Vec<u8>,
 }
 
@@ -86,12 +86,20 @@ impl Stream {
         0
     }
 
-    /// Empties the buffer, and returns what it had as a C string. The string is valid until the next call.
+    /// Empties the buffer, and returns its content as a C string, which is valid until the next call.
     fn take(&mut self) -> *const c_char {
         self.read.clear();
         self.read.append(&mut self.buffer);
         self.read.push(0);
         self.read.as_ptr().cast()
+    }
+}
+
+impl Stream {
+    /// Writes a message. There is no other place to report that this failed.
+    fn report(&mut self, message: &str) {
+        let _ = self.write_all(message.as_bytes());
+        let _ = self.flush();
     }
 }
 
@@ -116,7 +124,27 @@ impl Write for Stream {
     }
 }
 
-impl Output for Stream {}
+/// The streams of a context.
+struct Streams<'h> {
+    output: &'h mut Stream,
+    error: &'h mut Stream,
+}
+
+impl Write for Streams<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+impl Output for Streams<'_> {
+    fn note(&mut self, note: &str) {
+        self.error.report(&format!("{note}\n"));
+    }
+}
 
 impl Handle {
     fn new() -> Self {
@@ -150,9 +178,7 @@ impl Handle {
             Ok(Err(message)) => message,
             Err(_) => "Error: internal error\n".to_owned(),
         };
-        // There is no other place for a failure of this.
-        let _ = self.error.write_all(message.as_bytes());
-        let _ = self.error.flush();
+        self.error.report(&message);
         -1
     }
 
@@ -162,8 +188,12 @@ impl Handle {
             return Err(format!("Error: {reason}\n"));
         }
         self.configure();
+        let mut streams = Streams {
+            output: &mut self.output,
+            error: &mut self.error,
+        };
         self.context
-            .run(name, text, &mut self.output)
+            .run(name, text, &mut streams)
             .map_err(|error| match (error.as_nft(), error) {
                 (lines, Error::Run(_)) => lines,
                 (lines, error) => format!("{lines}Error: {error}\n"),
@@ -332,7 +362,7 @@ functions! {
         nft.output.set_buffered(false)
     }
 
-    /// Empties the buffer of the output and returns what it had, until the next call.
+    /// Empties the buffer of the output, and returns its previous content, which is valid until the next call.
     fn nft_ctx_get_output_buffer(nft) -> *const c_char {
         nft.output.take()
     }
@@ -352,7 +382,7 @@ functions! {
         nft.error.set_buffered(false)
     }
 
-    /// Empties the buffer of errors and returns what it had, until the next call.
+    /// Empties the buffer of errors, and returns its previous content, which is valid until the next call.
     fn nft_ctx_get_error_buffer(nft) -> *const c_char {
         nft.error.take()
     }

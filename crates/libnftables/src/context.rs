@@ -20,10 +20,13 @@ pub trait Output: Write {
     }
 
     /// Reports something that is not part of the output, such as lost events.
-    fn note(&mut self, _note: &str) {}
+    fn note(&mut self, note: &str);
 }
 
-impl Output for Vec<u8> {}
+/// Ignores notes.
+impl Output for Vec<u8> {
+    fn note(&mut self, _note: &str) {}
+}
 
 /// Writes to an [`Output`].
 pub(crate) struct Out<'o>(pub(crate) &'o mut dyn Output);
@@ -52,6 +55,9 @@ pub enum Error {
     /// Writing the output failed.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
+    /// Waiting for events failed.
+    #[error("cannot wait for events: {0}")]
+    Wait(io::Error),
     /// The text requests something that is not implemented.
     #[error("{0}")]
     Unsupported(&'static str),
@@ -196,7 +202,7 @@ impl Context {
     ///
     /// # Errors
     /// The text is wrong, the kernel refuses something, or an object to list does not exist. Nothing is changed then,
-    /// unless the error says that the outcome is unknown.
+    /// unless the error reports an unknown outcome.
     pub fn run(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Formats the objects that a text added, as the kernel reported them.
 
 use chainwright::nft::live::{Change, Event, EventObject};
-use chainwright_lang::{Echo, Formatted};
+use chainwright_lang::{Echo, EventFormatter, Formatted};
 
 use crate::context::DescribeRule;
 
@@ -38,23 +38,29 @@ pub fn line(
 /// Formats the added objects, one line each. Empty if the events were lost.
 #[must_use]
 pub fn added(echo: Echo, handles: bool, describe_rule: &DescribeRule<'_>) -> Vec<String> {
-    let Echo {
-        change,
-        mut formatter,
-        ..
-    } = echo;
-    let Some(change) = change else {
-        return Vec::new();
-    };
-    let formatted = formatter.format(&change);
-    additions(&change, &formatted)
-        .filter_map(|(event, formatted)| line(&event, formatted, handles, describe_rule))
-        .collect()
+    additions(echo, EventFormatter::format, |event, formatted| {
+        line(event, &formatted, handles, describe_rule)
+    })
 }
 
 /// Formats the added objects in libnftables' JSON. Empty if the events were lost.
 #[must_use]
 pub fn added_json(echo: Echo) -> Vec<String> {
+    additions(
+        echo,
+        EventFormatter::format_json,
+        |_, formatted| match formatted {
+            Formatted::Line(line) => Some(line),
+            _ => None,
+        },
+    )
+}
+
+fn additions<L>(
+    echo: Echo,
+    format: impl FnOnce(&mut EventFormatter, &Change) -> Vec<Formatted<L>>,
+    line: impl Fn(&Event<'_>, Formatted<L>) -> Option<String>,
+) -> Vec<String> {
     let Echo {
         change,
         mut formatter,
@@ -63,18 +69,10 @@ pub fn added_json(echo: Echo) -> Vec<String> {
     let Some(change) = change else {
         return Vec::new();
     };
-    let formatted = formatter.format_json(&change);
-    let lines = additions(&change, &formatted).filter_map(|(_, formatted)| match formatted {
-        Formatted::Line(line) => Some(line.clone()),
-        _ => None,
-    });
-    lines.collect()
-}
-
-fn additions<'c, L>(
-    change: &'c Change,
-    formatted: &'c [Formatted<L>],
-) -> impl Iterator<Item = (Event<'c>, &'c Formatted<L>)> {
-    let all = change.events().zip(formatted);
-    all.filter(|(event, _)| !event.is_deletion())
+    let formatted = format(&mut formatter, &change);
+    let added = change.events().zip(formatted);
+    added
+        .filter(|(event, _)| !event.is_deletion())
+        .filter_map(|(event, formatted)| line(&event, formatted))
+        .collect()
 }

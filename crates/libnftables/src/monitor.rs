@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use chainwright::internal::message_with_causes;
 use chainwright::nft::live::{
     Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
 };
@@ -51,7 +52,7 @@ impl Context {
                 false => {
                     let changes = changes.as_ref().map(|changes| changes.monitor.as_fd());
                     let traces = traces.as_ref().map(|traces| traces.tracer.as_fd());
-                    wait(changes.into_iter().chain(traces)).map_err(Error::Output)?;
+                    wait(changes.into_iter().chain(traces)).map_err(Error::Wait)?;
                 }
             }
         }
@@ -95,7 +96,7 @@ impl Context {
                 return Ok(());
             }
             TracedItem::Malformed(malformed) => {
-                out.0.note(&malformed.to_string());
+                out.0.note(&message_with_causes(&malformed));
                 return Ok(());
             }
             _ => return Ok(()),
@@ -172,7 +173,7 @@ impl Context {
             match formatted {
                 Formatted::Line(line) if watched.admits(&event) => writeln!(out, "{line}")?,
                 Formatted::Inexpressible if watched.admits(&event) => {
-                    out.0.note(&format!("# {event}"))
+                    out.0.note(&format!("not expressible in JSON: {event}"));
                 }
                 _ => {}
             }

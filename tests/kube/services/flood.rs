@@ -669,6 +669,37 @@ pub(crate) fn in_order() {
     );
 }
 
+/// What a change left in the kernel makes room for other elements with the same keys. Much is deleted by the change itself.
+pub(crate) fn leftovers_make_room() {
+    let node = sandbox();
+    let mut proxy = proxy::open(&node, Layout::Flat, config());
+    let mut services = Services::new();
+    // So that chains for these numbers of endpoints stay in use.
+    Made::new(1, 2).put(&mut services);
+    Made::new(0, 3).put(&mut services);
+    sync(&node, &mut proxy, &mut services);
+    let mut after = |services: &mut Services| transactions(&node, &mut proxy, services);
+    Made::new(0, 2).put(&mut services);
+    assert_eq!(
+        after(&mut services),
+        [["-groups", "+groups"].map(str::to_owned)]
+    );
+    let ports = PROTOCOLS.map(|(name, protocol)| to(name, protocol, ENDPOINT_PORTS[0]));
+    let endpoints = [3, 4, 9].map(|last| Endpoint::new([10, 244, 0, last].into()));
+    services.set_slice(slice("service-a", endpoints.into(), &ports));
+    assert_eq!(
+        after(&mut services),
+        [["-endpoints", "-groups", "+groups", "+endpoints"].map(str::to_owned)]
+    );
+
+    Made::new(0, 100).put(&mut services);
+    after(&mut services);
+    Made::new(0, 2).put(&mut services);
+    let all = after(&mut services);
+    assert_eq!(all.last(), Some(&vec!["-endpoints".to_owned()]), "{all:?}");
+    assert_eq!(all.len(), 2, "{all:?}");
+}
+
 /// The same for kube-proxy's layout: replaced rules and removed chains are deleted after the references to them.
 pub(crate) fn in_order_in_chains() {
     let node = sandbox();
