@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 
 use bstr::BStr;
 
+use super::changes::Leftover;
+use super::ids::IdAllocator;
 use super::rules::{FIREWALL, PickKey};
 use super::service::{ServiceFrontend, cluster_group, id_of_group};
 use super::sets::{ElementData, SetKind, TABLE};
-use super::{IdAllocator, Leftover};
 use chainwright::Error;
 use chainwright::nft::{
     Connection, ElementFilter, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions,

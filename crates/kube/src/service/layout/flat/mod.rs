@@ -33,17 +33,21 @@
 //! Differences from kube-proxy's nftables mode: the affinity of a client to a service ends for all of its ports' groups
 //! together, not for the set of one endpoint; a service port has at most 32,767 endpoints, further ones are omitted.
 
+mod changes;
+mod ids;
 mod kernel;
 mod rules;
 mod service;
 mod sets;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bstr::BStr;
+use changes::{Base, Elements, Leftover};
+use ids::IdAllocator;
 use kernel::{Found, Written};
 use rules::{PickKey, Rules, leads_to_endpoints};
 use service::{PortSlots, ServiceFrontend, Target, frontends, hairpin, hairpins};
@@ -103,56 +107,6 @@ pub(in crate::service) struct Flat {
     leftover: Leftover,
 }
 
-/// What the last changes no longer need but left in the kernel, because packets in flight may still look it up: a later
-/// change deletes it.
-#[derive(Debug, Default)]
-struct Leftover {
-    /// By the index of the set in [`SetKind::ALL`].
-    entries: [Vec<Entry>; SetKind::ALL.len()],
-    /// The numbers of ports in these elements.
-    ids: Vec<u32>,
-    /// When the last of these changes was committed.
-    since: Option<Instant>,
-}
-
-impl Leftover {
-    /// Largest number of elements that stay in the kernel.
-    const MAX: usize = 64;
-
-    fn len(&self) -> usize {
-        self.entries.iter().map(Vec::len).sum()
-    }
-
-    /// Returns `true` if packets in flight may still look these elements up.
-    fn may_be_in_use(&self) -> bool {
-        IdAllocator::is_quarantined(self.since)
-    }
-
-    /// Keeps the elements that a change adds again. Returns `true` if it adds other ones with the same keys.
-    fn keep(&mut self, elements: &mut Elements) -> bool {
-        let mut conflicts = false;
-        for added in [&mut elements.first, &mut elements.add] {
-            for (there, added) in self.entries.iter_mut().zip(added) {
-                if there.is_empty() {
-                    continue;
-                }
-                added.retain(|entry| {
-                    let Some(index) = there.iter().position(|(key, _)| *key == entry.0) else {
-                        return true;
-                    };
-                    let is_same = there[index].1 == entry.1;
-                    conflicts |= !is_same;
-                    if is_same {
-                        there.swap_remove(index);
-                    }
-                    !is_same
-                });
-            }
-        }
-        conflicts
-    }
-}
-
 /// The kernel's state, except for elements that the rules add.
 #[derive(Debug, Default)]
 struct State {
@@ -164,158 +118,6 @@ struct State {
     pick_keys: HashSet<PickKey>,
     /// Prefix lengths of the firewalls' networks.
     lengths: HashSet<u8>,
-}
-
-/// Allocates the numbers of ports.
-#[derive(Debug, Default)]
-struct IdAllocator {
-    /// Numbers that nothing in the kernel uses any more, and since when, in the order in which they were given up.
-    free: VecDeque<(Option<Instant>, u32)>,
-    /// Numbers that no port uses any more, but elements in the kernel do until the next commit.
-    released: Vec<u32>,
-    next: u32,
-}
-
-impl IdAllocator {
-    /// Upper bound: elements with numbers from here on were written by other programs, as a group's number is twice its
-    /// port's.
-    const END: u32 = 1 << 30;
-    /// The time for which a number stays unused, because packets in flight may have looked it up.
-    const QUARANTINE: Duration = Duration::from_secs(1);
-
-    fn take(&mut self) -> u32 {
-        if let Some(&(since, id)) = self.free.front()
-            && !Self::is_quarantined(since)
-        {
-            self.free.pop_front();
-            return id;
-        }
-        self.next += 1;
-        self.next - 1
-    }
-
-    fn is_quarantined(since: Option<Instant>) -> bool {
-        since.is_some_and(|since| since.elapsed() < Self::QUARANTINE)
-    }
-
-    /// Numbers that packets in flight may have looked up.
-    fn recent(&self) -> impl Iterator<Item = u32> {
-        let resting = self
-            .free
-            .iter()
-            .filter(|(since, _)| Self::is_quarantined(*since));
-        resting
-            .map(|(_, id)| *id)
-            .chain(self.released.iter().copied())
-    }
-
-    /// Records that these numbers are gone from the kernel.
-    fn free(&mut self, gone: Vec<u32>) {
-        let now = Some(Instant::now());
-        self.free.extend(gone.into_iter().map(|id| (now, id)));
-    }
-}
-
-/// The parts to write that do not depend on services.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Base {
-    table: bool,
-    sets: bool,
-    /// The chains whose rules to write; all if `None`.
-    chains: Option<HashSet<String>>,
-}
-
-impl Base {
-    const ALL: Self = Self {
-        table: true,
-        sets: true,
-        chains: None,
-    };
-}
-
-/// The element operations of a [change](Flat::execute).
-#[derive(Debug, Default)]
-struct Elements {
-    base: Option<Base>,
-    /// Elements to add before everything else, by the index of the set in [`SetKind::ALL`].
-    first: [Vec<Entry>; SetKind::ALL.len()],
-    delete: [Vec<Entry>; SetKind::ALL.len()],
-    add: [Vec<Entry>; SetKind::ALL.len()],
-    /// Elements to delete after everything else.
-    last: [Vec<Entry>; SetKind::ALL.len()],
-    /// Shapes whose chains must exist before anything leads to them.
-    pick_keys: Vec<PickKey>,
-    /// Prefix lengths whose rules must exist before a load balancer needs them.
-    lengths: Vec<u8>,
-    /// Elements and chains for numbers of endpoints that no service has any more, to delete after everything else.
-    picks: Vec<(SetKind, u32)>,
-    chains: Vec<String>,
-    count: usize,
-}
-
-impl Elements {
-    fn push(&mut self, kind: SetKind, entry: Entry, add: bool) {
-        let of = match add {
-            true if kind.is_added_first() => &mut self.first,
-            true => &mut self.add,
-            false if kind.is_deleted_last() => &mut self.last,
-            false => &mut self.delete,
-        };
-        of[kind as usize].push(entry);
-        self.count += 1;
-    }
-
-    /// Moves the deletion of elements that get another value to the transaction that adds them.
-    fn join_replaced(&mut self) {
-        for kind in SetKind::ALL.map(|kind| kind as usize) {
-            if self.last[kind].is_empty() || self.add[kind].is_empty() {
-                continue;
-            }
-            let added: HashSet<&ElementData> = self.add[kind].iter().map(|(key, _)| key).collect();
-            let delete = &mut self.delete[kind];
-            self.last[kind].retain(|entry| {
-                let is_replaced = added.contains(&entry.0);
-                if is_replaced {
-                    delete.push(*entry);
-                }
-                !is_replaced
-            });
-        }
-    }
-
-    /// Returns `true` if what is deleted last may stay in the kernel until the next change: it is little, nothing leads to
-    /// it, and this change commits something else.
-    fn may_leave_last(&self) -> bool {
-        let mut last = SetKind::ALL.iter().zip(&self.last);
-        let mut others = [&self.first, &self.delete, &self.add].into_iter().flatten();
-        self.picks.is_empty()
-            && self.chains.is_empty()
-            && others.any(|entries| !entries.is_empty())
-            && self.last.iter().map(Vec::len).sum::<usize>() <= Leftover::MAX
-            && last.all(|(kind, entries)| entries.is_empty() || kind.is_unreachable_alone())
-    }
-
-    /// Clears everything and keeps the memory.
-    fn clear(&mut self) {
-        let lists = self.delete.iter_mut().chain(&mut self.add);
-        let lists = lists.chain(&mut self.first).chain(&mut self.last);
-        lists.for_each(Vec::clear);
-        self.base = None;
-        self.pick_keys.clear();
-        self.lengths.clear();
-        self.picks.clear();
-        self.chains.clear();
-        self.count = 0;
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.count == 0
-            && self.base.is_none()
-            && self.pick_keys.is_empty()
-            && self.lengths.is_empty()
-            && self.picks.is_empty()
-            && self.chains.is_empty()
-    }
 }
 
 impl State {
@@ -1048,22 +850,6 @@ mod tests {
     use super::*;
     use crate::service::model::ObjectName;
     use chainwright_testing::Sandbox;
-
-    #[test]
-    fn released_ids_are_quarantined() {
-        let mut ids = IdAllocator::default();
-        let id = ids.take();
-        ids.released.push(id);
-        // The commit takes long.
-        std::thread::sleep(IdAllocator::QUARANTINE);
-        assert_ne!(ids.take(), id);
-        let released = std::mem::take(&mut ids.released);
-        ids.free(released);
-        assert_ne!(ids.take(), id);
-        assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
-        std::thread::sleep(IdAllocator::QUARANTINE);
-        assert_eq!(ids.take(), id);
-    }
 
     /// A transaction that is only checked leaves nothing for a second one.
     #[test]
