@@ -1,372 +1,102 @@
 //! Captured expressions as data: `tests/data/expr/NAME.case` has the cases of the expression NAME.
 //! The README beside them describes the format.
 
-use std::fmt::{Debug, Write as _};
-use std::path::PathBuf;
-
-use chainwright_sys::nf_tables::{
-    NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID,
-    NFTA_VERDICT_CODE,
-};
+use std::fmt::Debug;
 
 use super::*;
-use crate::nft::captured::hex;
+use crate::nft::captured::{Case, File, LIST, Origin, Wire, dump, hex, lay_out, names_in};
 
-/// Where the bytes of a case come from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// Sent by a tool: the encoding has the same bytes.
-    Sent,
-    /// Listed by a kernel, which has its own order and does not set `NLA_F_NESTED`.
-    Listed,
-    /// Written by this crate.
-    Made,
-}
+/// The directory of the files.
+const DIRECTORY: &str = "expr";
 
-/// One case of a file.
-struct Case {
-    line: usize,
-    title: String,
-    origin: Origin,
-    /// The encoded list element.
-    element: Vec<u8>,
-    /// The lines with the bytes, without their indentation.
-    layout: String,
-    /// The expected JSON.
-    json: String,
-    /// The expected line of bytecode.
-    text: Option<String>,
-    /// The expected JSON of the form that the kernel accepts, if it does not accept a listed one.
-    request: Option<String>,
-}
-
-/// The file of one expression.
-struct File {
-    cases: Vec<Case>,
-    /// The number, the name, and the type of each attribute, in the order in which they are written.
-    attributes: Vec<(u16, String, Wire)>,
-}
-
-/// Returns the directory of the files.
-fn directory() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "data", "expr"]
-        .iter()
-        .collect()
-}
-
-/// Reads the file of this expression; panics with the place of an error.
-fn read(name: &str) -> File {
-    let path = directory().join(format!("{name}.case"));
-    let content = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    parse(name, &content)
-        .unwrap_or_else(|(line, error)| panic!("{}:{line}: {error}", path.display()))
-}
-
-/// The line of an error, and the error.
-type ParseError = (usize, String);
-
-/// Parses the content of a file.
-fn parse(name: &str, content: &str) -> Result<File, ParseError> {
-    let mut attributes = None;
-    let mut cases: Vec<Case> = Vec::new();
-    let mut source = false;
-    let mut lines = content
-        .lines()
-        .enumerate()
-        .map(|(at, line)| (at + 1, line))
-        .peekable();
-    while let Some((at, line)) = lines.next() {
-        let fail = |error: &str| Err((at, format!("{error}: {line}")));
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        // The indented lines that follow belong to this one.
-        let mut block = Vec::new();
-        while let Some((at, line)) = lines.next_if(|(_, line)| line.starts_with("  ")) {
-            block.push((at, &line[2..]));
-        }
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if !block.is_empty()
-            && !matches!(word, "attributes" | "source" | "sent" | "listed" | "made")
-        {
-            return Err((block[0].0, "unexpected indentation".into()));
-        }
-        match word {
-            "attributes" if attributes.is_none() && cases.is_empty() => {
-                let read = block.iter().map(|&(at, line)| {
-                    attribute(line).ok_or_else(|| (at, format!("no attribute: {line}")))
-                });
-                attributes = Some(read.collect::<Result<Vec<_>, _>>()?);
-            }
-            "source" if !rest.is_empty() => source = true,
-            "case" if !source => return fail("a case without a `source`"),
-            "case" => {
-                if cases.iter().any(|case| case.title == rest) {
-                    return fail("a second case of this title");
-                }
-                cases.push(Case {
-                    line: at,
-                    title: rest.into(),
-                    origin: Origin::Made,
-                    element: Vec::new(),
-                    layout: String::new(),
-                    json: String::new(),
-                    text: None,
-                    request: None,
-                });
-            }
-            _ => {
-                let Some(case) = cases.last_mut() else {
-                    return fail("expected a case before");
-                };
-                let origin = match word {
-                    "sent" => Some(Origin::Sent),
-                    "listed" => Some(Origin::Listed),
-                    "made" => Some(Origin::Made),
-                    _ => None,
-                };
-                match (word, origin) {
-                    (_, Some(origin)) if case.element.is_empty() && rest.is_empty() => {
-                        case.origin = origin;
-                        (case.layout, case.element) = bytes(name, &block)?;
-                    }
-                    ("json", None) if case.json.is_empty() => case.json = rest.into(),
-                    ("request", None)
-                        if case.request.is_none() && case.origin == Origin::Listed =>
-                    {
-                        case.request = Some(rest.into());
-                    }
-                    ("text", None) if case.text.is_none() => case.text = Some(rest.into()),
-                    _ => return fail("unknown, given twice, or not for these bytes"),
-                }
-            }
-        }
-    }
-    match cases
-        .iter()
-        .find(|case| case.element.is_empty() || case.json.is_empty())
-    {
-        Some(case) => Err((case.line, "a case without bytes or without JSON".into())),
-        None if cases.is_empty() => Err((1, "no cases".into())),
-        None => Ok(File {
-            cases,
-            attributes: attributes.ok_or_else(|| (1, "no `attributes`".to_owned()))?,
-        }),
+/// Returns the encoded list element of a case. If the file has only the attributes, this wraps the element around
+/// them.
+fn element_of(case: &Case, name: &str) -> Vec<u8> {
+    if is_whole(case) {
+        case.bytes.clone()
+    } else {
+        element(name, &case.bytes)
     }
 }
 
-/// Parses a line of the table of attributes.
-fn attribute(line: &str) -> Option<(u16, String, Wire)> {
-    let mut words = line.split_whitespace();
-    let parsed = (
-        words.next()?.parse().ok()?,
-        words.next()?.to_owned(),
-        Wire::from_name(words.next()?)?,
+/// Returns `true` if the file has the whole list element of a case.
+fn is_whole(case: &Case) -> bool {
+    case.layout.starts_with("NFTA_LIST_ELEM ")
+}
+
+/// Asserts that the bytes of a case decode to the expression that the JSON and the text have, and that this
+/// expression encodes to the bytes.
+fn check(case: &Case, name: &str) {
+    let place = &case.place;
+    // A failed test shows it, whatever fails below.
+    println!("{place}");
+    let element = element_of(case, name);
+    let expression = only(&element);
+    assert_eq!(expression.name, name, "{place}");
+    let mut layout = String::new();
+    if is_whole(case) {
+        lay_out(&mut layout, &element, LIST, 0);
+    } else {
+        let names = expression.attribute_names();
+        lay_out(&mut layout, expression.attributes, names, 0);
+    }
+    assert!(
+        layout == case.layout,
+        "{place}: the layout is\n{layout}\nnot\n{}",
+        case.layout
     );
-    words.next().is_none().then_some(parsed)
-}
 
-/// Returns the layout of a case as its lines have it, and the encoded list element. Where the lines have
-/// only the attributes, the element is wrapped around them.
-fn bytes(name: &str, block: &[(usize, &str)]) -> Result<(String, Vec<u8>), ParseError> {
-    let (mut layout, mut bytes) = (String::new(), Vec::new());
-    for &(at, line) in block {
-        writeln!(layout, "{line}").unwrap();
-        let words = line.split_whitespace();
-        for word in words.skip_while(|word| word.starts_with("NFTA_")) {
-            match u8::from_str_radix(word, 16) {
-                Ok(byte) if word.len() == 2 => bytes.push(byte),
-                _ => return Err((at, format!("no byte: {word}"))),
-            }
-        }
-    }
-    if !layout.starts_with("NFTA_LIST_ELEM ") {
-        bytes = element(name, &bytes);
-    }
-    Ok((layout, bytes))
-}
-
-macro_rules! names {
-    ($($NAME:ident)*) => { &[$(($NAME, stringify!($NAME))),*] };
-}
-
-/// Names of attributes by number.
-type AttributeNames = &'static [(u16, &'static str)];
-
-const LIST: AttributeNames = names![NFTA_LIST_ELEM];
-const EXPRESSION: AttributeNames = names![NFTA_EXPR_NAME NFTA_EXPR_DATA];
-const DATA: AttributeNames = names![NFTA_DATA_VALUE NFTA_DATA_VERDICT];
-const VERDICT: AttributeNames = names![NFTA_VERDICT_CODE NFTA_VERDICT_CHAIN NFTA_VERDICT_CHAIN_ID];
-
-/// Lays out encoded attributes with these names, one a line, nested ones indented.
-fn lay_out(out: &mut String, attributes: &[u8], names: AttributeNames, depth: usize) {
-    let mut inner: AttributeNames = &[];
-    for attribute in Attributes::new(attributes) {
-        let attribute = attribute.unwrap();
-        let known = names.iter().find(|(kind, _)| *kind == attribute.kind);
-        let &(_, name) = known.unwrap_or_else(|| panic!("no name: {attribute:?} in {names:?}"));
-        let nested = match name {
-            "NFTA_EXPR_NAME" => {
-                let name = attribute.payload.trim_end_with(|c| c == '\0');
-                inner = ExpressionRef::new(name.into(), &[]).attribute_names();
-                None
-            }
-            "NFTA_EXPR_DATA" => Some(inner),
-            "NFTA_LIST_ELEM" | "NFTA_DYNSET_EXPR" | "NFTA_INNER_EXPR" => Some(EXPRESSION),
-            "NFTA_DYNSET_EXPRESSIONS" => Some(LIST),
-            "NFTA_BITWISE_MASK"
-            | "NFTA_BITWISE_XOR"
-            | "NFTA_BITWISE_DATA"
-            | "NFTA_CMP_DATA"
-            | "NFTA_IMMEDIATE_DATA"
-            | "NFTA_RANGE_FROM_DATA"
-            | "NFTA_RANGE_TO_DATA" => Some(DATA),
-            "NFTA_DATA_VERDICT" => Some(VERDICT),
-            _ => None,
-        };
-        let (header, payload) = attribute.raw.split_at(4);
-        let spaced = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .map(|b| format!(" {b:02x}"))
-                .collect::<String>()
-        };
-        let label = format!("{:width$}{name}", "", width = 2 * depth);
-        write!(out, "{label:<34}{}", spaced(header)).unwrap();
-        match nested {
-            Some(names) => {
-                out.push('\n');
-                lay_out(out, payload, names, depth + 1);
-            }
-            None => {
-                let lines: Vec<_> = payload.chunks(16).map(spaced).collect();
-                let lines = lines.join(&format!("\n{:47}", ""));
-                writeln!(out, "{}{lines}", if lines.is_empty() { "" } else { " " }).unwrap();
-            }
-        }
-    }
-}
-
-impl Case {
-    /// Returns the place in the file, and the title, for failures.
-    fn place(&self, name: &str) -> String {
-        format!("{name}.case:{}: {}", self.line, self.title)
-    }
-
-    /// Asserts that the bytes decode to the expression that the JSON and the text have, and that this
-    /// expression encodes to the bytes.
-    fn check(&self, name: &str) {
-        let place = self.place(name);
-        // A failed test shows it, whatever fails below.
-        println!("{place}");
-        let expression = only(&self.element);
-        assert_eq!(expression.name, name, "{place}");
-        let mut layout = String::new();
-        if self.layout.starts_with("NFTA_LIST_ELEM ") {
-            lay_out(&mut layout, &self.element, LIST, 0);
-        } else {
-            lay_out(
-                &mut layout,
-                expression.attributes,
-                expression.attribute_names(),
-                0,
-            );
-        }
-        assert!(
-            layout == self.layout,
-            "{place}: the layout is\n{layout}\nnot\n{}",
-            self.layout
+    let decoded = expression
+        .decode()
+        .unwrap_or_else(|error| panic!("{place}: {error}"));
+    let mut list = Expressions::new();
+    list.push_decoded(&decoded);
+    if case.origin == Some(Origin::Listed) {
+        assert_eq!(list.as_bytes().len(), element.len(), "{place}");
+        assert_eq!(
+            only(list.as_bytes()).decode().as_ref(),
+            Ok(&decoded),
+            "{place}"
         );
-
-        let decoded = expression
-            .decode()
-            .unwrap_or_else(|error| panic!("{place}: {error}"));
-        let mut list = Expressions::new();
-        list.push_decoded(&decoded);
-        if self.origin == Origin::Listed {
-            assert_eq!(list.as_bytes().len(), self.element.len(), "{place}");
-            assert_eq!(
-                only(list.as_bytes()).decode().as_ref(),
-                Ok(&decoded),
-                "{place}"
-            );
-        } else {
-            assert_eq!(dump(list.as_bytes()), dump(&self.element), "{place}");
-        }
-        if let Some(text) = &self.text {
-            assert_eq!(&decoded.to_string(), text, "{place}");
-        }
-        #[cfg(feature = "serde")]
-        {
-            assert_eq!(
-                serde_json::to_string(&decoded).unwrap(),
-                self.json,
-                "{place}"
-            );
-            // Nested attributes that a kernel listed are written with `NLA_F_NESTED` again.
-            let again: Decoded<'_> = serde_json::from_str(&self.json).unwrap();
-            assert_eq!(serde_json::to_string(&again).unwrap(), self.json, "{place}");
-            assert!(
-                again == decoded || self.origin == Origin::Listed,
-                "{place}: {again:?}"
-            );
-            if self.origin == Origin::Listed {
-                let request = expression.to_request();
-                let request = request.map(|request| serde_json::to_string(&request).unwrap());
-                assert_eq!(request, self.request, "{place}");
-            }
-        }
-        assert_truncations(&self.element);
-        assert_unknown_is_preserved(&expression);
+    } else {
+        assert_eq!(dump(list.as_bytes()), dump(&element), "{place}");
     }
+    if let Some(text) = &case.text {
+        assert_eq!(&decoded.to_string(), text, "{place}");
+    }
+    #[cfg(feature = "serde")]
+    {
+        assert_eq!(
+            serde_json::to_string(&decoded).unwrap(),
+            case.json,
+            "{place}"
+        );
+        // Nested attributes that a kernel listed are written with `NLA_F_NESTED` again.
+        let again: Decoded<'_> = serde_json::from_str(&case.json).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), case.json, "{place}");
+        assert!(
+            again == decoded || case.origin == Some(Origin::Listed),
+            "{place}: {again:?}"
+        );
+        if case.origin == Some(Origin::Listed) {
+            let request = expression.to_request();
+            let request = request.map(|request| serde_json::to_string(&request).unwrap());
+            assert_eq!(request, case.request, "{place}");
+        }
+    }
+    assert_truncations(&element);
+    assert_unknown_is_preserved(&expression);
 }
 
 /// Every expression has a file, every file an expression, and all of their cases hold.
 #[test]
 fn every_case_holds() {
-    let mut files: Vec<_> = std::fs::read_dir(directory())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|file| file != "README.md")
-        .collect();
-    files.sort();
-    let expected: Vec<_> = NAMES.iter().map(|name| format!("{name}.case")).collect();
-    assert_eq!(files, expected);
+    assert_eq!(names_in(DIRECTORY), NAMES);
     for &name in NAMES {
-        let file = read(name);
+        let file = File::read(DIRECTORY, name);
         assert_layout(name, &file.attributes);
-        file.cases.iter().for_each(|case| case.check(name));
+        file.cases.iter().for_each(|case| check(case, name));
     }
-}
-
-/// Errors in a file have a line.
-#[test]
-fn errors_name_the_line() {
-    let attributes = "attributes\n  1 NFTA_COUNTER_BYTES be64\n";
-    for (content, line) in [
-        ("attributes\n  1 NFTA_COUNTER_BYTES\n", 2),
-        ("attributes\n  1 NFTA_COUNTER_BYTES be63\n", 2),
-        ("case x\n", 1),
-        ("source x\n\nsent\n", 3),
-        ("source x\ncase x\ncase x\n", 3),
-        ("source x\ncase x\nsent\n  NFTA_COUNTER_BYTES 0\n", 4),
-        ("source x\ncase x\ntext x\ntext x\n", 4),
-        ("source x\ncase x\n  NFTA_COUNTER_BYTES\n", 3),
-        ("source x\ncase x\nother x\n", 3),
-        ("source x\ncase x\nrequest x\n", 3),
-        ("source x\n\ncase x\n", 3),
-    ] {
-        assert_eq!(
-            parse("counter", content).err().map(|(line, _)| line),
-            Some(line),
-            "{content}"
-        );
-        let content = format!("{attributes}{content}");
-        assert!(parse("counter", &content).is_err(), "{content}");
-    }
-    assert!(parse("counter", attributes).is_err());
-    assert!(parse("counter", &format!("{attributes}source x\ncase x\n")).is_err());
 }
 
 /// Asserts that `built` is the expression of the case with this title.
@@ -374,20 +104,11 @@ pub(in crate::nft::expr) fn assert_built<'a, E: Expression + Into<Decoded<'a>> +
     title: &str,
     built: E,
 ) {
-    let file = read(E::NAME);
-    let case = file.cases.iter().find(|case| case.title == title);
-    let case = case.unwrap_or_else(|| panic!("no case of {}: {title}", E::NAME));
-    let decoded = only(&case.element).decode();
-    assert_eq!(decoded, Ok(built.into()), "{}", case.place(E::NAME));
-}
-
-/// Formats bytes for readable comparisons.
-fn dump(bytes: &[u8]) -> String {
-    bytes
-        .chunks(4)
-        .map(|word| word.iter().map(|b| format!("{b:02x}")).collect::<String>())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let file = File::read(DIRECTORY, E::NAME);
+    let case = file.case(title);
+    let element = element_of(case, E::NAME);
+    let decoded = only(&element).decode();
+    assert_eq!(decoded, Ok(built.into()), "{}", case.place);
 }
 
 /// Returns the only expression of a list.
@@ -444,49 +165,6 @@ fn assert_unknown_is_preserved(expression: &ExpressionRef<'_>) {
         dump(only(kept.as_bytes()).attributes),
         dump(&[only(plain.as_bytes()).attributes, &before, &behind].concat()),
     );
-}
-
-macro_rules! wires {
-    ($( $(#[$doc:meta])* $Wire:ident = $name:literal, )*) => {
-        /// The type of an attribute's payload.
-        #[derive(Clone, Copy)]
-        enum Wire {
-            $($(#[$doc])* $Wire,)*
-        }
-
-        impl Wire {
-            /// Returns the type with this name in a file.
-            fn from_name(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$Wire),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-wires! {
-    /// One byte.
-    U8 = "u8",
-    /// Big-endian, two bytes.
-    Be16 = "be16",
-    /// Big-endian, four bytes.
-    Be32 = "be32",
-    /// Big-endian, eight bytes.
-    Be64 = "be64",
-    /// A string that ends in a NUL.
-    Text = "string",
-    /// A string that is written without a NUL, and accepted with one.
-    EndMissing = "string-without-nul",
-    /// Any bytes.
-    Bytes = "bytes",
-    /// Nested: a value or a verdict.
-    Data = "data",
-    /// Nested: an expression.
-    Expression = "expression",
-    /// Nested: a list of expressions.
-    Expressions = "expressions",
 }
 
 /// Asserts that the attributes are those of `layout` (number, name, payload), written in this order, and that
