@@ -1,15 +1,21 @@
 //! Captured bytes as data: the files `NAME.case` in a directory of `tests/data`, whose README describes their format.
 
+pub(super) mod objects;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use bstr::ByteSlice as _;
 use chainwright_sys::nf_tables::{
-    NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM,
-    NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID, NFTA_VERDICT_CODE,
+    NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX, NFTA_EXPR_DATA,
+    NFTA_EXPR_NAME, NFTA_TUNNEL_KEY_OPTS_ERSPAN, NFTA_TUNNEL_KEY_OPTS_GENEVE,
+    NFTA_TUNNEL_KEY_OPTS_VXLAN, NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID, NFTA_VERDICT_CODE,
 };
 
-use super::expr::ExpressionRef;
+use super::declare::Field as _;
+use super::expr::{ExpressionRef, ObjectType};
+use super::stateful::{TunnelErspan, TunnelGeneve, TunnelIp, TunnelVxlan};
+use super::{Element, FlowtableHook, ObjectData, SetDesc, SetField};
 use crate::netlink::Attributes;
 
 /// Parses a hex dump: pairs of hexadecimal digits, optional blanks, comments from `;` to the end of
@@ -216,7 +222,7 @@ fn bytes(block: &[(usize, &str)]) -> Result<(String, Vec<u8>), ParseError> {
     for &(at, line) in block {
         writeln!(layout, "{line}").unwrap();
         let words = line.split_whitespace();
-        for word in words.skip_while(|word| word.starts_with("NFTA_")) {
+        for word in words.skip_while(|word| word.len() > 2) {
             match u8::from_str_radix(word, 16) {
                 Ok(byte) if word.len() == 2 => bytes.push(byte),
                 _ => return Err((at, format!("no byte: {word}"))),
@@ -233,50 +239,106 @@ macro_rules! names {
 /// Names of attributes by number.
 pub(super) type AttributeNames = &'static [(u16, &'static str)];
 
-pub(super) const LIST: AttributeNames = names![NFTA_LIST_ELEM];
-const EXPRESSION: AttributeNames = names![NFTA_EXPR_NAME NFTA_EXPR_DATA];
+pub(super) const EXPRESSION: AttributeNames = names![NFTA_EXPR_NAME NFTA_EXPR_DATA];
 const DATA: AttributeNames = names![NFTA_DATA_VALUE NFTA_DATA_VERDICT];
 const VERDICT: AttributeNames = names![NFTA_VERDICT_CODE NFTA_VERDICT_CHAIN NFTA_VERDICT_CHAIN_ID];
+const DEVICES: AttributeNames = names![NFTA_DEVICE_NAME NFTA_DEVICE_PREFIX];
+const TUNNEL_OPTIONS: AttributeNames =
+    names![NFTA_TUNNEL_KEY_OPTS_VXLAN NFTA_TUNNEL_KEY_OPTS_ERSPAN NFTA_TUNNEL_KEY_OPTS_GENEVE];
+
+/// What an attribute's payload consists of.
+#[derive(Clone, Copy)]
+enum Inside {
+    Attributes(AttributeNames),
+    /// List elements, whose attributes have these names. nft numbers the elements of a set, so they have any type.
+    List(AttributeNames),
+    /// A timeout for each state.
+    States,
+}
+
+/// Returns what an attribute with this name contains, if it is a nested one of the same content everywhere.
+fn inside(name: &str) -> Option<Inside> {
+    Some(Inside::Attributes(match name {
+        "NFTA_DYNSET_EXPR" | "NFTA_INNER_EXPR" | "NFTA_SET_EXPR" | "NFTA_SET_ELEM_EXPR" => {
+            EXPRESSION
+        }
+        "NFTA_BITWISE_MASK"
+        | "NFTA_BITWISE_XOR"
+        | "NFTA_BITWISE_DATA"
+        | "NFTA_CMP_DATA"
+        | "NFTA_IMMEDIATE_DATA"
+        | "NFTA_RANGE_FROM_DATA"
+        | "NFTA_RANGE_TO_DATA"
+        | "NFTA_SET_ELEM_KEY"
+        | "NFTA_SET_ELEM_KEY_END"
+        | "NFTA_SET_ELEM_DATA" => DATA,
+        "NFTA_DATA_VERDICT" => VERDICT,
+        "NFTA_SET_DESC" => SetDesc::ATTRIBUTES,
+        "NFTA_FLOWTABLE_HOOK" => FlowtableHook::ATTRIBUTES,
+        "NFTA_FLOWTABLE_HOOK_DEVS" => DEVICES,
+        "NFTA_TUNNEL_KEY_IP" => TunnelIp::ATTRIBUTES,
+        "NFTA_TUNNEL_KEY_OPTS" => TUNNEL_OPTIONS,
+        "NFTA_TUNNEL_KEY_OPTS_VXLAN" => TunnelVxlan::ATTRIBUTES,
+        "NFTA_TUNNEL_KEY_OPTS_ERSPAN" => TunnelErspan::ATTRIBUTES,
+        "NFTA_TUNNEL_KEY_OPTS_GENEVE" => TunnelGeneve::ATTRIBUTES,
+        "NFTA_DYNSET_EXPRESSIONS"
+        | "NFTA_RULE_EXPRESSIONS"
+        | "NFTA_SET_EXPRESSIONS"
+        | "NFTA_SET_ELEM_EXPRESSIONS" => return Some(Inside::List(EXPRESSION)),
+        "NFTA_SET_DESC_CONCAT" => return Some(Inside::List(SetField::ATTRIBUTES)),
+        "NFTA_SET_ELEM_LIST_ELEMENTS" => return Some(Inside::List(Element::ATTRIBUTES)),
+        "NFTA_CT_TIMEOUT_DATA" => return Some(Inside::States),
+        _ => return None,
+    }))
+}
 
 /// Lays out encoded attributes with these names, one a line, nested ones indented.
-pub(super) fn lay_out(out: &mut String, attributes: &[u8], names: AttributeNames, depth: usize) {
-    let mut inner: AttributeNames = &[];
-    for attribute in Attributes::new(attributes) {
+pub(super) fn lay_out(out: &mut String, attributes: &[u8], names: AttributeNames) {
+    lay_out_at(out, attributes, Inside::Attributes(names), 0);
+}
+
+/// Lays out the elements of a list, whose attributes have these names.
+pub(super) fn lay_out_list(out: &mut String, list: &[u8], names: AttributeNames) {
+    lay_out_at(out, list, Inside::List(names), 0);
+}
+
+fn lay_out_at(out: &mut String, bytes: &[u8], content: Inside, depth: usize) {
+    // The content of an expression's or object's data depends on the attribute before it.
+    let mut data: AttributeNames = &[];
+    for attribute in Attributes::new(bytes) {
         let attribute = attribute.unwrap();
-        let known = names.iter().find(|(kind, _)| *kind == attribute.kind);
-        let &(_, name) = known.unwrap_or_else(|| panic!("no name: {attribute:?} in {names:?}"));
-        let nested = match name {
-            "NFTA_EXPR_NAME" => {
-                let name = attribute.payload.trim_end_with(|c| c == '\0');
-                inner = ExpressionRef::new(name.into(), &[]).attribute_names();
-                None
+        let (name, nested) = match content {
+            Inside::List(names) => ("NFTA_LIST_ELEM".to_owned(), Some(Inside::Attributes(names))),
+            Inside::States => (format!("state_{}", attribute.kind), None),
+            Inside::Attributes(names) => {
+                let known = names.iter().find(|(kind, _)| *kind == attribute.kind);
+                let &(_, name) =
+                    known.unwrap_or_else(|| panic!("no name: {attribute:?} in {names:?}"));
+                match name {
+                    "NFTA_EXPR_NAME" => {
+                        let name = attribute.payload.trim_end_with(|c| c == '\0');
+                        data = ExpressionRef::new(name.into(), &[]).attribute_names();
+                    }
+                    "NFTA_OBJ_TYPE" => {
+                        let object_type = ObjectType::decode(attribute.payload).unwrap();
+                        data = ObjectData::attribute_names(object_type);
+                    }
+                    _ => {}
+                }
+                let nested = match name {
+                    "NFTA_EXPR_DATA" | "NFTA_OBJ_DATA" => Some(Inside::Attributes(data)),
+                    _ => inside(name),
+                };
+                (name.to_owned(), nested)
             }
-            "NFTA_EXPR_DATA" => Some(inner),
-            "NFTA_LIST_ELEM" | "NFTA_DYNSET_EXPR" | "NFTA_INNER_EXPR" => Some(EXPRESSION),
-            "NFTA_DYNSET_EXPRESSIONS" => Some(LIST),
-            "NFTA_BITWISE_MASK"
-            | "NFTA_BITWISE_XOR"
-            | "NFTA_BITWISE_DATA"
-            | "NFTA_CMP_DATA"
-            | "NFTA_IMMEDIATE_DATA"
-            | "NFTA_RANGE_FROM_DATA"
-            | "NFTA_RANGE_TO_DATA" => Some(DATA),
-            "NFTA_DATA_VERDICT" => Some(VERDICT),
-            _ => None,
         };
         let (header, payload) = attribute.raw.split_at(4);
-        let spaced = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .map(|b| format!(" {b:02x}"))
-                .collect::<String>()
-        };
         let label = format!("{:width$}{name}", "", width = 2 * depth);
         write!(out, "{label:<34}{}", spaced(header)).unwrap();
         match nested {
-            Some(names) => {
+            Some(nested) => {
                 out.push('\n');
-                lay_out(out, payload, names, depth + 1);
+                lay_out_at(out, payload, nested, depth + 1);
             }
             None => {
                 let lines: Vec<_> = payload.chunks(16).map(spaced).collect();
@@ -285,6 +347,11 @@ pub(super) fn lay_out(out: &mut String, attributes: &[u8], names: AttributeNames
             }
         }
     }
+}
+
+/// Formats bytes with a blank before each.
+pub(super) fn spaced(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!(" {b:02x}")).collect()
 }
 
 /// Formats bytes for readable comparisons.

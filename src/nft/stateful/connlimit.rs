@@ -9,22 +9,17 @@
 #[cfg(test)]
 #[cfg(target_endian = "little")]
 mod tests {
+    use crate::nft::ObjectData;
+    use crate::nft::captured::objects::assert_built;
     use crate::nft::expr::{Connlimit, ConnlimitFlags};
-    use crate::nft::stateful::tests::assert_data;
 
-    /// nft 1.0.6 creates none; built from the header. `tests/nft/objects.rs` tests the
-    /// kernel.
     #[test]
-    fn encoded() {
-        let connlimit = Connlimit {
+    fn built() {
+        let data = Connlimit {
             count: Some(10),
             flags: Some(ConnlimitFlags::INV),
             ..Connlimit::default()
         };
-        assert_data(
-            connlimit,
-            "14000480 08000100 0000000a 08000200 00000001",
-            "[ connlimit count 10 flags 1 ]",
-        );
+        assert_built("connlimit", "ten connections", &ObjectData::from(data));
     }
 }

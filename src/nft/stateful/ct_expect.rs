@@ -88,33 +88,15 @@ impl fmt::Display for CtExpect {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::stateful::tests::{assert_data, assert_listed};
+    use crate::nft::ObjectData;
+    use crate::nft::captured::objects::assert_built;
 
-    /// nft 1.0.6: `add ct expectation inet t ex { protocol tcp; dport 5432; timeout 1h; size 12;
-    /// l3proto ip; }`.
     #[test]
-    fn sent_and_listed() {
-        let expect = CtExpect {
+    fn built() {
+        let data = CtExpect {
             l3proto: Some(2),
             ..CtExpect::new(6, 5432, 3_600_000, 12)
         };
-        let line = "[ ct_expect family 2 protocol 6 dport 5432 timeout 3600000 size 12 ]";
-        assert_data(
-            expect.clone(),
-            "
-                2c000480 06000100 00020000 05000200 06000000 06000300 15380000 08000400
-                80ee3600 05000500 0c000000
-            ",
-            line,
-        );
-        assert_listed(
-            expect,
-            "
-                01000002 06000100 74000000 07000200 65780000 08000300 00000009 0c000600
-                00000000 00000008 08000500 00000000 2c000400 06000100 00020000 05000200
-                06000000 06000300 15380000 08000400 80ee3600 05000500 0c000000
-            ",
-            &format!("table t name ex use 0 {line}"),
-        );
+        assert_built("ct_expectation", "an expectation", &ObjectData::from(data));
     }
 }

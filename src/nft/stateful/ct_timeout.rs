@@ -140,61 +140,29 @@ impl fmt::Display for CtTimeout<'_> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::stateful::tests::{assert_data, assert_listed};
+    use crate::nft::ObjectData;
+    use crate::nft::captured::objects::assert_built;
 
-    /// nft 1.0.6:
-    /// `add ct timeout inet t to { protocol tcp; l3proto ip; policy = { established: 132, close: 13 }; }`,
-    /// which sends its own defaults for the other states.
     #[test]
     fn tcp() {
         let seconds = [120, 60, 132, 120, 60, 30, 120, 13, 120, 300, 300];
         let timeouts: Vec<_> = (1..).zip(seconds).collect();
-        let timeout = CtTimeout {
+        let data = CtTimeout {
             l3proto: Some(2),
             ..CtTimeout::new(6, &timeouts)
         };
-        assert_eq!(timeout.timeouts.as_ref().unwrap().get(3), Some(132));
-        assert_eq!(timeout.timeouts.as_ref().unwrap().get(12), None);
-        assert_data(
-            timeout,
-            "
-                70000480 06000100 00020000 05000200 06000000 5c000380 08000100 00000078
-                08000200 0000003c 08000300 00000084 08000400 00000078 08000500 0000003c
-                08000600 0000001e 08000700 00000078 08000800 0000000d 08000900 00000078
-                08000a00 0000012c 08000b00 0000012c
-            ",
-            "[ ct_timeout family 2 protocol 6 policy = {SYN_SENT = 120,SYN_RECV = 60,ESTABLISHED = \
-             132,FIN_WAIT = 120,CLOSE_WAIT = 60,LAST_ACK = 30,TIME_WAIT = 120,CLOSE = 13,SYN_SENT2 \
-             = 120,RETRANS = 300,UNACKNOWLEDGED = 300,}]",
-        );
+        assert_eq!(data.timeouts.as_ref().unwrap().get(3), Some(132));
+        assert_eq!(data.timeouts.as_ref().unwrap().get(12), None);
+        assert_built("ct_timeout", "timeouts of TCP", &ObjectData::from(data));
     }
 
-    /// nft 1.0.6: `add ct timeout inet t tu { protocol udp; l3proto ip6; policy = { unreplied: 13,
-    /// replied: 23 }; }`.
     #[test]
     fn udp() {
-        let timeout = CtTimeout {
+        let data = CtTimeout {
             l3proto: Some(10),
             ..CtTimeout::new(17, &[(1, 13), (2, 23)])
         };
-        let line = "[ ct_timeout family 10 protocol 17 policy = {UNREPLIED = 13,REPLIED = 23,}]";
-        assert_data(
-            timeout.clone(),
-            "
-                28000480 06000100 000a0000 05000200 11000000 14000380 08000100 0000000d
-                08000200 00000017
-            ",
-            line,
-        );
-        assert_listed(
-            timeout,
-            "
-                01000002 06000100 74000000 07000200 74750000 08000300 00000007 0c000600
-                00000000 00000007 08000500 00000000 28000400 05000200 11000000 06000100
-                000a0000 14000380 08000100 0000000d 08000200 00000017
-            ",
-            &format!("table t name tu use 0 {line}"),
-        );
+        assert_built("ct_timeout", "timeouts of UDP", &ObjectData::from(data));
         assert_eq!(Timeouts::state_name(17, 3), None);
         assert_eq!(Timeouts::state_name(6, 0), None);
         assert_eq!(Timeouts::state_name(1, 1), None);

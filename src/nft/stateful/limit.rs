@@ -29,33 +29,16 @@ pub(super) fn write_line(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Resu
 #[cfg(test)]
 #[cfg(target_endian = "little")]
 mod tests {
+    use crate::nft::ObjectData;
+    use crate::nft::captured::objects::assert_built;
     use crate::nft::expr::{Limit, LimitFlags};
-    use crate::nft::stateful::tests::{assert_data, assert_listed};
 
-    /// nft 1.0.6: `add limit inet t l { rate over 400/minute burst 7 packets; }`.
     #[test]
-    fn sent_and_listed() {
-        let limit = Limit {
+    fn built() {
+        let data = Limit {
             flags: Some(LimitFlags::INV),
             ..Limit::packets(400, 60, 7)
         };
-        assert_data(
-            limit.clone(),
-            "
-                34000480 0c000100 00000000 00000190 0c000200 00000000 0000003c 08000300
-                00000007 08000400 00000000 08000500 00000001
-            ",
-            "[ limit rate 400 unit 60 burst 7 type 0 flags 1 ]",
-        );
-        assert_listed(
-            limit,
-            "
-                01000002 06000100 74000000 06000200 6c000000 08000300 00000004 0c000600
-                00000000 00000004 08000500 00000000 34000400 0c000100 00000000 00000190
-                0c000200 00000000 0000003c 08000300 00000007 08000400 00000000 08000500
-                00000001
-            ",
-            "table t name l use 0 [ limit rate 400 unit 60 burst 7 type 0 flags 1 ]",
-        );
+        assert_built("limit", "a limit", &ObjectData::from(data));
     }
 }

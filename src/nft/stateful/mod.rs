@@ -15,8 +15,6 @@ mod limit;
 mod quota;
 mod secmark;
 mod synproxy;
-#[cfg(all(test, target_endian = "little"))]
-mod tests;
 mod tunnel;
 
 use std::fmt;

@@ -40,20 +40,12 @@ impl fmt::Display for Secmark<'_> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::stateful::tests::assert_data;
+    use crate::nft::ObjectData;
+    use crate::nft::captured::objects::assert_built;
 
-    /// nft 1.0.6: `add secmark inet t sm { "system_u:object_r:ssh_server_packet_t:s0" }`, which omits
-    /// the NUL.
     #[test]
-    fn sent() {
-        let context = "system_u:object_r:ssh_server_packet_t:s0";
-        assert_data(
-            Secmark::new(context),
-            "
-                30000480 2c000100 73797374 656d5f75 3a6f626a 6563745f 723a7373 685f7365
-                72766572 5f706163 6b65745f 743a7330
-            ",
-            &format!("[ secmark context {context} ]"),
-        );
+    fn built() {
+        let data = Secmark::new("system_u:object_r:ssh_server_packet_t:s0");
+        assert_built("secmark", "a context", &ObjectData::from(data));
     }
 }

@@ -208,12 +208,11 @@ impl fmt::Display for TunnelObject<'_> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
-    use crate::nft::stateful::tests::assert_data;
+    use crate::nft::ObjectData;
+    use crate::nft::captured::objects::assert_built;
 
-    /// nft 1.0.6 creates none; built from the header. `tests/nft/objects.rs` tests the
-    /// kernel.
     #[test]
-    fn encoded() {
+    fn built() {
         let ip = TunnelIp {
             source: Some(0x0a00_0001),
             destination: Some(0x0a00_0002),
@@ -237,21 +236,7 @@ mod tests {
             ])),
             ..TunnelObject::default()
         };
-        assert_data(
-            tunnel,
-            "
-                74000480
-                08000100 00000007                              ; NFTA_TUNNEL_KEY_ID
-                14000280 08000100 0a000001 08000200 0a000002   ; NFTA_TUNNEL_KEY_IP
-                08000400 00000002                              ; NFTA_TUNNEL_KEY_FLAGS
-                05000600 40000000                              ; NFTA_TUNNEL_KEY_TTL
-                06000800 12b50000                              ; NFTA_TUNNEL_KEY_DPORT
-                3c000980                                       ; NFTA_TUNNEL_KEY_OPTS
-                1c000380 06000100 00010000 05000200 01000000 08000300 01020304
-                1c000380 06000100 00010000 05000200 02000000 08000300 05060708
-            ",
-            "[ tunnel id 7 ]",
-        );
+        assert_built("tunnel", "two options of Geneve", &ObjectData::from(tunnel));
     }
 
     /// The other types, and an unknown one.

@@ -4,7 +4,9 @@
 use std::fmt::Debug;
 
 use super::*;
-use crate::nft::captured::{Case, File, LIST, Origin, Wire, dump, hex, lay_out, names_in};
+use crate::nft::captured::{
+    Case, EXPRESSION, File, Origin, Wire, dump, hex, lay_out, lay_out_list, names_in,
+};
 
 /// The directory of the files.
 const DIRECTORY: &str = "expr";
@@ -35,10 +37,10 @@ fn check(case: &Case, name: &str) {
     assert_eq!(expression.name, name, "{place}");
     let mut layout = String::new();
     if is_whole(case) {
-        lay_out(&mut layout, &element, LIST, 0);
+        lay_out_list(&mut layout, &element, EXPRESSION);
     } else {
         let names = expression.attribute_names();
-        lay_out(&mut layout, expression.attributes, names, 0);
+        lay_out(&mut layout, expression.attributes, names);
     }
     assert!(
         layout == case.layout,
