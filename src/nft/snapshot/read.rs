@@ -33,28 +33,27 @@
 //!   references in a table with verdict maps whose elements are left out; for such a table no dump uses the second
 //!   socket.
 
-use std::sync::LazyLock;
+mod dump;
+mod rules;
+
 use std::time::Duration;
 
 use bstr::BStr;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETOBJ, NFT_MSG_GETRULE, NFT_MSG_GETSET,
     NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFTA_CHAIN_TABLE, NFTA_FLOWTABLE_TABLE, NFTA_OBJ_TABLE,
-    NFTA_OBJ_TYPE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_SET,
-    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
+    NFTA_OBJ_TYPE, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_NAME, NFTA_SET_TABLE,
+    NFTA_TABLE_NAME,
 };
-use nix::unistd::{SysconfVar, sysconf};
+pub(super) use dump::ReplySocket;
 
-use super::index::{Inserted, chain_at, set_at, table_at};
+use super::index::{chain_at, set_at};
 use super::{ElementFilter, Snapshot, SnapshotError, SnapshotOptions};
 use crate::Retry;
 use crate::arena::{Arena, Position};
-use crate::netlink::{
-    Attributes, DatagramReceiver, Dump, DumpItem, Error, Malformed, Message, MessageWriter,
-    NfGenMsg, RECEIVE_BUFFER, Request, Socket,
-};
-use crate::nft::connection::{Connection, message_type};
-use crate::nft::declare::Field;
+use crate::netlink::{Attributes, Error, Message, MessageWriter, Socket};
+use crate::nft::connection::Connection;
+use crate::nft::declare::Field as _;
 use crate::nft::expr::ObjectType;
 use crate::nft::generation::Refreshed;
 use crate::nft::name::Name;
@@ -69,46 +68,6 @@ const REBUILDS: Retry = Retry {
     longest_pause: Duration::from_millis(32),
     ..Retry::times(7)
 };
-/// Receive size for a short chain: the kernel then uses one page for a reply. If pages are larger, its replies have at
-/// least about 8 KiB (`NLMSG_GOODSIZE`), and a smaller receive would truncate them.
-static SHORT_BUFFER: LazyLock<usize> = LazyLock::new(|| match sysconf(SysconfVar::PAGE_SIZE) {
-    Ok(Some(..8192)) => 4096,
-    _ => 8192,
-});
-/// Maximum use count of a short chain.
-const SHORT_CHAIN_USES: u32 = 8;
-/// Minimum number of short chains for a second socket.
-const MIN_SHORT_CHAINS: usize = 64;
-
-/// Approximate cost of a dump of rules in the kernel, beyond sending them, in nanoseconds. Only the ratio matters.
-/// Measured on Linux 6.18 with the rules of kube-proxy; with 10,000 of its chains the two ways cost the same.
-mod cost {
-    /// A request and its replies.
-    const REQUEST: u64 = 4_600;
-    /// Skipping a rule that was already sent.
-    const PASS: u64 = 9;
-    /// Number of rules per datagram of 32 KiB.
-    const DATAGRAM: u64 = 48;
-
-    /// Returns the cost of one dump of the rules of chains with this total use count: typically there are three
-    /// references for five rules.
-    pub(super) const fn of_dump(uses: u64) -> u64 {
-        let rules = uses.saturating_mul(5) / 8;
-        (rules.saturating_mul(rules) / (2 * DATAGRAM))
-            .saturating_mul(PASS)
-            .saturating_add(REQUEST)
-    }
-}
-
-/// The way to request the rules of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Plan {
-    /// One dump of all rules.
-    Whole,
-    /// One dump for each chain.
-    ByChain,
-}
-
 /// One attempt to read a snapshot.
 pub(super) struct Reader<'c> {
     pub(super) connection: &'c mut Connection,
@@ -140,15 +99,6 @@ struct Read {
     missing: Option<MissingRules>,
     /// Whether nothing changed meanwhile, in any table.
     quiet: bool,
-}
-
-/// The socket of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReplySocket {
-    /// Long receives.
-    Long,
-    /// Receives of one page.
-    Short,
 }
 
 impl SnapshotError {
@@ -650,330 +600,6 @@ impl Reader<'_> {
     fn object(&self, at: Position) -> Result<(Family, Vec<u8>), Error> {
         let (header, attributes) = self.snapshot.arena.message(at)?.nfgenmsg()?;
         Ok((Family(header.family), attributes.to_vec()))
-    }
-
-    /// Reads all rules in the cheapest way.
-    fn rules(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
-        let plans = self.plans()?;
-        if scope.table.is_none() && !plans.iter().any(|plan| plan.0 == Plan::ByChain) {
-            let rules = plans.iter().map(|plan| plan.1).sum();
-            // One dump per table may be cheaper than one for all.
-            let apart: u64 = plans.iter().map(|plan| cost::of_dump(plan.1)).sum();
-            if cost::of_dump(rules) <= apart {
-                return self.dump(
-                    ReplySocket::Long,
-                    "list rules",
-                    self.rules_request,
-                    scope.family,
-                    |_| {},
-                    |_| true,
-                );
-            }
-        }
-        for (table, (plan, _)) in plans.into_iter().enumerate() {
-            match plan {
-                // Even if all use counts are 0: an uncommitted transaction of another process changes the counts.
-                Plan::Whole => {
-                    let at = self.snapshot.index.tables[table].at;
-                    let (family, name) = {
-                        let table = table_at(&self.snapshot.arena, at)?;
-                        (table.family(), table.name().to_vec())
-                    };
-                    let content = |writer: &mut MessageWriter<'_>| {
-                        writer.string(NFTA_RULE_TABLE, &name);
-                    };
-                    self.dump(
-                        ReplySocket::Long,
-                        "list rules",
-                        self.rules_request,
-                        family,
-                        content,
-                        |_| true,
-                    )?;
-                }
-                Plan::ByChain => {
-                    let Snapshot { index, arena, .. } = &self.snapshot;
-                    let lacks_jumps = index.lacks_jumps(arena, table, self.snapshot.elements)?;
-                    // A truncated reply would lose what it resets.
-                    let is_reset = self.rules_request != NFT_MSG_GETRULE;
-                    let reply_socket = (lacks_jumps || is_reset).then_some(ReplySocket::Long);
-                    for chain in 0..self.snapshot.index.tables[table].chains.len() {
-                        self.rules_of(table, chain, reply_socket)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the way to request the rules of each table, and an upper bound of their number.
-    fn plans(&mut self) -> Result<Vec<(Plan, u64)>, Error> {
-        let mut plans = Vec::with_capacity(self.snapshot.index.tables.len());
-        let Snapshot { index, arena, .. } = &self.snapshot;
-        for (number, table) in index.tables.iter().enumerate() {
-            let (mut rules, mut by_chain, mut short) = (0, 0, 0);
-            for chain in &table.chains {
-                let count = uses(&chain_at(&self.snapshot.arena, chain.at)?);
-                rules += u64::from(count);
-                by_chain += cost::of_dump(count.into());
-                short += usize::from(count <= SHORT_CHAIN_USES);
-            }
-            let plan = match by_chain < cost::of_dump(rules) {
-                true => Plan::ByChain,
-                false => Plan::Whole,
-            };
-            // A reply that was too short is detectable only if all jumps are known.
-            let lacks_jumps = index.lacks_jumps(arena, number, self.snapshot.elements)?;
-            if plan == Plan::ByChain
-                && short >= MIN_SHORT_CHAINS
-                && self.short.is_none()
-                && !lacks_jumps
-            {
-                self.short = self.connection.session.socket.sibling();
-            }
-            plans.push((plan, rules));
-        }
-        Ok(plans)
-    }
-
-    /// Reads the rules of one chain; without a `reply_socket` its length determines the socket.
-    pub(super) fn rules_of(
-        &mut self,
-        table: usize,
-        chain: usize,
-        reply_socket: Option<ReplySocket>,
-    ) -> Result<(), Error> {
-        let Self {
-            connection,
-            snapshot,
-            short,
-            rules_request,
-            ..
-        } = self;
-        let at = snapshot.index.tables[table].chains[chain].at;
-        let view = chain_at(&snapshot.arena, at)?;
-        let count = uses(&view);
-        snapshot.index.expect_rules(&view, table, chain);
-        let reply_socket = reply_socket.unwrap_or(match short {
-            Some(_) if count <= SHORT_CHAIN_USES => ReplySocket::Short,
-            _ => ReplySocket::Long,
-        });
-        let request = Request::new("list rules", message_type(*rules_request));
-        let family = view.family().0;
-        let dump = connection.session.build_dump(&request, family, |writer| {
-            writer
-                .string(NFTA_RULE_TABLE, view.table())
-                .string(NFTA_RULE_CHAIN, view.name());
-        })?;
-        self.receive(reply_socket, dump, |_| true)
-    }
-
-    /// Checks that every chain has all its rules; returns the first that lacks some. Requests chains of the socket with
-    /// small replies again over the other socket.
-    fn complete(&mut self) -> Result<Option<MissingRules>, Error> {
-        for table in 0..self.snapshot.index.tables.len() {
-            let (mut handle, mut expected, mut bound) = (0, 0, 0);
-            for chain in &self.snapshot.index.tables[table].chains {
-                let view = chain_at(&self.snapshot.arena, chain.at)?;
-                // A duplicate or descending handle: the dump was shifted.
-                if view.handle() <= handle || chain.broken {
-                    self.consistent = false;
-                    return Ok(None);
-                }
-                handle = view.handle();
-                expected += u64::from(uses(&view));
-                bound += u64::from(is_bound(&view));
-            }
-            let found = self.snapshot.index.tables[table].uses;
-            if found == expected || found + bound == expected {
-                continue;
-            }
-            if self.short.is_some() {
-                for (chain, _) in self.incomplete(table)? {
-                    let index = &mut self.snapshot.index;
-                    index.forget_rules(&self.snapshot.arena, table, chain)?;
-                    self.rules_of(table, chain, Some(ReplySocket::Long))?;
-                }
-            }
-            let incomplete = self.incomplete(table)?;
-            let timed_out = self.snapshot.index.timed_out(&self.snapshot.arena, table)?;
-            let (mut missing, mut surplus, mut first) = (0, false, None);
-            for (chain, found) in incomplete {
-                let chain = self.snapshot.index.tables[table].chains[chain].at;
-                let view = chain_at(&self.snapshot.arena, chain)?;
-                let expected = uses(&view);
-                missing += u64::from(expected).saturating_sub(found);
-                surplus |= found > expected.into();
-                first.get_or_insert_with(|| MissingRules {
-                    chain: view.to_string(),
-                    found,
-                    expected,
-                });
-            }
-            if surplus || missing > timed_out {
-                return Ok(first);
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the chains of a table whose rules and jumps don't match the use count, with the number that was found.
-    /// If jumps were left out, missing ones are ignored.
-    pub(super) fn incomplete(&self, table: usize) -> Result<Vec<(usize, u64)>, Error> {
-        let Snapshot { index, arena, .. } = &self.snapshot;
-        let lacks_jumps = index.lacks_jumps(arena, table, self.snapshot.elements)?;
-        let found = index.uses(arena, table)?;
-        let mut incomplete = Vec::new();
-        for (number, found) in found.into_iter().enumerate() {
-            let chain = self.snapshot.index.tables[table].chains[number].at;
-            let view = chain_at(&self.snapshot.arena, chain)?;
-            let expected = u64::from(uses(&view));
-            let adds_up = found == expected
-                || found + u64::from(is_bound(&view)) == expected
-                || found < expected && lacks_jumps;
-            if !adds_up {
-                incomplete.push((number, found));
-            }
-        }
-        Ok(incomplete)
-    }
-
-    /// Requests and receives a dump; keeps the messages that `admits` accepts.
-    pub(super) fn dump(
-        &mut self,
-        reply_socket: ReplySocket,
-        request: &'static str,
-        message: u8,
-        family: Family,
-        content: impl FnOnce(&mut MessageWriter<'_>),
-        admits: impl Fn(&Message<'_>) -> bool,
-    ) -> Result<(), Error> {
-        let request = Request::new(request, message_type(message));
-        let session = &mut self.connection.session;
-        let dump = session.build_dump(&request, family.0, content)?;
-        self.receive(reply_socket, dump, admits)
-    }
-
-    /// Sends the prepared request, and receives the dump that answers it.
-    fn receive(
-        &mut self,
-        reply_socket: ReplySocket,
-        dump: Dump,
-        admits: impl Fn(&Message<'_>) -> bool,
-    ) -> Result<(), Error> {
-        let (socket, length) = match (reply_socket, &self.short) {
-            (ReplySocket::Short, Some(short)) => (short, *SHORT_BUFFER),
-            _ => (&self.connection.session.socket, RECEIVE_BUFFER),
-        };
-        socket.send(self.connection.session.request())?;
-        let mut objects = Objects {
-            snapshot: &mut self.snapshot,
-            length,
-            dump,
-            admits,
-            resource: self.resource,
-            consistent: &mut self.consistent,
-            moved: self.watched.then_some(&mut self.moved),
-            failed: None,
-        };
-        let taken = socket.receive_all(&mut objects);
-        let (dump, failed) = (objects.dump, objects.failed);
-        if !dump.ended() {
-            match reply_socket {
-                ReplySocket::Short => self.short = None,
-                ReplySocket::Long => self.connection.session.abandon_dump(&dump),
-            }
-        }
-        taken?;
-        match failed {
-            Some(error) => Err(error),
-            None if self.consistent || self.reads_to_end => Ok(()),
-            None => Err(Error::Interrupted),
-        }
-    }
-}
-
-/// Receives a dump, and stores its objects in the snapshot.
-struct Objects<'r, A> {
-    snapshot: &'r mut Snapshot,
-    /// Size of a receive.
-    length: usize,
-    dump: Dump,
-    /// Whether to keep a message.
-    admits: A,
-    /// The low 16 bits of the generation, as in messages.
-    resource: u16,
-    /// Whether everything so far belongs to that generation.
-    consistent: &'r mut bool,
-    /// Where to record a change that may be outside of the scope.
-    moved: Option<&'r mut bool>,
-    /// The first error. Later messages are still received, so that the socket becomes usable again.
-    failed: Option<Error>,
-}
-
-impl<A: Fn(&Message<'_>) -> bool> DatagramReceiver for Objects<'_, A> {
-    fn is_complete(&self) -> bool {
-        self.dump.ended()
-    }
-
-    fn space(&mut self) -> Result<&mut [u8], Error> {
-        let space = self.snapshot.arena.space(self.length);
-        Ok(space.map_err(Malformed::from)?)
-    }
-
-    fn take(&mut self, received: usize) -> Result<(), Error> {
-        let Self { snapshot, dump, .. } = self;
-        let start = snapshot.arena.take(received);
-        let mut kept = 0;
-        let mut offset = 0;
-        while offset < received {
-            let at = start.plus(offset);
-            let rest = &snapshot.arena.bytes(at)[..received - offset];
-            let message = match Message::first(rest) {
-                Ok(message) => message,
-                Err(malformed) => {
-                    self.failed.get_or_insert(malformed.into());
-                    break;
-                }
-            };
-            offset += message.padded_length();
-            if !dump.is_expected(&message) {
-                match dump.accept(message) {
-                    Ok(DumpItem::Object(_)) => {}
-                    Ok(DumpItem::Unrelated | DumpItem::End) => continue,
-                    // The kernel marked the dump as interrupted by a change.
-                    Err(Error::Interrupted) => {
-                        see_change(&mut self.moved, self.consistent);
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            if self.failed.is_some() || !(self.admits)(&message) {
-                continue;
-            }
-            let resource = NfGenMsg::split(message.payload).map(|(header, _)| header.resource);
-            if resource != Ok(self.resource) {
-                see_change(&mut self.moved, self.consistent);
-            }
-            match snapshot.index.insert(&snapshot.arena, at) {
-                Ok(Inserted::Added) => kept = offset,
-                Ok(Inserted::ParentMissing) => *self.consistent = false,
-                Ok(Inserted::Unrelated) => {}
-                Err(malformed) => self.failed = Some(malformed.into()),
-            }
-        }
-        // Discards the messages after the last object, usually the end of the dump.
-        snapshot.arena.return_space(start.plus(kept));
-        Ok(())
-    }
-}
-
-/// Records that something changed during the read.
-fn see_change(moved: &mut Option<&mut bool>, consistent: &mut bool) {
-    match moved {
-        Some(moved) => **moved = true,
-        None => *consistent = false,
     }
 }
 
