@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::confirm::{Confirm, Reach};
+use crate::dialect;
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
 use crate::rules::{format_rule, sets};
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         query.map_or(Ok(script), Err)
     };
     let script = match parsed.and_then(only_changes) {
-        Ok(script) => script,
+        Ok(script) => script.with_nft_version(dialect::selected()),
         Err(error) => {
             say(&error.to_string());
             note("nothing was changed");

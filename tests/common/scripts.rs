@@ -1,7 +1,7 @@
 //! Applies scripts, and compares the result with nft's.
 
 use chainwright::nft::{Connection, PlanOptions, Scope};
-use chainwright_lang::{Error, Script};
+use chainwright_lang::{Error, NftVersion, Script};
 use chainwright_testing::Sandbox;
 
 use super::rulesets::{Listing, data, directory, listing_in, same};
@@ -139,10 +139,10 @@ pub(crate) fn instructions(sandbox: &Sandbox) -> Vec<String> {
     all
 }
 
-/// Applies a text.
+/// Applies a text, with the instructions of nft 1.0.6.
 pub(crate) fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
-    execute(sandbox, nft, script)
+    execute(sandbox, nft, script.with_nft_version(NftVersion::V1_0))
 }
 
 /// Applies a script.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use chainwright::netlink::{Attributes, Messages};
 use chainwright::nft::Scope;
-use chainwright_lang::Script;
+use chainwright_lang::{NftVersion, Script};
 use chainwright_testing::Sandbox;
 use tempfile::NamedTempFile;
 
@@ -48,10 +48,15 @@ fn sent(trace: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The messages that the library sends for a text.
-pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
+/// The messages that the library sends for a text in the form of this version of nft.
+pub(crate) fn sent_by_us(
+    sandbox: &Sandbox,
+    text: &str,
+    version: NftVersion,
+) -> Result<Vec<u8>, String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
     let script = script.with_time_zone("UTC").expect("unknown time zone");
+    let script = script.with_nft_version(version);
     let now = match script.needs_listing() {
         true => Some(
             connect(sandbox)

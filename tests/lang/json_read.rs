@@ -25,6 +25,7 @@ fn written(sandbox: &Sandbox) -> String {
 /// Applies a document.
 fn apply(sandbox: &Sandbox, json: &str) -> Result<(), String> {
     let script = Script::parse_json("rules.json", json).map_err(|error| error.to_string())?;
+    let script = script.with_nft_version(NftVersion::V1_0);
     execute(sandbox, &mut connect(sandbox), script)
 }
 

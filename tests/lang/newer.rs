@@ -3,7 +3,7 @@
 //! and for its own listing.
 
 use crate::common::rulesets::{data, options_in, without_remainders};
-use crate::common::scripts::{apply, execute, instructions};
+use crate::common::scripts::{execute, instructions};
 use crate::common::{connect, sandbox};
 use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
 use chainwright_lang::{Listing, NftVersion, Options, Script};
@@ -93,7 +93,10 @@ fn listing(
 #[track_caller]
 fn made(text: &str) -> Sandbox {
     let sandbox = sandbox();
-    apply(&sandbox, &mut connect(&sandbox), text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    let script = Script::parse("newer.nft", text).map_err(|error| error.to_string());
+    script
+        .and_then(|script| execute(&sandbox, &mut connect(&sandbox), script))
+        .unwrap_or_else(|error| panic!("{text}\n{error}"));
     sandbox
 }
 

@@ -2,12 +2,14 @@
 //! the differences are listed here, and each is counted.
 
 use crate::common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
-use crate::common::sandbox;
 use crate::common::scripts::without_known_errors;
 use crate::common::tools::nft_pieces;
 use crate::common::wire::{Ignored, compared, readable, sent_by_nft, sent_by_us};
+use crate::common::{connect, sandbox};
 use chainwright::iptables::Family;
+use chainwright::nft::PlanOptions;
 use chainwright_lang::translate::Translation;
+use chainwright_lang::{NftVersion, Script};
 use chainwright_testing::Sandbox;
 
 /// Texts with other messages, the number of messages, and the reason.
@@ -82,7 +84,7 @@ impl Report {
     /// Compares the messages of both for a text in a sandbox, in which nft applies it.
     fn compare(&mut self, name: &str, sandbox: &Sandbox, text: &str) {
         let mut differs = |how: String| self.differ.push((name.to_owned(), how));
-        let ours = sent_by_us(sandbox, text);
+        let ours = sent_by_us(sandbox, text, NftVersion::V1_0);
         let theirs = sent_by_nft(sandbox, text);
         let (ours, theirs) = match (ours, theirs) {
             (Ok(ours), Ok(theirs)) => (ours, theirs),
@@ -231,4 +233,39 @@ fn commands_are_sent_like_nft() {
     }
     assert!(report.texts > 200, "{}", report.texts);
     report.finish(DIFFERENT_COMMANDS);
+}
+
+/// A plan leaves rules alone that another version of nft wrote: the forms of both versions are the same rules.
+#[test]
+fn plans_treat_the_forms_of_both_versions_as_equal() {
+    let text: String = TypedRules::new().pieces().collect();
+    let [older, newer] = [NftVersion::V1_0, NftVersion::V1_1].map(|version| {
+        Script::parse("rules.nft", &text)
+            .expect("cannot parse the rules")
+            .with_nft_version(version)
+    });
+    let expressions = |script: &Script| -> Vec<Vec<u8>> {
+        let script = script.transaction(None).expect("cannot compile the rules");
+        let sent = script.transaction().datagram(<[u8]>::to_vec);
+        compared(&sent).0
+    };
+    let (sent_older, sent_newer) = (expressions(&older), expressions(&newer));
+    let differ = sent_older
+        .iter()
+        .zip(&sent_newer)
+        .filter(|(one, other)| one != other);
+    let differ = differ.count();
+    println!("{differ} rules are sent in another form");
+    assert!(differ > 300, "{differ}");
+
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut reconcile = |script: &Script| {
+        let desired = script.ruleset().expect("cannot make a ruleset");
+        nft.reconcile(&desired, PlanOptions::default())
+            .expect("cannot reconcile")
+    };
+    assert!(!reconcile(&older).is_empty());
+    let plan = reconcile(&newer);
+    assert!(plan.is_empty(), "{plan}");
 }

@@ -121,6 +121,8 @@ forms! {
         "meta mark set ip dscp | 0x10" => "meta mark set ip dscp | cs2";
     TimeoutUnits: V1_1, Text, "the policy of a `ct timeout`",
         "policy = { replied : 300 }" => "policy = { replied : 5m }";
+    RangeExpression: V1_1, Sent, "a range that a rule compares with",
+        "[ cmp gte reg 1 0x00005000 ] [ cmp lte reg 1 0x00005a00 ]" => "[ range eq reg 1 0x00005000 0x00005a00 ]";
     JsonChainsFirst: V1_1, Json, "the order of a table's objects",
         "in words: objects, sets, flowtables, chains" => "in words: chains, objects, sets, flowtables";
     JsonFlags: V1_1, Json, "a single flag",
@@ -147,6 +149,8 @@ mod tests {
         Json,
         /// In both.
         Both,
+        /// In instructions for the kernel.
+        Sent,
     }
 
     /// A line of the page.
@@ -171,6 +175,7 @@ mod tests {
                 Place::Text => "text",
                 Place::Json => "JSON",
                 Place::Both => "both",
+                Place::Sent => "instructions",
             };
             let [before, after] = [form.before, form.after].map(example);
             // Into memory.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 
-use super::compile::{Compiler, not_a_change};
+use super::compile::not_a_change;
 use super::describe::describe;
 use super::list::{Listing, Options};
 use super::parse::{
@@ -454,7 +454,7 @@ impl<'s> Query<'s> {
         Some(match described {
             Described::Type(data_type) => describe(None, *data_type, None),
             Described::Expr(expr) => {
-                let compiler = Compiler::new(None, None, self.script.time_zone());
+                let compiler = self.script.compiler(None);
                 let (data_type, bits) = compiler.type_of(expr);
                 describe(Some(expr), data_type, Some(bits))
             }
@@ -576,7 +576,7 @@ impl<'s> Query<'s> {
         let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
         self.check(&known, &Planned::default())
             .map_err(|diagnostic| self.script_error(diagnostic))?;
-        let compiler = Compiler::new(Some(&known), None, self.script.time_zone());
+        let compiler = self.script.compiler(Some(&known));
         let sought = compiler.sought_elements(elements, self.span());
         let sought = sought.map_err(|diagnostic| self.script_error(diagnostic))?;
         let set = SetId::new(

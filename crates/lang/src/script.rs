@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bstr::BString;
 
 use super::compile::{Compiled, Compiler, order};
+use super::dialect::NftVersion;
 use super::parse::{
     self, Command, Defined, Directories, Error, Includes as Read, NoIncludes, Object,
     SavedVariables, Source, Sources, Verb,
@@ -54,6 +55,7 @@ pub struct Script {
     commands: Vec<Command>,
     sources: Sources,
     time_zone: Zone,
+    nft_version: NftVersion,
     /// Variables that it defines or undefines, if any.
     defined: Option<Defined>,
     /// Whether it is a JSON document.
@@ -189,6 +191,7 @@ impl Script {
             commands: parsed.commands,
             sources: parsed.sources,
             time_zone: Zone::default(),
+            nft_version: NftVersion::default(),
             defined: parsed.defined,
             #[cfg(feature = "json")]
             is_json: false,
@@ -233,6 +236,7 @@ impl Script {
             commands,
             sources,
             time_zone: Zone::default(),
+            nft_version: NftVersion::default(),
             defined: None,
             is_json: true,
         })
@@ -280,6 +284,25 @@ impl Script {
     pub fn with_time_zone(mut self, name: &str) -> Option<Self> {
         self.time_zone = Zone::named(name)?;
         Some(self)
+    }
+
+    /// Sets the version of nft whose instructions the script sends, instead of the newest. The kernel does the same with
+    /// those of all versions, but lists them as sent.
+    ///
+    /// ```
+    /// use chainwright_lang::{NftVersion, Script};
+    ///
+    /// let text = "add rule ip t c tcp dport 80-90 accept";
+    /// let newest = Script::parse("rules.nft", text)?;
+    /// let older = newest.clone().with_nft_version(NftVersion::V1_0);
+    /// let sent = |script: &Script| Ok(script.transaction(None)?.transaction().datagram(<[u8]>::to_vec));
+    /// assert_ne!(sent(&newest)?, sent(&older)?); // one instruction for the range, or two comparisons
+    /// # Ok::<(), chainwright_lang::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_nft_version(mut self, version: NftVersion) -> Self {
+        self.nft_version = version;
+        self
     }
 
     /// Returns `true` if the script refers to existing sets, chains or rules. [`transaction`](Self::transaction) then
@@ -404,7 +427,7 @@ impl Script {
         read: Option<&Needed>,
         commands: Vec<&Command>,
     ) -> Result<Planned<'s>, Error> {
-        let compiler = Compiler::new(now, read, self.time_zone.clone());
+        let compiler = Compiler::new(now, read, self.time_zone.clone(), self.nft_version);
         let compiled = compiler
             .compile(&commands)
             .map_err(|diagnostic| self.sources.explain(diagnostic))?;
@@ -446,8 +469,9 @@ impl Script {
         self.sources.explain(diagnostic)
     }
 
-    pub(super) fn time_zone(&self) -> Zone {
-        self.time_zone.clone()
+    /// Creates a compiler for a command of the script.
+    pub(super) fn compiler<'c>(&self, now: Option<&'c Snapshot>) -> Compiler<'c> {
+        Compiler::new(now, None, self.time_zone.clone(), self.nft_version)
     }
 }
 

@@ -194,7 +194,10 @@ impl Context {
             true => Script::parse_json(name, text),
             false => Script::parse_with_definitions(&self.definitions, name, text, &self.includes),
         };
-        script.map_err(|error| Error::Run(RunError::Script(Box::new(error))))
+        match script {
+            Ok(script) => Ok(script.with_nft_version(self.options.nft_version)),
+            Err(error) => Err(Error::Run(RunError::Script(Box::new(error)))),
+        }
     }
 
     /// Parses and executes a text, which errors call `name`. All its changes are one transaction; listings that it

@@ -12,7 +12,8 @@ use chainwright_sys::nf_tables::{
 use crate::netlink::{Attributes, MessageWriter};
 use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note};
 use crate::nft::expr::{
-    Counter, Decoded, ExpressionRef, Expressions, Last, NestedExpression, Quota,
+    Cmp, CmpOp, Counter, Data, Decoded, ExpressionRef, Expressions, Last, NestedExpression, Quota,
+    Range,
 };
 use crate::nft::normal::Normal as _;
 use crate::nft::{
@@ -198,27 +199,51 @@ impl Compare {
         }
         let mut around = RULE;
         around.not = around.not.and(NFTA_RULE_EXPRESSIONS).and(NFTA_RULE_CHAIN);
+        self.are_same_expressions(one, other)
+            && (is_identical(one.attributes(), other.attributes(), around)
+                || self.rule_around(one) == self.rule_around(other))
+    }
+
+    fn are_same_expressions(self, one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
         let mut ours = one.expressions().into_iter().flatten();
         let mut theirs = other.expressions().into_iter().flatten();
         loop {
             match (ours.next(), theirs.next()) {
-                (None, None) => break,
+                (None, None) => return true,
                 (Some(Ok(one)), Some(Ok(other))) if one.raw == other.raw => {}
-                (Some(Ok(one)), Some(Ok(other))) => {
+                (Some(Ok(ours)), Some(Ok(theirs))) => {
+                    if is_half_range(&ours) || is_half_range(&theirs) {
+                        return self.expressions(one) == self.expressions(other);
+                    }
                     let compared = |expression: ExpressionRef<'_>| {
                         let decoded = expression.decode().ok()?;
                         Some(self.expression(decoded).into_owned())
                     };
-                    let one = compared(one);
-                    if one.is_none() || one != compared(other) {
+                    let one = compared(ours);
+                    if one.is_none() || one != compared(theirs) {
                         return false;
                     }
                 }
                 _ => return false,
             }
         }
-        is_identical(one.attributes(), other.attributes(), around)
-            || self.rule_around(one) == self.rule_around(other)
+    }
+
+    /// Returns the compared form of a rule's expressions.
+    fn expressions(self, rule: &RuleRef<'_>) -> Expressions<'static> {
+        let mut list = Expressions::new();
+        for expression in rule
+            .expressions()
+            .into_iter()
+            .flatten()
+            .map_while(Result::ok)
+        {
+            match expression.decode() {
+                Ok(decoded) => list.push_decoded(&self.expression(decoded)),
+                Err(_) => list.push_raw(&expression),
+            };
+        }
+        with_ranges(list)
     }
 
     /// Returns `true` if two chains differ at most in their policy.
@@ -269,6 +294,69 @@ impl Compare {
 #[must_use]
 pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     Compare::default().is_same_rule(one, other)
+}
+
+/// Returns `true` if this is a comparison with the lower end of a range, which the upper end may follow.
+fn is_half_range(expression: &ExpressionRef<'_>) -> bool {
+    expression.name == "cmp"
+        && matches!(
+            expression.decode(),
+            Ok(Decoded::Cmp(Cmp {
+                op: Some(CmpOp::GTE),
+                ..
+            }))
+        )
+}
+
+/// Returns a list with one expression for each range: nft 1.1 writes a range so, older versions as two comparisons.
+pub(super) fn with_ranges(list: Expressions<'static>) -> Expressions<'static> {
+    if !list
+        .iter()
+        .map_while(Result::ok)
+        .any(|expression| is_half_range(&expression))
+    {
+        return list;
+    }
+    let mut out = Expressions::new();
+    let mut rest = list.iter().map_while(Result::ok).peekable();
+    while let Some(expression) = rest.next() {
+        let range = rest.peek().and_then(|next| range_of(&expression, next));
+        match range {
+            Some(range) => {
+                rest.next();
+                out.push(&range)
+            }
+            None => out.push_raw(&expression),
+        };
+    }
+    out
+}
+
+/// Returns the range that two comparisons of the same register mean together.
+fn range_of<'e>(lower: &ExpressionRef<'e>, upper: &ExpressionRef<'e>) -> Option<Range<'e>> {
+    match (lower.decode().ok()?, upper.decode().ok()?) {
+        (
+            Decoded::Cmp(Cmp {
+                op: Some(CmpOp::GTE),
+                sreg: Some(register),
+                data: Some(Data::Value(from)),
+                unknown,
+            }),
+            Decoded::Cmp(Cmp {
+                op: Some(CmpOp::LTE),
+                sreg,
+                data: Some(Data::Value(to)),
+                unknown: more,
+            }),
+        ) if sreg == Some(register)
+            && from.len() == to.len()
+            && unknown.is_empty()
+            && more.is_empty() =>
+        {
+            Some(Range::within(register, &from, &to).into_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Returns `true` if two objects are equal byte for byte except for what is not compared.

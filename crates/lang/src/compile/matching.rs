@@ -5,6 +5,7 @@ use super::constant::ExpectedType;
 use super::protocols::Protocols;
 use super::rule_builder::RuleBuilder;
 use super::sets::kernel_type;
+use crate::dialect::Form;
 use crate::headers::GRE;
 use crate::parse::{Diagnostic, number};
 use crate::syntax::{Element, Expr, Operator, Relation, Statement, Value};
@@ -217,7 +218,9 @@ impl RuleBuilder<'_, '_> {
                 self.turn_to_network(&mut loaded, 0);
                 let (from, to) = (loaded.bytes(from.number), loaded.bytes(to.number));
                 match relation {
-                    Relation::Implicit | Relation::Equal if is_newer(left) => {
+                    Relation::Implicit | Relation::Equal
+                        if is_newer(left) || self.compiler.version.has(Form::RangeExpression) =>
+                    {
                         self.push(&Range::within(Register::R1, &from, &to));
                     }
                     Relation::Implicit | Relation::Equal => {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
+use crate::dialect::NftVersion;
 use crate::parse::{Command, Diagnostic, Elements, Object, Position, Rule, Verb, names_devices};
 use crate::script::updated_sets;
 use crate::syntax::{Expr, Line, Span};
@@ -64,6 +65,8 @@ type Deleted = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
 pub(super) struct Compiler<'c> {
     names: Arc<Names>,
     time_zone: Zone,
+    /// Version of nft whose instructions are written.
+    version: NftVersion,
     /// Current ruleset, as far as the commands need it.
     now: Option<&'c Snapshot>,
     known_sets: KnownSets,
@@ -101,10 +104,12 @@ impl<'c> Compiler<'c> {
         now: Option<&'c Snapshot>,
         read: Option<&'c Needed>,
         time_zone: Zone,
+        version: NftVersion,
     ) -> Self {
         let mut this = Self {
             names: Names::system(),
             time_zone,
+            version,
             now,
             known_sets: KnownSets::default(),
             updated: HashSet::new(),
