@@ -41,7 +41,7 @@ fn chain(expr: &Expr) -> Chain<'_> {
 
 impl RuleBuilder<'_, '_> {
     /// Compiles an operation. A sequence of bitwise operations with constants becomes one expression.
-    pub(super) fn operation(
+    pub(crate) fn operation(
         &mut self,
         operator: Operator,
         operation: &Expr,
@@ -111,7 +111,7 @@ impl RuleBuilder<'_, '_> {
 
     /// Returns the mask and xor value that change a field to `to`: a constant, or the field itself with bitwise
     /// operations.
-    pub(super) fn changed(
+    pub(crate) fn changed(
         &self,
         field: &Payload,
         to: &Expr,
@@ -207,7 +207,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Right-aligns the bits of a field. If the value is part of a wider number, the result is in host byte order.
-    pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
+    pub(crate) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
         match self.wide {
             Some(_) => self.shift_in_host_order(loaded, word),
             None => self.shift_down(loaded, word),
@@ -215,7 +215,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Extends a shorter value to the length that the statement needs. The register has zeros in the added bits.
-    pub(super) fn widen(&mut self, loaded: &mut Loaded, word: u32) {
+    pub(crate) fn widen(&mut self, loaded: &mut Loaded, word: u32) {
         let Some(bits) = self.wide else {
             return;
         };
@@ -227,7 +227,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Converts a value from network to host byte order.
-    pub(super) fn turn_to_host(&mut self, loaded: &mut Loaded, word: u32) {
+    pub(crate) fn turn_to_host(&mut self, loaded: &mut Loaded, word: u32) {
         if loaded.expected_type.order == ByteOrder::Network {
             loaded.expected_type.order = ByteOrder::Host;
             if loaded.length > 1 {
@@ -239,7 +239,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Right-aligns bits and restores their byte order. Bytes without bits of the value are dropped.
-    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
+    pub(crate) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Diagnostic> {
         if loaded.shift == 0 {
             return Ok(());
         }
@@ -295,7 +295,7 @@ impl super::Compiler<'_> {
 }
 
 /// Returns an operand that is not a constant, if there is one.
-pub(super) fn not_constant(expr: &Expr) -> Option<&Expr> {
+pub(crate) fn not_constant(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Binary(_, left, right) if right.is_constant() => not_constant(left),
         Expr::Binary(_, _, right) => Some(right),

@@ -15,17 +15,17 @@ use chainwright::nft::build::ByteOrder;
 
 /// Expected type of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ExpectedType {
-    pub(super) data_type: DataType,
+pub(crate) struct ExpectedType {
+    pub(crate) data_type: DataType,
     /// Length in bits.
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
     /// Byte order in a register.
-    pub(super) order: ByteOrder,
+    pub(crate) order: ByteOrder,
 }
 
 impl ExpectedType {
     /// Creates an expected type with the length and byte order of a data type.
-    pub(super) fn of(data_type: DataType) -> Self {
+    pub(crate) fn of(data_type: DataType) -> Self {
         let known = info(data_type);
         Self {
             data_type,
@@ -35,11 +35,11 @@ impl ExpectedType {
     }
 
     /// Returns the length in bytes.
-    pub(super) const fn length(self) -> usize {
+    pub(crate) const fn length(self) -> usize {
         self.bits.div_ceil(8) as usize
     }
 
-    pub(super) const fn value(self, number: u128) -> Value {
+    pub(crate) const fn value(self, number: u128) -> Value {
         Value {
             data_type: self.data_type,
             bits: self.bits,
@@ -48,13 +48,13 @@ impl ExpectedType {
     }
 
     /// Encodes a number; for a string, its first `length` bytes.
-    pub(super) fn bytes(self, number: u128, length: usize) -> Vec<u8> {
+    pub(crate) fn bytes(self, number: u128, length: usize) -> Vec<u8> {
         bytes_in(number, length, self.order, types::is_string(self.data_type))
     }
 }
 
 /// Encodes a number in this byte order.
-pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string: bool) -> Vec<u8> {
+pub(crate) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string: bool) -> Vec<u8> {
     let all = number.to_be_bytes();
     let start = all.len().saturating_sub(length);
     let mut bytes = all[start..].to_vec();
@@ -65,7 +65,7 @@ pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string:
 }
 
 /// Returns the location of an expression's first constant.
-pub(super) fn span_of(expr: &Expr) -> Option<Span> {
+pub(crate) fn span_of(expr: &Expr) -> Option<Span> {
     match expr {
         Expr::Symbol(symbol) => Some(symbol.span),
         Expr::Binary(_, left, right)
@@ -174,7 +174,7 @@ fn what(data_type: DataType) -> &'static str {
 
 impl Compiler<'_> {
     /// Evaluates a constant: a value, a prefix, a range or a string prefix.
-    pub(super) fn constant(
+    pub(crate) fn constant(
         &self,
         expr: &Expr,
         expected_type: ExpectedType,
@@ -225,7 +225,7 @@ impl Compiler<'_> {
     }
 
     /// Evaluates a constant with a single value.
-    pub(super) fn value(
+    pub(crate) fn value(
         &self,
         expr: &Expr,
         expected_type: ExpectedType,
@@ -260,7 +260,7 @@ impl Compiler<'_> {
     }
 
     /// Evaluates a shift count, which must be less than the number of bits.
-    pub(super) fn shift_count(
+    pub(crate) fn shift_count(
         &self,
         expr: &Expr,
         expected_type: ExpectedType,
@@ -313,7 +313,7 @@ impl Compiler<'_> {
     }
 
     /// Checks that a number fits into the bits of the type.
-    pub(super) fn fitting(
+    pub(crate) fn fitting(
         &self,
         number: u128,
         expected_type: ExpectedType,
@@ -488,7 +488,7 @@ impl Compiler<'_> {
     }
 
     /// Creates an error at an expression of the current statement.
-    pub(super) fn diagnostic(&self, expr: &Expr, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, expr: &Expr, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(span_of(expr).unwrap_or(self.span), message)
     }
 }

@@ -23,7 +23,7 @@ use chainwright::nft::{
 
 impl Compiler<'_> {
     /// Records the existing sets.
-    pub(super) fn load_sets(&mut self, now: &Snapshot) {
+    pub(crate) fn load_sets(&mut self, now: &Snapshot) {
         for table in now.tables() {
             let view = table.table();
             for set in table.sets() {
@@ -76,7 +76,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a command about a set or map.
-    pub(super) fn declare(
+    pub(crate) fn declare(
         &mut self,
         verb: Verb,
         declared: &SetDeclaration,
@@ -286,7 +286,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles the elements of a named set.
-    pub(super) fn elements_of<'e>(
+    pub(crate) fn elements_of<'e>(
         &'e self,
         set_spec: &'e SetSpec,
         elements: &'e ElementList,
@@ -325,12 +325,12 @@ impl Compiler<'_> {
 }
 
 /// Returns `true` if the verb refers to elements by key only.
-pub(super) const fn is_deletion(verb: Verb) -> bool {
+pub(crate) const fn is_deletion(verb: Verb) -> bool {
     matches!(verb, Verb::Delete | Verb::Destroy)
 }
 
 /// Returns the fields of a set's keys, and the elements reduced to the parts that the verb uses.
-pub(super) fn of_verb<'e>(
+pub(crate) fn of_verb<'e>(
     set_spec: &SetSpec,
     elements: &'e ElementList,
     verb: Verb,
@@ -357,7 +357,7 @@ pub(super) fn of_verb<'e>(
 }
 
 impl SetSpec {
-    pub(super) fn ranges(&self, verb: Verb) -> Ranges<'static> {
+    pub(crate) fn ranges(&self, verb: Verb) -> Ranges<'static> {
         Ranges {
             joins: match is_deletion(verb) {
                 _ if !self.merges => RangeMerging::None,

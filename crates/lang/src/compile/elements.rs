@@ -14,7 +14,7 @@ use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concaten
 
 /// The ranges to merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RangeMerging {
+pub(crate) enum RangeMerging {
     None,
     /// Overlapping ranges.
     Overlapping,
@@ -24,21 +24,21 @@ pub(super) enum RangeMerging {
 
 /// Representation of ranges in a set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ranges<'r> {
-    pub(super) joins: RangeMerging,
+pub(crate) struct Ranges<'r> {
+    pub(crate) joins: RangeMerging,
     /// Whether each range has an end element, even if the next range starts there.
-    pub(super) is_closed: bool,
+    pub(crate) is_closed: bool,
     /// Whether an end element at the lowest value precedes the first range.
-    pub(super) begins: bool,
+    pub(crate) begins: bool,
     /// Whether the ranges are deleted, so that none can be named twice.
-    pub(super) are_deleted: bool,
+    pub(crate) are_deleted: bool,
     /// Existing ranges to merge with.
-    pub(super) there: Option<&'r There>,
+    pub(crate) there: Option<&'r There>,
 }
 
 impl Ranges<'_> {
     /// Representation in an anonymous set.
-    pub(super) const WITHOUT_NAME: Self = Self {
+    pub(crate) const WITHOUT_NAME: Self = Self {
         joins: RangeMerging::Adjacent,
         is_closed: false,
         begins: true,
@@ -80,18 +80,18 @@ impl Interval<'_> {
 }
 
 /// Sorted ranges, and the catch-all element.
-pub(super) struct Intervals<'e> {
+pub(crate) struct Intervals<'e> {
     ranges: Vec<Interval<'e>>,
     others: Option<Cow<'e, Element>>,
     is_closed: bool,
     begins: bool,
     /// Existing ranges that are merged into new ones.
-    pub(super) replaced: Vec<(u128, u128)>,
+    pub(crate) replaced: Vec<(u128, u128)>,
 }
 
 impl Intervals<'_> {
     /// Creates existing ranges.
-    pub(super) fn of(ranges: &[(u128, u128)], span: Span) -> Self {
+    pub(crate) fn of(ranges: &[(u128, u128)], span: Span) -> Self {
         let range = |(from, to): &(u128, u128)| Interval {
             from: *from,
             to: *to,
@@ -109,7 +109,7 @@ impl Intervals<'_> {
     }
 
     /// Replaces the ranges and keeps the catch-all element.
-    pub(super) fn with_ranges(self, ranges: &[(u128, u128)], span: Span) -> Self {
+    pub(crate) fn with_ranges(self, ranges: &[(u128, u128)], span: Span) -> Self {
         Self {
             others: self.others,
             ..Self::of(ranges, span)
@@ -117,18 +117,18 @@ impl Intervals<'_> {
     }
 
     /// Returns the first and last value of each range.
-    pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
         self.ranges.iter().map(|range| (range.from, range.to))
     }
 
     /// Returns the location of the first range that satisfies the predicate.
-    pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Span> {
+    pub(crate) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Span> {
         let found = self.ranges.iter().find(|range| is_it(range.from, range.to));
         found.map(|range| range.span)
     }
 
     /// Keeps the ranges that satisfy the predicate.
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u128, u128) -> bool) {
+    pub(crate) fn retain(&mut self, mut is_kept: impl FnMut(u128, u128) -> bool) {
         self.ranges.retain(|range| is_kept(range.from, range.to));
     }
 
@@ -138,20 +138,20 @@ impl Intervals<'_> {
     }
 
     /// Returns the number of kernel elements.
-    pub(super) fn size(&self) -> u32 {
+    pub(crate) fn size(&self) -> u32 {
         self.ranges.len() as u32 * 2 + u32::from(self.begins()) // a message cannot hold more
     }
 }
 
 /// Kernel elements, and the set size if it differs from the number of source elements.
-pub(super) type Each<'e> = (
+pub(crate) type Each<'e> = (
     Option<u32>,
     Box<dyn Iterator<Item = Result<Bytes<'static>, Diagnostic>> + 'e>,
 );
 
 impl Compiler<'_> {
     /// Compiles elements.
-    pub(super) fn each_element<'e>(
+    pub(crate) fn each_element<'e>(
         &'e self,
         keys: Vec<Loaded>,
         elements: impl Iterator<Item = Cow<'e, Element>> + 'e,
@@ -188,7 +188,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the first and last key of an element.
-    pub(super) fn key_of(
+    pub(crate) fn key_of(
         &self,
         key: &Expr,
         fields: &[Loaded],
@@ -244,7 +244,7 @@ impl Compiler<'_> {
     }
 
     /// Sorts and merges ranges of a single field.
-    pub(super) fn intervals<'e>(
+    pub(crate) fn intervals<'e>(
         &self,
         key: &Loaded,
         elements: impl Iterator<Item = Cow<'e, Element>>,
@@ -313,7 +313,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the kernel elements of ranges: one at the start, and one behind the end.
-    pub(super) fn of_intervals<'e>(
+    pub(crate) fn of_intervals<'e>(
         &'e self,
         key: Loaded,
         intervals: Intervals<'e>,
@@ -413,7 +413,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a stateful statement of an element.
-    pub(super) fn nested(
+    pub(crate) fn nested(
         &self,
         statement: &Statement,
     ) -> Result<NestedExpression<'static>, Diagnostic> {
@@ -427,7 +427,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn all_nested(
+    pub(crate) fn all_nested(
         &self,
         statements: &[Statement],
     ) -> Result<Expressions<'static>, Diagnostic> {

@@ -17,18 +17,18 @@ const REGISTER: u32 = 4;
 
 /// Content of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     /// Type of the values.
-    pub(super) expected_type: ExpectedType,
+    pub(crate) expected_type: ExpectedType,
     /// Length in bytes.
-    pub(super) length: usize,
+    pub(crate) length: usize,
     /// Number of bits by which the value is shifted left in the register.
-    pub(super) shift: u32,
+    pub(crate) shift: u32,
 }
 
 impl Loaded {
     /// Creates a value that is not shifted.
-    pub(super) const fn of(expected_type: ExpectedType) -> Self {
+    pub(crate) const fn of(expected_type: ExpectedType) -> Self {
         Self {
             expected_type,
             length: expected_type.length(),
@@ -37,11 +37,11 @@ impl Loaded {
     }
 
     /// Encodes a number as in the register.
-    pub(super) fn bytes(&self, number: u128) -> Vec<u8> {
+    pub(crate) fn bytes(&self, number: u128) -> Vec<u8> {
         self.expected_type.bytes(number << self.shift, self.length)
     }
 
-    pub(super) const fn words(&self) -> u32 {
+    pub(crate) const fn words(&self) -> u32 {
         self.length.div_ceil(4) as u32 // at most 16
     }
 }
@@ -77,7 +77,7 @@ fn span(start: u32, bits: u32) -> CoveringBytes {
 
 impl RuleBuilder<'_, '_> {
     /// Returns the type of an expression's values.
-    pub(super) fn expected_type(&self, expr: &Expr) -> ExpectedType {
+    pub(crate) fn expected_type(&self, expr: &Expr) -> ExpectedType {
         match expr {
             Expr::Binary(_, left, _) => self.expected_type(left),
             // Addresses that do not imply an IP version have that of the table.
@@ -117,7 +117,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Returns the offset of a field in bits from its base.
-    pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Diagnostic> {
+    pub(crate) fn start_of(&mut self, payload: &Payload) -> Result<u32, Diagnostic> {
         let start = payload.field.map_or(0, |(protocol, _)| {
             self.protocols_in(payload.tunnel).start_of(protocol)
         });
@@ -143,7 +143,7 @@ impl RuleBuilder<'_, '_> {
     /// Loads a key into registers, from this word on. The fields of a concatenation are consecutive, each padded to 4
     /// bytes. With `is_turned`, values are in network byte order, as in interval sets. Constants have the types of a
     /// named set's fields.
-    pub(super) fn load_key(
+    pub(crate) fn load_key(
         &mut self,
         key: &Expr,
         word: u32,
@@ -199,7 +199,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Checks that an expression can be part of a concatenation. nft aborts when it lists some of them.
-    pub(super) fn check_part(&self, part: &Expr) -> Result<(), Diagnostic> {
+    pub(crate) fn check_part(&self, part: &Expr) -> Result<(), Diagnostic> {
         let is_part = |payload: &Payload| {
             !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
         };
@@ -217,7 +217,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Loads a value into a register.
-    pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Diagnostic> {
+    pub(crate) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Diagnostic> {
         let loaded = self.load_bytes(expr, word)?;
         let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
         if is_field && loaded.expected_type.bits as usize != loaded.length * 8 {
@@ -227,7 +227,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Loads the bytes that contain a value into a register.
-    pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Diagnostic> {
+    pub(crate) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Diagnostic> {
         let dreg = register(word);
         let expected_type = self.expected_type(expr);
         let whole = Loaded::of(expected_type);
@@ -344,13 +344,13 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Masks the bits that do not belong to the field.
-    pub(super) fn trim(&mut self, loaded: &Loaded, word: u32) {
+    pub(crate) fn trim(&mut self, loaded: &Loaded, word: u32) {
         let mask = Value::ones(loaded.expected_type.bits) << loaded.shift;
         self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
     }
 
     /// Adds a mask and xor operation.
-    pub(super) fn mask_xor(
+    pub(crate) fn mask_xor(
         &mut self,
         word: u32,
         mask: u128,
@@ -364,7 +364,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Masks a value before a comparison. Like nft, this omits the operation attribute, whose default is mask and xor.
-    pub(super) fn mask(&mut self, loaded: &Loaded, mask: u128) {
+    pub(crate) fn mask(&mut self, loaded: &Loaded, mask: u128) {
         let order = loaded.expected_type.order;
         let xor = vec![0; loaded.length];
         let mask = bytes_in(mask << loaded.shift, loaded.length, order, false);
@@ -375,7 +375,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Converts a register to network byte order, in which numbers compare bytewise.
-    pub(super) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
+    pub(crate) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
         let is_number = !types::is_string(loaded.expected_type.data_type);
         if loaded.expected_type.order == ByteOrder::Host && is_number {
             loaded.expected_type.order = ByteOrder::Network;
@@ -388,7 +388,7 @@ impl RuleBuilder<'_, '_> {
 
     /// Converts a value to a mark, with 4 bytes in host byte order. As in nft 1.0.6, a 4-byte integer without a type
     /// of its own keeps the packet's byte order.
-    pub(super) fn turn_to_mark(&mut self, loaded: &mut Loaded, word: u32) {
+    pub(crate) fn turn_to_mark(&mut self, loaded: &mut Loaded, word: u32) {
         self.wide = Some(32);
         self.widen(loaded, word);
         self.wide = None;
@@ -399,7 +399,7 @@ impl RuleBuilder<'_, '_> {
 
     /// Loads a constant, a selector or the result of a map lookup into registers, as consecutive values of these
     /// types.
-    pub(super) fn put(
+    pub(crate) fn put(
         &mut self,
         expr: &Expr,
         expected_types: &[ExpectedType],

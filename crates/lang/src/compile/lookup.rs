@@ -55,7 +55,7 @@ fn is_number(data_type: DataType) -> bool {
 
 impl RuleBuilder<'_, '_> {
     /// Returns a reference to a set in this table.
-    pub(super) fn named(&self, name: &str) -> SetId<'static> {
+    pub(crate) fn named(&self, name: &str) -> SetId<'static> {
         let id = self
             .compiler
             .known_sets
@@ -69,12 +69,12 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Returns the types of a key's fields.
-    pub(super) fn expected_types(&self, key: &Expr) -> Vec<ExpectedType> {
+    pub(crate) fn expected_types(&self, key: &Expr) -> Vec<ExpectedType> {
         self.expected_types_in(key, &[])
     }
 
     /// Returns the types of a key's fields. Constants have the types of a named set's fields.
-    pub(super) fn expected_types_in(
+    pub(crate) fn expected_types_in(
         &self,
         key: &Expr,
         of_set: &[ExpectedType],
@@ -91,7 +91,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Loads a key into registers from this word on, and returns a reference to the set or to the map with such data.
-    pub(super) fn sought(
+    pub(crate) fn sought(
         &mut self,
         key: &Expr,
         set: &Expr,
@@ -148,7 +148,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Returns the type of the data of a named map.
-    pub(super) fn data_of(&self, name: &str) -> Result<Data, Diagnostic> {
+    pub(crate) fn data_of(&self, name: &str) -> Result<Data, Diagnostic> {
         let set_spec = self.compiler.set(self.family, &self.table, name, true)?;
         set_spec
             .data
@@ -156,7 +156,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Checks the types of a set's keys and data. `to_mark` allows numbers as keys of a set of marks.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         set_spec: &SetSpec,
         keys: &[ExpectedType],
@@ -211,7 +211,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Loads the result of a map lookup into registers.
-    pub(super) fn map(
+    pub(crate) fn map(
         &mut self,
         key: &Expr,
         map: &Expr,
@@ -241,7 +241,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Compiles a verdict map lookup.
-    pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Diagnostic> {
+    pub(crate) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Diagnostic> {
         self.add_dependency(key)?;
         let set = self.sought(key, map, 0, Some(&Data::Verdict))?;
         self.look_up(&set, Some(Register::VERDICT), false);

@@ -64,7 +64,7 @@ fn is_newer(left: &Expr) -> bool {
 
 impl RuleBuilder<'_, '_> {
     /// Returns `true` if all packets of the table have the matched protocol (`meta protocol ip` in a table of IPv4).
-    pub(super) fn is_redundant(&self, statement: &Statement) -> bool {
+    pub(crate) fn is_redundant(&self, statement: &Statement) -> bool {
         let number = match self.family {
             Family::IP => 0x0800,
             Family::IP6 => 0x86dd,
@@ -87,7 +87,7 @@ impl RuleBuilder<'_, '_> {
     }
 
     /// Compiles a match.
-    pub(super) fn matches(
+    pub(crate) fn matches(
         &mut self,
         left: &Expr,
         relation: Relation,
@@ -363,7 +363,7 @@ impl RuleBuilder<'_, '_> {
 }
 
 /// Returns the type number of a value or a concatenation in the kernel.
-pub(super) fn type_of(expected_types: impl IntoIterator<Item = ExpectedType>) -> DataType {
+pub(crate) fn type_of(expected_types: impl IntoIterator<Item = ExpectedType>) -> DataType {
     let to_kernel_type = |expected_type: ExpectedType| kernel_type(expected_type.data_type);
     let types: Vec<DataType> = expected_types.into_iter().map(to_kernel_type).collect();
     match types[..] {

@@ -22,13 +22,13 @@ type Emptied = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Ranges of sets at a position in the text.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// Ranges of sets that are known or get elements from the text.
     sets: HashMap<Named, Content>,
     /// Emptied or new objects: all sets of a family, of a table, or one set.
     emptied: HashSet<Emptied>,
     /// Set whose elements are needed but unknown.
-    pub(super) missing_elements: Option<Named>,
+    pub(crate) missing_elements: Option<Named>,
 }
 
 /// Ranges of a set.
@@ -54,7 +54,7 @@ impl Content {
 /// be removed in it. So the ranges of several `add` commands are merged at the first of them, and those of several
 /// `delete` commands are cut at the first of them.
 #[derive(Default)]
-pub(super) struct MergePlan {
+pub(crate) struct MergePlan {
     /// Positions of commands that add and delete elements, by set; computed on first use.
     added: Option<HashMap<Named, Vec<usize>>>,
     deleted: HashMap<Named, Vec<usize>>,
@@ -105,7 +105,7 @@ impl MergePlan {
 
     /// Returns the elements of a command and of those merged with it; empty if it was itself merged into an earlier
     /// one.
-    pub(super) fn together<'e>(
+    pub(crate) fn together<'e>(
         &mut self,
         commands: &[&'e Command],
         index: usize,
@@ -153,7 +153,7 @@ fn name_of(id: &SetId<'_>) -> Named {
 
 impl SetSpec {
     /// Returns the key of a set with `auto-merge`.
-    pub(super) fn joined(&self) -> Option<Loaded> {
+    pub(crate) fn joined(&self) -> Option<Loaded> {
         match &self.keys[..] {
             [key] if self.merges && self.is_interval && self.data.is_none() => {
                 Some(Loaded::of(*key))
@@ -165,7 +165,7 @@ impl SetSpec {
 
 impl Compiler<'_> {
     /// Records that a set, a table or a family is deleted or emptied. `None` stands for any name.
-    pub(super) fn forget_contents(
+    pub(crate) fn forget_contents(
         &mut self,
         family: Family,
         table: Option<&[u8]>,
@@ -179,7 +179,7 @@ impl Compiler<'_> {
 
 impl Contents {
     /// Records that a set, or all sets of a table or family, have no elements.
-    pub(super) fn empty(&mut self, family: Family, table: Option<&[u8]>, set: Option<&[u8]>) {
+    pub(crate) fn empty(&mut self, family: Family, table: Option<&[u8]>, set: Option<&[u8]>) {
         let is_it = |wanted: Option<&[u8]>, name: &[u8]| wanted.is_none_or(|wanted| wanted == name);
         self.sets.retain(|(of, of_table, of_set), _| {
             let goes = (family == Family::UNSPEC || *of == family)
@@ -238,7 +238,7 @@ impl Compiler<'_> {
     }
 
     /// Adds ranges to a set without `auto-merge`, or deletes them.
-    pub(super) fn ranged(
+    pub(crate) fn ranged(
         &mut self,
         verb: Verb,
         set_spec: &SetSpec,
@@ -298,7 +298,7 @@ impl Compiler<'_> {
     }
 
     /// Adds elements to a set with `auto-merge`, and deletes existing ones that are merged into others.
-    pub(super) fn join_elements(
+    pub(crate) fn join_elements(
         &mut self,
         verb: Verb,
         set_spec: &SetSpec,
@@ -345,7 +345,7 @@ impl Compiler<'_> {
 
     /// Deletes elements of a set with `auto-merge`. If only part of a range is deleted, the rest is added again with
     /// the options of the range.
-    pub(super) fn cut_elements(
+    pub(crate) fn cut_elements(
         &mut self,
         verb: Verb,
         set_spec: &SetSpec,
@@ -445,7 +445,7 @@ impl Compiler<'_> {
     }
 
     /// Adds elements to the transaction; stops at the first error.
-    pub(super) fn write_elements(
+    pub(crate) fn write_elements(
         &self,
         tx: &mut chainwright::nft::Transaction,
         verb: Verb,

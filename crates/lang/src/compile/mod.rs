@@ -9,19 +9,19 @@
 //! | `elements`, `merge` | set elements |
 //! | `order` | rules that a script refers to by index |
 
-mod bits;
-mod constant;
-mod declared;
-mod elements;
-mod load;
-mod lookup;
-mod matching;
+pub(crate) mod bits;
+pub(crate) mod constant;
+pub(crate) mod declared;
+pub(crate) mod elements;
+pub(crate) mod load;
+pub(crate) mod lookup;
+pub(crate) mod matching;
 mod merge;
-pub(super) mod order;
-mod protocols;
-mod rule_builder;
-mod sets;
-mod statement;
+pub(crate) mod order;
+pub(crate) mod protocols;
+pub(crate) mod rule_builder;
+pub(crate) mod sets;
+pub(crate) mod statement;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,13 +45,13 @@ use rule_builder::RuleBuilder;
 use sets::KnownSets;
 
 /// Creates the error that a command cannot be part of a transaction.
-pub(super) fn not_a_change(span: Span) -> Diagnostic {
+pub(crate) fn not_a_change(span: Span) -> Diagnostic {
     let message = "a listing cannot be part of a transaction";
     Diagnostic::new(span, message)
 }
 
 /// Result of compiling commands.
-pub(super) enum Compiled {
+pub(crate) enum Compiled {
     /// The transaction, and the location of the command for each operation.
     Done(Transaction, Vec<Span>),
     /// The elements of this set must be read first.
@@ -62,7 +62,7 @@ pub(super) enum Compiled {
 type Deleted = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Compiler from commands to a transaction.
-pub(super) struct Compiler<'c> {
+pub(crate) struct Compiler<'c> {
     names: Arc<Names>,
     time_zone: Zone,
     /// Version of nft whose instructions are written.
@@ -100,7 +100,7 @@ fn alone(hook: &mut Hook<'static>) {
 impl<'c> Compiler<'c> {
     /// Creates a compiler with the current ruleset: sets, chains and rules that the commands refer to. `read` lists
     /// the parts that were read; `None` stands for all.
-    pub(super) fn new(
+    pub(crate) fn new(
         now: Option<&'c Snapshot>,
         read: Option<&'c Needed>,
         time_zone: Zone,
@@ -135,7 +135,7 @@ impl<'c> Compiler<'c> {
     }
 
     /// Compiles commands. Also returns the location of the command for each operation.
-    pub(super) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Diagnostic> {
+    pub(crate) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Diagnostic> {
         let mut spans = Vec::with_capacity(commands.len());
         // Declared sets are numbered before all others.
         let is_declared = |command: &&Command| {
@@ -171,7 +171,7 @@ impl<'c> Compiler<'c> {
     }
 
     /// Compiles the elements of a lookup.
-    pub(super) fn sought_elements(
+    pub(crate) fn sought_elements(
         mut self,
         elements: &Elements,
         span: Span,
@@ -198,7 +198,7 @@ impl<'c> Compiler<'c> {
     }
 
     /// Returns the data type and the length in bits of an expression's value.
-    pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
+    pub(crate) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
         let rule_builder = RuleBuilder::new(&mut self, Family::INET, Name::default());
         let expected_type = rule_builder.expected_type(expr);
         let bits = match expr {

@@ -31,7 +31,7 @@ pub(crate) fn counted<'c>(commands: impl IntoIterator<Item = &'c Command>) -> BT
 
 /// Reference to a rule in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum At {
+pub(crate) enum At {
     /// Handle assigned by the kernel.
     Handle(u64),
     /// ID within the transaction.
@@ -56,7 +56,7 @@ struct Counts {
 
 /// References to rules and IDs of rules, by command index.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(crate) struct Order {
     /// Rules that commands refer to.
     refers: HashMap<usize, Option<At>>,
     /// IDs of rules that later commands refer to.
@@ -64,7 +64,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn of(commands: &[&Command], now: Option<&Snapshot>) -> Result<Self, Diagnostic> {
+    pub(crate) fn of(commands: &[&Command], now: Option<&Snapshot>) -> Result<Self, Diagnostic> {
         let mut chains: HashMap<Named, Counts> = counted(commands.iter().copied())
             .into_iter()
             .map(|name| {
@@ -97,12 +97,12 @@ impl Order {
     }
 
     /// Returns the rule that a command refers to, if positions in its chain are tracked.
-    pub(super) fn refers(&self, command: usize) -> Option<Option<At>> {
+    pub(crate) fn refers(&self, command: usize) -> Option<Option<At>> {
         self.refers.get(&command).copied()
     }
 
     /// Returns the ID of the rule that a command creates.
-    pub(super) fn number(&self, command: usize) -> Option<u32> {
+    pub(crate) fn number(&self, command: usize) -> Option<u32> {
         self.numbers.get(&command).copied()
     }
 

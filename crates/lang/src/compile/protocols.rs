@@ -13,7 +13,7 @@ const TAG: u32 = 32;
 
 /// State of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Layer {
+pub(crate) enum Layer {
     Unknown,
     Is(&'static Protocol),
     /// A protocol without fields.
@@ -51,7 +51,7 @@ impl Layer {
 
 /// Protocols established for the packets.
 #[derive(Debug, Clone)]
-pub(super) struct Protocols {
+pub(crate) struct Protocols {
     family: Family,
     /// Link layer protocols, outermost first.
     link: Vec<&'static Protocol>,
@@ -69,7 +69,7 @@ pub(super) struct Protocols {
 
 /// Match that a field requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Needed {
+pub(crate) enum Needed {
     /// The key equals this number.
     Meta(MetaKey, u128),
     /// The protocol's next-protocol field equals this number.
@@ -80,7 +80,7 @@ pub(super) enum Needed {
 
 /// Reason why packets cannot have a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Conflict {
+pub(crate) enum Conflict {
     /// They have another protocol; `None` if it has no fields.
     Protocol {
         known: Option<&'static str>,
@@ -93,7 +93,7 @@ pub(super) enum Conflict {
 }
 
 impl Protocols {
-    pub(super) fn new(family: Family) -> Self {
+    pub(crate) fn new(family: Family) -> Self {
         let network = match family {
             Family::IP => Layer::Is(&headers::IP),
             Family::IP6 => Layer::Is(&headers::IP6),
@@ -116,7 +116,7 @@ impl Protocols {
     }
 
     /// Creates the state inside a tunnel. Frames are treated as in bridge tables, packets as in netdev tables.
-    pub(super) fn inside(tunnel: &Tunnel) -> Self {
+    pub(crate) fn inside(tunnel: &Tunnel) -> Self {
         let family = match tunnel.has_frames {
             true => Family::BRIDGE,
             false => Family::NETDEV,
@@ -128,7 +128,7 @@ impl Protocols {
     }
 
     /// Returns the IP version, if established.
-    pub(super) fn version(&self) -> Option<Family> {
+    pub(crate) fn version(&self) -> Option<Family> {
         match self.network {
             Layer::Is(protocol) if *protocol == headers::IP => Some(Family::IP),
             Layer::Is(protocol) if *protocol == headers::IP6 => Some(Family::IP6),
@@ -137,12 +137,12 @@ impl Protocols {
     }
 
     /// Returns `true` if the transport layer is established.
-    pub(super) fn has_transport(&self) -> bool {
+    pub(crate) fn has_transport(&self) -> bool {
         self.transport != Layer::Unknown
     }
 
     /// Returns the first match that a field still requires; `None` if all are present.
-    pub(super) fn needed(
+    pub(crate) fn needed(
         &self,
         wanted: &'static Protocol,
         field: &'static str,
@@ -177,7 +177,7 @@ impl Protocols {
     }
 
     /// Checks that packets can have this IP version.
-    pub(super) fn fits(&self, version: &'static Protocol) -> Result<(), Conflict> {
+    pub(crate) fn fits(&self, version: &'static Protocol) -> Result<(), Conflict> {
         match self.network == Layer::Is(version) || self.network.may_be(version) {
             true => Ok(()),
             false => Err(self.conflict(&self.network, version)),
@@ -291,7 +291,7 @@ impl Protocols {
     }
 
     /// Returns the missing match for an option or extension header.
-    pub(super) fn needed_by_option(&self, kind: ExthdrOp) -> Result<Option<Needed>, Conflict> {
+    pub(crate) fn needed_by_option(&self, kind: ExthdrOp) -> Result<Option<Needed>, Conflict> {
         match kind {
             ExthdrOp::IPV4 => self.network_needed(&headers::IP, true),
             ExthdrOp::IPV6 => self.network_needed(&headers::IP6, true),
@@ -300,7 +300,7 @@ impl Protocols {
     }
 
     /// Returns the missing match outside a tunnel for its inner packet.
-    pub(super) fn needed_by_tunnel(
+    pub(crate) fn needed_by_tunnel(
         &self,
         tunnel: &'static Tunnel,
     ) -> Result<Option<Needed>, Conflict> {
@@ -327,7 +327,7 @@ impl Protocols {
     }
 
     /// Returns the offset of a protocol's header in bits from its base.
-    pub(super) fn start_of(&self, protocol: &Protocol) -> u32 {
+    pub(crate) fn start_of(&self, protocol: &Protocol) -> u32 {
         match protocol.name {
             "vlan" => {
                 let tags = self.link.iter().filter(|link| link.name == "vlan").count() as u32;
@@ -338,7 +338,7 @@ impl Protocols {
     }
 
     /// Returns `true` if the values of a field establish a protocol or ICMP type.
-    pub(super) fn establishes_protocols(field: &Expr) -> bool {
+    pub(crate) fn establishes_protocols(field: &Expr) -> bool {
         match field {
             Expr::Meta(key) | Expr::Inside(_, key) => matches!(
                 *key,
@@ -353,7 +353,7 @@ impl Protocols {
     }
 
     /// Records a match of several values; `or_other` if others are possible.
-    pub(super) fn record_matches(&mut self, left: &Expr, values: &[Value], or_other: bool) {
+    pub(crate) fn record_matches(&mut self, left: &Expr, values: &[Value], or_other: bool) {
         let each = values.iter().map(|value| {
             let mut one = self.clone();
             one.record_match(left, value);
@@ -387,7 +387,7 @@ impl Protocols {
     }
 
     /// Records a match of one value.
-    pub(super) fn record_match(&mut self, left: &Expr, right: &Value) {
+    pub(crate) fn record_match(&mut self, left: &Expr, right: &Value) {
         let number = right.number;
         match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 && self.link.is_empty() => {

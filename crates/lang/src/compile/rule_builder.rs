@@ -19,7 +19,7 @@ use chainwright::nft::{Family, Name, SetId};
 const REGISTER: u32 = 4;
 
 /// Returns the register that starts at this word.
-pub(super) const fn register(word: u32) -> Register {
+pub(crate) const fn register(word: u32) -> Register {
     match word.is_multiple_of(REGISTER) {
         true => Register(Register::R1.0 + word / REGISTER),
         false => Register::word(word),
@@ -41,24 +41,24 @@ enum PendingMatch {
 }
 
 /// Expressions of a rule.
-pub(super) struct RuleBuilder<'b, 'c> {
-    pub(super) compiler: &'b mut Compiler<'c>,
-    pub(super) family: Family,
-    pub(super) table: Name<'static>,
-    pub(super) protocols: Protocols,
+pub(crate) struct RuleBuilder<'b, 'c> {
+    pub(crate) compiler: &'b mut Compiler<'c>,
+    pub(crate) family: Family,
+    pub(crate) table: Name<'static>,
+    pub(crate) protocols: Protocols,
     /// Protocols established inside tunnels.
     inside: Vec<(&'static Tunnel, Protocols)>,
     /// Whether a terminal statement was compiled.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
     /// Length in bits of the number that the statement needs, if shorter ones are extended to it.
-    pub(super) wide: Option<u32>,
+    pub(crate) wide: Option<u32>,
     pending: Vec<PendingMatch>,
     /// Groups of matches between two statements, and single statements.
     groups: Vec<Vec<PendingMatch>>,
 }
 
 impl<'b, 'c> RuleBuilder<'b, 'c> {
-    pub(super) fn new(
+    pub(crate) fn new(
         compiler: &'b mut Compiler<'c>,
         family: Family,
         table: Name<'static>,
@@ -76,7 +76,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Expressions<'static> {
+    pub(crate) fn finish(mut self) -> Expressions<'static> {
         self.flush_pending();
         let mut out = Expressions::new();
         for group in self.groups {
@@ -86,7 +86,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Inserts the matches that `add` creates before all others.
-    pub(super) fn first(
+    pub(crate) fn first(
         &mut self,
         add: impl FnOnce(&mut Self) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
@@ -99,7 +99,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Adds an expression of a match.
-    pub(super) fn push(&mut self, expression: &impl Expression) {
+    pub(crate) fn push(&mut self, expression: &impl Expression) {
         match self.pending.last_mut() {
             Some(PendingMatch::Instructions(out)) => _ = out.push(expression),
             _ => {
@@ -111,7 +111,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Adds an expression other than a match, behind all pending matches.
-    pub(super) fn push_decoded(&mut self, expression: &Decoded<'_>) {
+    pub(crate) fn push_decoded(&mut self, expression: &Decoded<'_>) {
         self.flush_pending();
         let mut out = Expressions::new();
         out.push_decoded(expression);
@@ -119,7 +119,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Adds an expression of a match on the packet or on a tunnel's inner packet.
-    pub(super) fn push_at(
+    pub(crate) fn push_at(
         &mut self,
         tunnel: Option<&'static Tunnel>,
         expression: &impl Expression,
@@ -145,14 +145,14 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Ends a group of matches. Adjacent byte comparisons in it are merged.
-    pub(super) fn flush_pending(&mut self) {
+    pub(crate) fn flush_pending(&mut self) {
         if !self.pending.is_empty() {
             self.groups.push(mem::take(&mut self.pending));
         }
     }
 
     /// Adds the protocol matches that an expression requires.
-    pub(super) fn add_dependency(&mut self, expr: &Expr) -> Result<(), Diagnostic> {
+    pub(crate) fn add_dependency(&mut self, expr: &Expr) -> Result<(), Diagnostic> {
         match expr {
             Expr::Payload(payload) => {
                 let Some((protocol, field)) = payload.field else {
@@ -200,7 +200,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Returns the protocols established for the packets, or for the packets inside a tunnel.
-    pub(super) fn protocols_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Protocols {
+    pub(crate) fn protocols_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Protocols {
         let Some(tunnel) = tunnel else {
             return &mut self.protocols;
         };
@@ -213,7 +213,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Records a match of one value.
-    pub(super) fn record_match(&mut self, left: &Expr, right: &Value) {
+    pub(crate) fn record_match(&mut self, left: &Expr, right: &Value) {
         self.protocols_in(left.tunnel()).record_match(left, right);
     }
 
@@ -261,7 +261,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Adds a match that a field requires.
-    pub(super) fn add_match(
+    pub(crate) fn add_match(
         &mut self,
         needed: &Needed,
         tunnel: Option<&'static Tunnel>,
@@ -300,12 +300,12 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Adds a lookup of the first register.
-    pub(super) fn look_up(&mut self, set: &SetId<'static>, dreg: Option<Register>, not: bool) {
+    pub(crate) fn look_up(&mut self, set: &SetId<'static>, dreg: Option<Register>, not: bool) {
         self.look_up_from(set, 0, dreg, not);
     }
 
     /// Adds a lookup of the register at this word.
-    pub(super) fn look_up_from(
+    pub(crate) fn look_up_from(
         &mut self,
         set: &SetId<'static>,
         word: u32,
@@ -331,7 +331,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
     }
 
     /// Adds a comparison for equality.
-    pub(super) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Diagnostic> {
+    pub(crate) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Diagnostic> {
         if let Expr::Payload(payload) = left {
             let start = self.start_of(payload)?;
             if start.is_multiple_of(8) && payload.bits.is_multiple_of(8) {

@@ -47,7 +47,7 @@ pub(crate) enum Data {
 
 impl Data {
     /// Returns the fields of the values, in storage order.
-    pub(super) fn fields(&self) -> Vec<Loaded> {
+    pub(crate) fn fields(&self) -> Vec<Loaded> {
         match self {
             Self::Values { fields, .. } => fields.iter().copied().map(Loaded::of).collect(),
             _ => Vec::new(),
@@ -55,7 +55,7 @@ impl Data {
     }
 
     /// Returns the length of the values in bytes.
-    pub(super) fn length(&self) -> u32 {
+    pub(crate) fn length(&self) -> u32 {
         match self {
             Self::Values {
                 fields,
@@ -86,20 +86,20 @@ impl KnownSets {
     }
 
     /// Records whether a set has elements.
-    pub(super) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], has_elements: bool) {
+    pub(crate) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], has_elements: bool) {
         let table = self.0.get_mut(&(family, table.to_vec()));
         if let Some(set_spec) = table.and_then(|sets| sets.get_mut(name)) {
             set_spec.has_elements = has_elements;
         }
     }
 
-    pub(super) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, SetSpec>> {
+    pub(crate) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, SetSpec>> {
         self.0.get(&(family, table.to_vec()))
     }
 }
 
 /// Converts a key to the byte order of interval sets.
-pub(super) fn in_order_of_ranges(expected_type: ExpectedType) -> ExpectedType {
+pub(crate) fn in_order_of_ranges(expected_type: ExpectedType) -> ExpectedType {
     ExpectedType {
         order: ByteOrder::Network,
         ..expected_type
@@ -107,31 +107,31 @@ pub(super) fn in_order_of_ranges(expected_type: ExpectedType) -> ExpectedType {
 }
 
 /// Key of an anonymous set.
-pub(super) struct LookupKey<'e> {
-    pub(super) key: &'e Expr,
+pub(crate) struct LookupKey<'e> {
+    pub(crate) key: &'e Expr,
     /// Fields as they are in registers during the lookup.
-    pub(super) fields: Vec<Loaded>,
+    pub(crate) fields: Vec<Loaded>,
     /// Types of the fields before byte order conversions.
-    pub(super) declared: Vec<ExpectedType>,
+    pub(crate) declared: Vec<ExpectedType>,
 }
 
 /// User data that nft writes for a set.
 #[derive(Default)]
-pub(super) struct SetUserData<'n> {
+pub(crate) struct SetUserData<'n> {
     /// Byte orders ([`noted_order`]).
-    pub(super) key_order: u32,
-    pub(super) data_order: u32,
-    pub(super) data: Option<&'n Data>,
+    pub(crate) key_order: u32,
+    pub(crate) data_order: u32,
+    pub(crate) data: Option<&'n Data>,
     /// Whether overlapping ranges are merged.
-    pub(super) merges: bool,
+    pub(crate) merges: bool,
     /// Expressions of keys and data.
-    pub(super) key_typeof: Option<Vec<u8>>,
-    pub(super) data_typeof: Option<Vec<u8>>,
-    pub(super) comment: Option<&'n str>,
+    pub(crate) key_typeof: Option<Vec<u8>>,
+    pub(crate) data_typeof: Option<Vec<u8>>,
+    pub(crate) comment: Option<&'n str>,
 }
 
 /// Returns the byte order in the user data; 0 for concatenations.
-pub(super) const fn noted_order(expected_types: &[ExpectedType]) -> u32 {
+pub(crate) const fn noted_order(expected_types: &[ExpectedType]) -> u32 {
     match expected_types {
         [one] => match one.order {
             ByteOrder::Host => HOST_ENDIAN,
@@ -143,7 +143,7 @@ pub(super) const fn noted_order(expected_types: &[ExpectedType]) -> u32 {
 
 impl SetUserData<'_> {
     /// Writes the user data of a set.
-    pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
+    pub(crate) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
         let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
         let number = |number: u32| number.to_ne_bytes();
         put(userdata::SET_KEY_BYTE_ORDER, &number(self.key_order));
@@ -216,7 +216,7 @@ fn is_abortive(expr: &Expr) -> bool {
 }
 
 /// Returns `true` if the type determines the length of a value.
-pub(super) fn has_length(expected_type: &ExpectedType) -> bool {
+pub(crate) fn has_length(expected_type: &ExpectedType) -> bool {
     types::info(kernel_type(expected_type.data_type)).is_some_and(|info| info.bits > 0)
 }
 
@@ -256,7 +256,7 @@ impl LookupKey<'_> {
 }
 
 /// Returns the type number for the kernel; raw bytes become integers.
-pub(super) const fn kernel_type(data_type: DataType) -> DataType {
+pub(crate) const fn kernel_type(data_type: DataType) -> DataType {
     match data_type {
         types::RAW | types::MPTCP_SUBTYPE | types::OPTION_ADDRESS => DataType::INTEGER,
         data_type => data_type,
@@ -265,7 +265,7 @@ pub(super) const fn kernel_type(data_type: DataType) -> DataType {
 
 impl Compiler<'_> {
     /// Returns the structure of a named set or map.
-    pub(super) fn set(
+    pub(crate) fn set(
         &self,
         family: Family,
         table: &[u8],
@@ -294,7 +294,7 @@ impl Compiler<'_> {
     }
 
     /// Returns whether an anonymous set contains ranges.
-    pub(super) fn has_ranges(
+    pub(crate) fn has_ranges(
         &self,
         elements: &[Element],
         keys: &[ExpectedType],
@@ -331,7 +331,7 @@ impl Compiler<'_> {
     }
 
     /// Adds an anonymous set with elements.
-    pub(super) fn anonymous(
+    pub(crate) fn anonymous(
         &mut self,
         family: Family,
         table: &Name<'static>,
@@ -368,7 +368,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a set in braces.
-    pub(super) fn anonymous_set(
+    pub(crate) fn anonymous_set(
         &mut self,
         family: Family,
         table: &Name<'static>,
@@ -427,7 +427,7 @@ impl Compiler<'_> {
 }
 
 /// Sets the key type and length of a set.
-pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[ExpectedType], is_interval: bool) -> Set<'s> {
+pub(crate) fn with_keys<'s>(mut set: Set<'s>, keys: &[ExpectedType], is_interval: bool) -> Set<'s> {
     let lengths: Vec<u32> = keys.iter().map(|key| key.bits.div_ceil(8)).collect();
     set.key_type = Some(type_of(keys.iter().copied()));
     set.key_length = Some(match lengths[..] {
@@ -449,7 +449,7 @@ pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[ExpectedType], is_interval
 }
 
 /// Turns a set into a map.
-pub(super) fn with_data<'s>(set: Set<'s>, data: &Data) -> Set<'s> {
+pub(crate) fn with_data<'s>(set: Set<'s>, data: &Data) -> Set<'s> {
     match data {
         Data::Verdict => set.with_verdicts(),
         Data::Object(object_type) => set.with_objects(*object_type),

@@ -86,7 +86,7 @@ const fn ends_rule(statement: &Statement) -> bool {
 
 impl RuleBuilder<'_, '_> {
     /// Compiles a statement. `is_last` means that no other follows in the rule.
-    pub(super) fn statement(
+    pub(crate) fn statement(
         &mut self,
         statement: &Statement,
         is_last: bool,
@@ -212,7 +212,7 @@ impl RuleBuilder<'_, '_> {
         }
     }
 
-    pub(super) fn error(&self, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(self.compiler.span, message)
     }
 
@@ -908,7 +908,7 @@ impl RuleBuilder<'_, '_> {
 
 impl super::Compiler<'_> {
     /// Converts a verdict, except jumps to anonymous chains.
-    pub(super) fn verdict(&self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Diagnostic> {
+    pub(crate) fn verdict(&self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Diagnostic> {
         Ok(match verdict {
             Verdict::Accept => expr::Verdict::Accept,
             Verdict::Drop => expr::Verdict::Drop,

@@ -22,7 +22,7 @@ use chainwright::nft::{DataType, Family, Milliseconds};
 /// Expression.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Expression<'e> {
+pub(crate) enum Expression<'e> {
     Payload(Payload),
     Exthdr(OptionField),
     #[serde(rename = "tcp option")]
@@ -117,7 +117,7 @@ pub(super) enum Expression<'e> {
 /// Payload expression.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Payload {
+pub(crate) enum Payload {
     Field {
         #[serde(skip_serializing_if = "Option::is_none")]
         tunnel: Option<&'static str>,
@@ -134,7 +134,7 @@ pub(super) enum Payload {
 /// Field of an option, extension header or chunk.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum OptionField {
+pub(crate) enum OptionField {
     Field {
         name: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub(super) enum OptionField {
 
 /// Hash of a key, or of the packet's connection.
 #[derive(Debug, Serialize)]
-pub(super) struct Hash<'e> {
+pub(crate) struct Hash<'e> {
     #[serde(rename = "mod")]
     modulus: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ const fn is_zero(number: &u32) -> bool {
 
 /// Set element with options or statements.
 #[derive(Debug, Serialize)]
-pub(super) struct Elem<'e> {
+pub(crate) struct Elem<'e> {
     val: Expression<'e>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<u64>,
@@ -182,14 +182,14 @@ pub(super) struct Elem<'e> {
 /// Target of a jump or goto.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Destination<'e> {
+pub(crate) enum Destination<'e> {
     Target(&'e str),
     /// Rules of an anonymous chain.
     Rules(Vec<Line<'e>>),
 }
 
 /// Writes a number; as a string if it exceeds the integers that nft reads.
-pub(super) fn numeric(number: u128) -> Expression<'static> {
+pub(crate) fn numeric(number: u128) -> Expression<'static> {
     match (i64::try_from(number), u64::try_from(number)) {
         (Ok(number), _) => Expression::Number(number),
         (_, Ok(number)) => Expression::Text(Cow::Owned(number.to_string())),
@@ -206,7 +206,7 @@ fn text(text: Cow<'_, str>) -> Expression<'_> {
 }
 
 impl<'o> Writer<'o> {
-    pub(super) fn expr<'e>(self, expr: &'e Expr) -> Expression<'e> {
+    pub(crate) fn expr<'e>(self, expr: &'e Expr) -> Expression<'e> {
         match expr {
             Expr::Value(value) => self.value(value),
             // Parsed text only, which is not listed.
@@ -361,7 +361,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Writes a set element, or a map element with its data.
-    pub(super) fn element<'e>(self, element: &'e Element) -> Expression<'e> {
+    pub(crate) fn element<'e>(self, element: &'e Element) -> Expression<'e> {
         let states = self.states(&element.statements);
         let key = self.key(element, states);
         match &element.data {
@@ -371,7 +371,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Writes the key of an element, with its options and these statements.
-    pub(super) fn key<'e>(self, element: &'e Element, states: States) -> Expression<'e> {
+    pub(crate) fn key<'e>(self, element: &'e Element, states: States) -> Expression<'e> {
         let val = match &element.key {
             Some(key) => self.expr(key),
             None => Expression::Text(Cow::Borrowed("*")),
@@ -396,7 +396,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Writes a constant, by name if it has one.
-    pub(super) fn value(self, value: &Value) -> Expression<'static> {
+    pub(crate) fn value(self, value: &Value) -> Expression<'static> {
         match value.data_type {
             DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => {
                 text(Cow::Owned(self.written(value)))
@@ -447,7 +447,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Writes a binary operation.
-    pub(super) fn binary<'e>(
+    pub(crate) fn binary<'e>(
         self,
         operator: Operator,
         left: Expression<'e>,
@@ -480,7 +480,7 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// Returns the names of the bits of a value.
-pub(super) fn flags<'o>(
+pub(crate) fn flags<'o>(
     value: &Value,
     options: &'o Options,
 ) -> impl Iterator<Item = Expression<'static>> + use<'o> {
@@ -565,7 +565,7 @@ fn option(field: &syntax::OptionField) -> Expression<'static> {
 }
 
 /// Writes a `fib` expression. `present` is the name of the result that tests whether a route exists, as in text.
-pub(super) fn fib(
+pub(crate) fn fib(
     flags: FibFlags,
     result: FibResult,
     present: &'static str,

@@ -59,7 +59,7 @@ fn separate<W: io::Write + ?Sized>(out: &mut W, is_first: bool) -> io::Result<()
 }
 
 /// Writes a value in this layout.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, value: &impl Serialize) -> fmt::Result {
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, value: &impl Serialize) -> fmt::Result {
     let mut serializer = Serializer::with_formatter(Utf8(f), Layout);
     value.serialize(&mut serializer).map_err(|_| fmt::Error)
 }
@@ -80,7 +80,7 @@ impl io::Write for Utf8<'_, '_> {
 }
 
 /// Displays a value in this layout.
-pub(super) struct JanssonLayout<T>(pub(super) T);
+pub(crate) struct JanssonLayout<T>(pub(crate) T);
 
 impl<T: Serialize> fmt::Display for JanssonLayout<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

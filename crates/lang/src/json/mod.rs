@@ -4,24 +4,24 @@
 //! The writer uses the syntax tree of the text ([`super::syntax`]). Objects, statements and elements are converted to
 //! JSON one at a time, so that no second tree is in memory.
 
-pub(super) mod echo;
-mod expr;
+pub(crate) mod echo;
+pub(crate) mod expr;
 mod layout;
 mod monitor;
 #[cfg(feature = "nftables-crate")]
 mod nftables;
-mod object;
-pub(super) mod read;
-mod stateful;
-mod statement;
-mod tunnel;
+pub(crate) mod object;
+pub(crate) mod read;
+pub(crate) mod stateful;
+pub(crate) mod statement;
+pub(crate) mod tunnel;
 
 use std::fmt;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-pub(super) use self::monitor::Events;
+pub(crate) use self::monitor::Events;
 #[cfg(feature = "nftables-crate")]
 pub use self::nftables::NotInStructs;
 use self::object::Object;
@@ -111,7 +111,7 @@ impl<'s> Json<'s> {
 
 /// Object with one key.
 #[derive(Debug)]
-struct Tagged<T>(&'static str, T);
+pub(crate) struct Tagged<T>(&'static str, T);
 
 impl<T: Serialize> Serialize for Tagged<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -124,7 +124,7 @@ impl<T: Serialize> Serialize for Tagged<T> {
 /// List that is written without brackets if it has one entry.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum OneOrMany<T> {
+pub(crate) enum OneOrMany<T> {
     One(T),
     Many(Vec<T>),
 }
@@ -145,12 +145,12 @@ impl<T> OneOrMany<T> {
 
 /// Writer from syntax trees to JSON.
 #[derive(Debug, Clone, Copy)]
-struct Writer<'o> {
-    options: &'o Options,
+pub(crate) struct Writer<'o> {
+    pub(crate) options: &'o Options,
     /// Family of the table.
-    family: Family,
+    pub(crate) family: Family,
     /// Whether to omit counter values and similar state.
-    stateless: bool,
+    pub(crate) stateless: bool,
 }
 
 /// Program that wrote the document.
@@ -202,7 +202,7 @@ impl Serialize for Objects<'_> {
 
 impl<'o> Writer<'o> {
     /// Writes names of flags; `None` if there are none.
-    fn words(self, words: Vec<&'static str>) -> Option<OneOrMany<&'static str>> {
+    pub(crate) fn words(self, words: Vec<&'static str>) -> Option<OneOrMany<&'static str>> {
         match self.options.has(Form::JsonFlags) && !words.is_empty() {
             true => Some(OneOrMany::Many(words)),
             false => OneOrMany::new(words),

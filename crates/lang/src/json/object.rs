@@ -29,7 +29,7 @@ use chainwright::nft::{
 };
 
 /// Writes a name. Invalid UTF-8 becomes `\u{fffd}x` with two digits, which the reader rejects.
-pub(super) fn name(name: &BStr) -> Cow<'_, str> {
+pub(crate) fn name(name: &BStr) -> Cow<'_, str> {
     if let Ok(name) = name.to_str() {
         return name.into();
     }
@@ -53,7 +53,7 @@ fn texts(names: &[BString]) -> Vec<String> {
 /// Object of a ruleset.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Object<'o> {
+pub(crate) enum Object<'o> {
     Table(Table<'o>),
     Chain(Chain<'o>),
     Rule(Rule<'o>),
@@ -65,7 +65,7 @@ pub(super) enum Object<'o> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Table<'o> {
+pub(crate) struct Table<'o> {
     family: &'static str,
     name: Cow<'o, str>,
     handle: u64,
@@ -76,7 +76,7 @@ pub(super) struct Table<'o> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Chain<'o> {
+pub(crate) struct Chain<'o> {
     family: &'static str,
     table: Cow<'o, str>,
     name: Cow<'o, str>,
@@ -103,7 +103,7 @@ struct Base<'o> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Rule<'o> {
+pub(crate) struct Rule<'o> {
     family: &'static str,
     table: Cow<'o, str>,
     chain: Cow<'o, str>,
@@ -114,7 +114,7 @@ pub(super) struct Rule<'o> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Set<'o> {
+pub(crate) struct Set<'o> {
     family: &'static str,
     name: Cow<'o, str>,
     table: Cow<'o, str>,
@@ -146,7 +146,7 @@ pub(super) struct Set<'o> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Flowtable<'o> {
+pub(crate) struct Flowtable<'o> {
     family: &'static str,
     name: Cow<'o, str>,
     table: Cow<'o, str>,
@@ -160,7 +160,7 @@ pub(super) struct Flowtable<'o> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Stateful<'o> {
+pub(crate) struct Stateful<'o> {
     family: &'static str,
     name: Cow<'o, str>,
     table: Cow<'o, str>,
@@ -226,7 +226,7 @@ enum Data {
 /// Object that is only named. As in nft, a chain has its table first, others their name.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Named<'o> {
+pub(crate) enum Named<'o> {
     Chain {
         family: &'static str,
         table: Cow<'o, str>,
@@ -244,7 +244,7 @@ pub(super) enum Named<'o> {
 }
 
 impl<'o> Named<'o> {
-    pub(super) fn chain(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+    pub(crate) fn chain(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
         Self::Chain {
             family: family(of),
             table: name(table),
@@ -253,7 +253,7 @@ impl<'o> Named<'o> {
         }
     }
 
-    pub(super) fn other(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+    pub(crate) fn other(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
         Self::Other {
             family: family(of),
             name: name(named),
@@ -265,7 +265,7 @@ impl<'o> Named<'o> {
 
 /// Elements of a named set.
 #[derive(Debug, Serialize)]
-pub(super) struct Members<'o> {
+pub(crate) struct Members<'o> {
     family: &'static str,
     table: Cow<'o, str>,
     name: Cow<'o, str>,
@@ -273,7 +273,7 @@ pub(super) struct Members<'o> {
 }
 
 impl<'o> Members<'o> {
-    pub(super) fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
+    pub(crate) fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
         let view = set.set();
         Self {
             family: family(view.family()),
@@ -375,7 +375,7 @@ fn family(family: Family) -> &'static str {
 }
 
 impl<'o> Writer<'o> {
-    pub(super) fn table(self, table: &TableRef<'o>) -> Object<'o> {
+    pub(crate) fn table(self, table: &TableRef<'o>) -> Object<'o> {
         let set = table.flags().unwrap_or_default();
         let words = TABLE_FLAGS.iter().filter(|(flag, _)| set.contains(*flag));
         Object::Table(Table {
@@ -387,7 +387,7 @@ impl<'o> Writer<'o> {
         })
     }
 
-    pub(super) fn chain(self, chain: &ChainRef<'o>) -> Object<'o> {
+    pub(crate) fn chain(self, chain: &ChainRef<'o>) -> Object<'o> {
         let base = chain.hook().map(|hook| {
             let number = hook.number.unwrap_or_default();
             let flags = chain.flags().unwrap_or_default();
@@ -412,7 +412,7 @@ impl<'o> Writer<'o> {
         })
     }
 
-    pub(super) fn rule(self, table: &SnapshotTable<'o>, rule: &RuleRef<'o>) -> Object<'o> {
+    pub(crate) fn rule(self, table: &SnapshotTable<'o>, rule: &RuleRef<'o>) -> Object<'o> {
         let line = rule::rule(table, rule, self.options.nft_version);
         Object::Rule(Rule {
             family: family(rule.family()),
@@ -427,7 +427,7 @@ impl<'o> Writer<'o> {
         })
     }
 
-    pub(super) fn set(self, set: &SnapshotSet<'o>) -> Object<'o> {
+    pub(crate) fn set(self, set: &SnapshotSet<'o>) -> Object<'o> {
         let view = set.set();
         let flags = view.flags().unwrap_or_default();
         let is_map = is_map(flags);
@@ -508,7 +508,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    pub(super) fn flowtable(self, flowtable: &FlowtableRef<'o>) -> Object<'o> {
+    pub(crate) fn flowtable(self, flowtable: &FlowtableRef<'o>) -> Object<'o> {
         let hook = flowtable.hook().unwrap_or_default();
         let set = flowtable.flags().unwrap_or_default();
         let words = [
@@ -530,7 +530,7 @@ impl<'o> Writer<'o> {
         })
     }
 
-    pub(super) fn object(self, object: &StatefulObjectRef<'o>) -> Object<'o> {
+    pub(crate) fn object(self, object: &StatefulObjectRef<'o>) -> Object<'o> {
         let stateful = Stateful {
             family: family(object.family()),
             name: name(object.name()),

@@ -8,11 +8,11 @@ use crate::syntax::Statement;
 
 /// Stateful statements of an element.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct States {
+pub(crate) struct States {
     #[serde(skip_serializing_if = "Option::is_none")]
     counter: Option<Option<Counts>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) limit: Option<Limit>,
+    pub(crate) limit: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quota: Option<Quota>,
     #[serde(rename = "ct count", skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub(super) struct States {
 }
 
 impl States {
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.counter.is_none()
             && self.limit.is_none()
             && self.quota.is_none()
@@ -32,13 +32,13 @@ impl States {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     packets: i64,
     bytes: i64,
 }
 
 impl Counts {
-    pub(super) const fn new(packets: u64, bytes: u64) -> Self {
+    pub(crate) const fn new(packets: u64, bytes: u64) -> Self {
         Self {
             packets: packets.cast_signed(),
             bytes: bytes.cast_signed(),
@@ -47,20 +47,20 @@ impl Counts {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Limit {
-    pub(super) rate: i64,
-    pub(super) burst: u32,
-    pub(super) per: &'static str,
+pub(crate) struct Limit {
+    pub(crate) rate: i64,
+    pub(crate) burst: u32,
+    pub(crate) per: &'static str,
     #[serde(skip_serializing_if = "is_false")]
-    pub(super) inv: bool,
+    pub(crate) inv: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rate_unit: Option<&'static str>,
+    pub(crate) rate_unit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) burst_unit: Option<&'static str>,
+    pub(crate) burst_unit: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Quota {
+pub(crate) struct Quota {
     val: i64,
     val_unit: &'static str,
     #[serde(skip_serializing_if = "is_false")]
@@ -72,22 +72,22 @@ pub(super) struct Quota {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     val: u32,
     #[serde(skip_serializing_if = "is_false")]
     inv: bool,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Used {
+pub(crate) struct Used {
     used: u64,
 }
 
 /// nft's number for a timeout that never expires: its maximum of milliseconds, in whole seconds.
-pub(super) const NEVER: u64 = u64::MAX / 1000;
+pub(crate) const NEVER: u64 = u64::MAX / 1000;
 
 /// Converts to whole seconds; at least 1, because 0 means no timeout.
-pub(super) fn seconds(milliseconds: u64) -> u64 {
+pub(crate) fn seconds(milliseconds: u64) -> u64 {
     match milliseconds {
         1..=999 => 1,
         milliseconds => milliseconds / 1000,
@@ -95,13 +95,13 @@ pub(super) fn seconds(milliseconds: u64) -> u64 {
 }
 
 /// Converts the timeout of a set.
-pub(super) fn timeout(time: std::time::Duration) -> u64 {
+pub(crate) fn timeout(time: std::time::Duration) -> u64 {
     let milliseconds = u64::try_from(time.as_millis());
     milliseconds.map_or(u64::MAX, seconds)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-pub(super) const fn is_false(flag: &bool) -> bool {
+pub(crate) const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
@@ -111,7 +111,7 @@ impl Writer<'_> {
     }
 
     /// Selects the stateful statements.
-    pub(super) fn states(self, statements: &[Statement]) -> States {
+    pub(crate) fn states(self, statements: &[Statement]) -> States {
         let mut states = States::default();
         for statement in statements {
             match *statement {

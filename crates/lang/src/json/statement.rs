@@ -19,7 +19,7 @@ use chainwright::nft::{DataType, Family};
 /// Statement of a rule.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Statement<'s> {
+pub(crate) enum Statement<'s> {
     Match {
         op: &'static str,
         left: Expression<'s>,
@@ -69,14 +69,14 @@ pub(super) enum Statement<'s> {
 
 /// Rule of an anonymous chain.
 #[derive(Debug, Serialize)]
-pub(super) struct Line<'s> {
+pub(crate) struct Line<'s> {
     expr: Vec<Statement<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'s, str>>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Log<'s> {
+pub(crate) struct Log<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     prefix: Option<&'s str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ enum Level {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Reject {
+pub(crate) struct Reject {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub(super) struct Reject {
 
 /// Operands of a NAT statement.
 #[derive(Debug, Serialize)]
-pub(super) struct Address<'s> {
+pub(crate) struct Address<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     family: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub(super) struct Address<'s> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Queue<'s> {
+pub(crate) struct Queue<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     num: Option<Expression<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,18 +130,18 @@ pub(super) struct Queue<'s> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Synproxy {
+pub(crate) struct Synproxy {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) mss: Option<u16>,
+    pub(crate) mss: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) wscale: Option<u8>,
+    pub(crate) wscale: Option<u8>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) flags: Vec<&'static str>,
+    pub(crate) flags: Vec<&'static str>,
 }
 
 impl Synproxy {
     /// Returns the names of the flags.
-    pub(super) fn words(timestamp: bool, sack_permitted: bool) -> Vec<&'static str> {
+    pub(crate) fn words(timestamp: bool, sack_permitted: bool) -> Vec<&'static str> {
         let words = [(timestamp, "timestamp"), (sack_permitted, "sack-perm")];
         let words = words.into_iter().filter(|(is_set, _)| *is_set);
         words.map(|(_, word)| word).collect()
@@ -150,7 +150,7 @@ impl Synproxy {
 
 /// Operands of `dup`.
 #[derive(Debug, Serialize)]
-pub(super) struct Duplicate<'s> {
+pub(crate) struct Duplicate<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     addr: Option<Expression<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +159,7 @@ pub(super) struct Duplicate<'s> {
 
 /// Operands of `fwd`.
 #[derive(Debug, Serialize)]
-pub(super) struct Forward<'s> {
+pub(crate) struct Forward<'s> {
     dev: Expression<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     family: Option<&'static str>,
@@ -168,7 +168,7 @@ pub(super) struct Forward<'s> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Update<'s> {
+pub(crate) struct Update<'s> {
     op: &'static str,
     elem: Expression<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub(super) struct Update<'s> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Meter<'s> {
+pub(crate) struct Meter<'s> {
     key: Expression<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stmt: Option<Box<Statement<'s>>>,
@@ -193,7 +193,7 @@ pub(super) struct Meter<'s> {
 
 impl Writer<'_> {
     /// Writes a rule without its location.
-    pub(super) fn line<'s>(self, line: &'s syntax::Line) -> Line<'s> {
+    pub(crate) fn line<'s>(self, line: &'s syntax::Line) -> Line<'s> {
         Line {
             expr: self.statements(&line.statements),
             comment: line
@@ -203,20 +203,20 @@ impl Writer<'_> {
         }
     }
 
-    pub(super) fn statements<'s>(self, statements: &'s [syntax::Statement]) -> Vec<Statement<'s>> {
+    pub(crate) fn statements<'s>(self, statements: &'s [syntax::Statement]) -> Vec<Statement<'s>> {
         let statements = statements.iter();
         statements.map(|each| self.statement(each)).collect()
     }
 
     /// Returns a writer that omits state, for elements to create.
-    pub(super) const fn planned(self) -> Self {
+    pub(crate) const fn planned(self) -> Self {
         Self {
             stateless: true,
             ..self
         }
     }
 
-    pub(super) fn statement<'s>(self, statement: &'s syntax::Statement) -> Statement<'s> {
+    pub(crate) fn statement<'s>(self, statement: &'s syntax::Statement) -> Statement<'s> {
         use syntax::Statement as S;
         let expr = |expr: &'s Expr| self.expr(expr);
         let maybe = |expr: &'s Option<Expr>| expr.as_ref().map(|expr| self.expr(expr));

@@ -10,7 +10,7 @@ use chainwright::nft::stateful::TunnelObject;
 /// Tunnel metadata for packets.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Tunnel {
+pub(crate) struct Tunnel {
     id: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     src_ipv4: Option<Ipv4Addr>,
@@ -59,7 +59,7 @@ struct Geneve {
 
 impl Tunnel {
     /// Decodes an object; `None` if nft's language cannot represent it.
-    pub(super) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
+    pub(crate) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
         let printable = PrintableTunnel::of(tunnel)?;
         let v4 = |address| match address {
             Some(IpAddr::V4(address)) => Some(address),

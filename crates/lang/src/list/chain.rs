@@ -15,7 +15,7 @@ use chainwright::nft::{
 };
 
 impl<W: Write> Printer<'_, W> {
-    pub(super) fn chain(
+    pub(crate) fn chain(
         &mut self,
         table: &SnapshotTable<'_>,
         chain: &SnapshotChain<'_>,
@@ -32,7 +32,7 @@ impl<W: Write> Printer<'_, W> {
         self.end()
     }
 
-    pub(super) fn hook(&mut self, chain: &ChainRef<'_>) -> fmt::Result {
+    pub(crate) fn hook(&mut self, chain: &ChainRef<'_>) -> fmt::Result {
         let Some(hook) = chain.hook() else {
             return Ok(());
         };
@@ -103,7 +103,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    pub(super) fn flowtable(&mut self, flowtable: &FlowtableRef<'_>) -> fmt::Result {
+    pub(crate) fn flowtable(&mut self, flowtable: &FlowtableRef<'_>) -> fmt::Result {
         self.begin("flowtable", flowtable.name(), flowtable.handle())?;
         let hook = flowtable.hook().unwrap_or_default();
         self.indent()?;

@@ -1,11 +1,11 @@
 //! Lists rulesets like `nft list ruleset`.
 
-pub(super) mod chain;
-pub(super) mod elements;
-pub(super) mod line;
-pub(super) mod object;
-pub(super) mod set;
-pub(super) mod tunnel;
+pub(crate) mod chain;
+pub(crate) mod elements;
+pub(crate) mod line;
+pub(crate) mod object;
+pub(crate) mod set;
+pub(crate) mod tunnel;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -48,7 +48,7 @@ pub struct Options {
     groups: HashMap<u32, String>,
     services: HashMap<u16, String>,
     /// Time zone of days and hours.
-    pub(super) time_zone: Zone,
+    pub(crate) time_zone: Zone,
     /// Interface names by index.
     interfaces: HashMap<u32, String>,
     /// Interface names of the current network namespace, if they are read lazily.
@@ -128,7 +128,7 @@ impl Options {
     }
 
     /// Returns `true` if the output has a form.
-    pub(super) fn has(&self, form: Form) -> bool {
+    pub(crate) fn has(&self, form: Form) -> bool {
         self.nft_version.has(form)
     }
 
@@ -143,7 +143,7 @@ impl Options {
     }
 
     /// Returns `true` if values of this type are printed as numbers even if they have names.
-    pub(super) const fn is_numeric(&self, data_type: DataType) -> bool {
+    pub(crate) const fn is_numeric(&self, data_type: DataType) -> bool {
         match data_type {
             DataType::INET_PROTO => self.numeric_protocol,
             _ => self.numeric_symbols,
@@ -151,7 +151,7 @@ impl Options {
     }
 
     /// Returns the name of a user, group or port, if these names were requested.
-    pub(super) fn account_or_service(&self, data_type: DataType, number: u128) -> Option<&str> {
+    pub(crate) fn account_or_service(&self, data_type: DataType, number: u128) -> Option<&str> {
         let name = match data_type {
             DataType::UID => self.users.get(&u32::try_from(number).ok()?),
             DataType::GID => self.groups.get(&u32::try_from(number).ok()?),
@@ -162,14 +162,14 @@ impl Options {
     }
 
     /// Formats a time.
-    pub(super) fn time(&self, milliseconds: u64) -> String {
+    pub(crate) fn time(&self, milliseconds: u64) -> String {
         match self.numeric_time {
             true => format!("{}s", milliseconds / 1000),
             false => Milliseconds(milliseconds).to_string(),
         }
     }
 
-    pub(super) fn interface(&self, index: u32) -> Option<&str> {
+    pub(crate) fn interface(&self, index: u32) -> Option<&str> {
         let known = self.interfaces.get(&index).or_else(|| {
             let here = self.interfaces_here.as_ref()?;
             here.get_or_init(|| interfaces_here().collect()).get(&index)
@@ -230,11 +230,11 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
 /// - Matches and targets of x_tables are printed by name only (`xt match "comment"`).
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'s> {
-    pub(super) snapshot: &'s Snapshot,
-    pub(super) options: &'s Options,
-    pub(super) part: Part<'s>,
+    pub(crate) snapshot: &'s Snapshot,
+    pub(crate) options: &'s Options,
+    pub(crate) part: Part<'s>,
     /// Whether the elements are those that a command looked up: nft prints no number of elements then.
-    pub(super) is_lookup: bool,
+    pub(crate) is_lookup: bool,
 }
 
 impl<'s> Listing<'s> {
@@ -264,7 +264,7 @@ impl<'s> Listing<'s> {
 }
 
 /// Names of table flags.
-pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
+pub(crate) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
     (TableFlags::DORMANT, "dormant"),
     (TableFlags::OWNER, "owner"),
     (TableFlags::PERSIST, "persist"),

@@ -13,7 +13,7 @@ use chainwright::nft::stateful::{CtTimeout, Timeouts};
 use chainwright::nft::{DataType, Family, ObjectData, StatefulObjectRef};
 
 impl<W: Write> Printer<'_, W> {
-    pub(super) fn object(&mut self, object: &StatefulObjectRef<'_>) -> fmt::Result {
+    pub(crate) fn object(&mut self, object: &StatefulObjectRef<'_>) -> fmt::Result {
         let what = object_name(object.object_type());
         self.begin(what, object.name(), object.handle())?;
         self.comment(object.comment())?;

@@ -13,7 +13,7 @@ use chainwright::nft::{
 };
 
 impl<W: Write> Printer<'_, W> {
-    pub(super) fn set(&mut self, set: &SnapshotSet<'_>) -> fmt::Result {
+    pub(crate) fn set(&mut self, set: &SnapshotSet<'_>) -> fmt::Result {
         let view = set.set();
         let reader = SetReader::named(set, self.options.nft_version);
         let flags = view.flags().unwrap_or_default();

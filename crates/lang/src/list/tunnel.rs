@@ -143,7 +143,7 @@ impl Kind {
 }
 
 /// Returns the lines of a tunnel's block; `None` if nft has no syntax for a part of it.
-pub(super) fn lines(tunnel: &TunnelObject<'_>) -> Option<Vec<String>> {
+pub(crate) fn lines(tunnel: &TunnelObject<'_>) -> Option<Vec<String>> {
     let printable = PrintableTunnel::of(tunnel)?;
     let mut lines = vec![format!("id {}", printable.id)];
     for (word, address) in [

@@ -23,7 +23,7 @@ pub(crate) const HOOKS: [&str; 7] = [
 
 impl Parser<'_> {
     /// Parses a chain, behind the keyword, and the rules in its block.
-    pub(super) fn chain(
+    pub(crate) fn chain(
         &mut self,
         verb: Verb,
         at: &InTable,
@@ -66,7 +66,7 @@ impl Parser<'_> {
     }
 
     /// Parses the operand of `delete chain`. With a block, only the devices in it are deleted.
-    pub(super) fn deleted_chain(
+    pub(crate) fn deleted_chain(
         &mut self,
         verb: Verb,
         at: &InTable,
@@ -175,7 +175,7 @@ impl Parser<'_> {
     }
 
     /// Parses `priority filter - 10`.
-    pub(super) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Diagnostic> {
+    pub(crate) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Diagnostic> {
         self.expect("priority")?;
         let start = self.current.span;
         // Only a name can have an offset, and a number only a minus sign.
@@ -201,7 +201,7 @@ impl Parser<'_> {
     }
 
     /// Parses `devices = { eth0, eth1 }`.
-    pub(super) fn devices(&mut self) -> Result<Devices<'static>, Diagnostic> {
+    pub(crate) fn devices(&mut self) -> Result<Devices<'static>, Diagnostic> {
         self.expect("devices")?;
         self.expect_sign("=")?;
         let start = self.current.span;

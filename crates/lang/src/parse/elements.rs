@@ -84,7 +84,7 @@ pub(crate) fn with_data(
 }
 
 /// Consumer of parsed elements.
-pub(super) trait ElementSink {
+pub(crate) trait ElementSink {
     fn take(&mut self, element: Element);
 
     /// Consumes elements at the current token that need no parsing, and moves the parser behind them.
@@ -117,7 +117,7 @@ impl ElementSink for ElementList {
 
 /// Consecutive elements that stay in the source text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Run {
+pub(crate) struct Run {
     text: Arc<str>,
     /// From the start of the first to the end of the last element.
     span: Span,
@@ -126,7 +126,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Returns the elements that start here, if there are any.
-    pub(super) fn at(text: &Arc<str>, source: u32, start: u32) -> Option<Self> {
+    pub(crate) fn at(text: &Arc<str>, source: u32, start: u32) -> Option<Self> {
         let mut scanner = Scanner::new(text, start);
         let (mut count, mut end) = (0, start);
         while scanner.element(|_, _| {}).is_some() && scanner.is_between() {

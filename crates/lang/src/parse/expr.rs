@@ -12,7 +12,7 @@ const MAX_CHAIN_LENGTH: usize = 128;
 
 /// Kind of expression that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// Selectors, as on the left side of a match.
     Left,
     /// Constants, as on the right side of a match.
@@ -23,18 +23,18 @@ pub(super) enum Side {
 
 impl Parser<'_> {
     /// Parses selectors with operators.
-    pub(super) fn left(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn left(&mut self) -> Result<Expr, Diagnostic> {
         self.concat(Side::Left)
     }
 
     /// Parses any value of a statement, including map lookups but not sets.
-    pub(super) fn any(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn any(&mut self) -> Result<Expr, Diagnostic> {
         let key = self.concat(Side::Any)?;
         self.mapped(key)
     }
 
     /// Parses map lookups behind a key, if there are any.
-    pub(super) fn mapped(&mut self, key: Expr) -> Result<Expr, Diagnostic> {
+    pub(crate) fn mapped(&mut self, key: Expr) -> Result<Expr, Diagnostic> {
         let mut key = key;
         let mut depth = 0;
         while self.at("map") {
@@ -50,7 +50,7 @@ impl Parser<'_> {
     }
 
     /// Parses the map behind `map` or `vmap`: in braces or by name.
-    pub(super) fn map(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn map(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
         }
@@ -72,7 +72,7 @@ impl Parser<'_> {
     }
 
     /// Parses the set that a rule updates: `@name`, or a variable with this value.
-    pub(super) fn updated_set(&mut self) -> Result<String, Diagnostic> {
+    pub(crate) fn updated_set(&mut self) -> Result<String, Diagnostic> {
         if !self.at_sign("$") {
             return self.reference();
         }
@@ -87,13 +87,13 @@ impl Parser<'_> {
     }
 
     /// Parses `@name`.
-    pub(super) fn reference(&mut self) -> Result<String, Diagnostic> {
+    pub(crate) fn reference(&mut self) -> Result<String, Diagnostic> {
         self.expect_sign("@")?;
         self.name_text("a set")
     }
 
     /// Parses the right side of a match: a set, a value, a range, flags, flags with a mask.
-    pub(super) fn right(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn right(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
         }
@@ -111,7 +111,7 @@ impl Parser<'_> {
     }
 
     /// Parses the rest of a list `a,b,c` behind the first flag.
-    pub(super) fn flags(&mut self, first: Expr) -> Result<Expr, Diagnostic> {
+    pub(crate) fn flags(&mut self, first: Expr) -> Result<Expr, Diagnostic> {
         if !self.at_sign(",") {
             return Ok(first);
         }
@@ -124,7 +124,7 @@ impl Parser<'_> {
     }
 
     /// Parses a concatenation.
-    pub(super) fn concat(&mut self, side: Side) -> Result<Expr, Diagnostic> {
+    pub(crate) fn concat(&mut self, side: Side) -> Result<Expr, Diagnostic> {
         // A constant of selectors is part of a set's keys.
         let first = match side == Side::Left && self.is_at_constant() && self.next_is_sign(".") {
             true => Expr::Symbol(self.symbol()),
@@ -291,7 +291,7 @@ impl Parser<'_> {
     }
 
     /// Parses `$name`.
-    pub(super) fn variable(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn variable(&mut self) -> Result<Expr, Diagnostic> {
         let start = self.current.span;
         self.expect_sign("$")?;
         if !self.is_word() {
@@ -303,7 +303,7 @@ impl Parser<'_> {
     }
 
     /// Parses a set in braces.
-    pub(super) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Diagnostic> {
+    pub(crate) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Diagnostic> {
         let start = self.current.span;
         self.expect_sign("{")?;
         let mut elements: Vec<Element> = Vec::new();
@@ -318,7 +318,7 @@ impl Parser<'_> {
     }
 
     /// Parses elements up to the closing brace.
-    pub(super) fn elements(
+    pub(crate) fn elements(
         &mut self,
         side: Side,
         taken: &mut impl ElementSink,
@@ -427,7 +427,7 @@ impl Parser<'_> {
     }
 
     /// Parses a verdict, if there is one.
-    pub(super) fn verdict(&mut self) -> Result<Option<Verdict>, Diagnostic> {
+    pub(crate) fn verdict(&mut self) -> Result<Option<Verdict>, Diagnostic> {
         const WORDS: [&str; 7] = [
             "accept", "drop", "continue", "break", "return", "jump", "goto",
         ];
@@ -462,7 +462,7 @@ impl Parser<'_> {
     }
 
     /// Parses the value of a variable: anything allowed on the right side of a match.
-    pub(super) fn initial(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn initial(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, true);
         }
@@ -477,7 +477,7 @@ impl Parser<'_> {
     }
 
     /// Parses a constant that consists of one word, or a variable with such a constant.
-    pub(super) fn constant(&mut self, what: &str) -> Result<crate::syntax::Symbol, Diagnostic> {
+    pub(crate) fn constant(&mut self, what: &str) -> Result<crate::syntax::Symbol, Diagnostic> {
         let start = self.current.span;
         if self.at_sign("$") {
             return match self.variable()? {
@@ -498,7 +498,7 @@ impl Parser<'_> {
     }
 
     /// Parses an explicit relational operator, if there is one.
-    pub(super) fn relation(&mut self) -> Option<crate::syntax::Relation> {
+    pub(crate) fn relation(&mut self) -> Option<crate::syntax::Relation> {
         use crate::syntax::Relation;
         let relation = match self.current.kind {
             Kind::Sign("==") => Relation::Equal,
@@ -525,7 +525,7 @@ impl Parser<'_> {
     }
 
     /// Parses a statement that begins with an expression: a match, an assignment or a verdict map.
-    pub(super) fn comparison(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn comparison(&mut self) -> Result<Statement, Diagnostic> {
         let start = self.current.span;
         let left = self.left()?;
         let left = self.mapped(left)?;

@@ -10,7 +10,7 @@ use chainwright::nft::{Devices, Family, Flowtable, FlowtableFlags};
 
 impl Parser<'_> {
     /// Parses a flowtable, behind the keyword.
-    pub(super) fn flowtable(
+    pub(crate) fn flowtable(
         &mut self,
         verb: Verb,
         at: &InTable,

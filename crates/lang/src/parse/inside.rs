@@ -13,13 +13,13 @@ fn words_inside(tunnel: &'static Tunnel) -> impl Iterator<Item = &'static str> {
     field_names(tunnel.own).chain(others.map(|other| other.name))
 }
 
-pub(super) fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
+pub(crate) fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
     words_inside(tunnel).any(|known| known == word)
 }
 
 impl Parser<'_> {
     /// Parses a field of a tunnel's header or of the inner packet.
-    pub(super) fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Diagnostic> {
+    pub(crate) fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Diagnostic> {
         let word = match self.is_word() {
             true => self.word().to_owned(),
             false => String::new(),

@@ -8,7 +8,7 @@ use crate::syntax::Span;
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A name, number, address or time.
     Word,
     /// A quoted string; its location includes the quotation marks.
@@ -24,9 +24,9 @@ pub(super) enum Kind {
 
 /// Token with its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) span: Span,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) span: Span,
 }
 
 /// Signs; longer ones precede their prefixes.
@@ -37,8 +37,8 @@ const SIGNS: [&str; 29] = [
 
 /// Lexer for one text.
 #[derive(Debug)]
-pub(super) struct Lexer {
-    pub(super) source: u32,
+pub(crate) struct Lexer {
+    pub(crate) source: u32,
     text: Arc<str>,
     at: usize,
     /// Whether the next token cannot be an address with colons, because it follows `/`, `@` or `$`.
@@ -65,7 +65,7 @@ const fn is_of_address(byte: u8) -> bool {
 }
 
 impl Lexer {
-    pub(super) const fn new(source: u32, text: Arc<str>) -> Self {
+    pub(crate) const fn new(source: u32, text: Arc<str>) -> Self {
         Self {
             source,
             text,
@@ -75,7 +75,7 @@ impl Lexer {
     }
 
     /// Continues at this position, which must be the end of a word.
-    pub(super) const fn go_to(&mut self, at: u32) {
+    pub(crate) const fn go_to(&mut self, at: u32) {
         self.at = at as usize;
         self.is_behind_sign = false;
     }
@@ -96,7 +96,7 @@ impl Lexer {
     }
 
     /// Creates the error for an invalid token.
-    pub(super) fn diagnostic(token: Token, text: &str) -> Diagnostic {
+    pub(crate) fn diagnostic(token: Token, text: &str) -> Diagnostic {
         let start = token.span.start as usize;
         let found = text.get(start..).unwrap_or_default();
         if found.starts_with('"') {
@@ -135,7 +135,7 @@ impl Lexer {
     }
 
     /// Returns the next token; at the end of the text always [`Kind::End`].
-    pub(super) fn next(&mut self) -> Token {
+    pub(crate) fn next(&mut self) -> Token {
         let token = self.read();
         self.is_behind_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
         token
@@ -258,7 +258,7 @@ impl Lexer {
 }
 
 /// Returns `true` if the text is a link-layer address such as `02:00:00:00:00:01`.
-pub(super) fn is_link_address(text: &str) -> bool {
+pub(crate) fn is_link_address(text: &str) -> bool {
     let is_byte =
         |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() == 6 && text.split(':').all(is_byte)

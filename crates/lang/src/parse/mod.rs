@@ -1,52 +1,52 @@
 //! Parses text to commands.
 
-pub(super) mod chain;
-mod elements;
-pub(super) mod error;
-pub(super) mod expr;
+pub(crate) mod chain;
+pub(crate) mod elements;
+pub(crate) mod error;
+pub(crate) mod expr;
 mod flowtable;
 mod inside;
-pub(super) mod known;
-mod lexer;
-pub(super) mod nat;
-pub(super) mod object;
-pub(super) mod parser;
+pub(crate) mod known;
+pub(crate) mod lexer;
+pub(crate) mod nat;
+pub(crate) mod object;
+pub(crate) mod parser;
 #[cfg(any(test, feature = "fuzzing"))]
 mod printed;
-pub(super) mod query;
-pub(super) mod script;
-mod selector;
-pub(super) mod set;
-mod source;
-pub(super) mod stateful;
-pub(super) mod statement;
-pub(super) mod table;
+pub(crate) mod query;
+pub(crate) mod script;
+pub(crate) mod selector;
+pub(crate) mod set;
+pub(crate) mod source;
+pub(crate) mod stateful;
+pub(crate) mod statement;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-pub(super) mod tree;
+pub(crate) mod tree;
 mod tunnel;
-mod variables;
+pub(crate) mod variables;
 
-pub(super) use elements::ElementList;
+pub(crate) use elements::ElementList;
 #[cfg(feature = "json")]
-pub(super) use elements::with_data;
-pub(super) use error::Diagnostic;
+pub(crate) use elements::with_data;
+pub(crate) use error::Diagnostic;
 pub use error::Error;
-pub(super) use parser::{number, parse_time};
+pub(crate) use parser::{number, parse_time};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use printed::parsed_rules;
 #[cfg(feature = "json")]
-pub(super) use query::RESET;
+pub(crate) use query::RESET;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(super) use script::parse;
-pub(super) use script::parse_with_definitions;
+pub(crate) use script::parse;
+pub(crate) use script::parse_with_definitions;
 pub use source::read_text;
-pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
-pub(super) use tree::{
+pub(crate) use source::{Directories, Includes, NoIncludes, Source, Sources};
+pub(crate) use tree::{
     Command, Declared, Described, Elements, EventFilter, EventKind, Kind, Object, Position, Rule,
     SetDeclaration, Verb, names_devices,
 };
-pub(super) use tunnel::DIRECTIONS;
+pub(crate) use tunnel::DIRECTIONS;
 #[cfg(feature = "json")]
-pub(super) use tunnel::geneve_data;
-pub(super) use variables::{Defined, SavedVariables};
+pub(crate) use tunnel::geneve_data;
+pub(crate) use variables::{Defined, SavedVariables};

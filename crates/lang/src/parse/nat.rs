@@ -6,7 +6,7 @@ use crate::syntax::{Expr, Statement, Symbol, Translation};
 
 impl Parser<'_> {
     /// Parses `snat`, `dnat`, `masquerade`, `redirect`.
-    pub(super) fn translation(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn translation(&mut self) -> Result<Statement, Diagnostic> {
         let start = self.current.span;
         let kind = match self.one_of(&["snat", "dnat", "masquerade", "redirect"])? {
             "snat" => Translation::Source,
@@ -102,7 +102,7 @@ impl Parser<'_> {
         Ok(flags)
     }
 
-    pub(super) fn tproxy(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn tproxy(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("tproxy")?;
         let family = self.version();
         self.expect("to")?;

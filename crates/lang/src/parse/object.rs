@@ -36,7 +36,7 @@ pub(crate) struct Entries {
 
 impl Parser<'_> {
     /// Parses a stateful object, behind the keywords of its type.
-    pub(super) fn stateful_object(
+    pub(crate) fn stateful_object(
         &mut self,
         verb: Verb,
         at: &InTable,

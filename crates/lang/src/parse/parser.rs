@@ -20,7 +20,7 @@ pub(crate) const MAX_NAME_LENGTH: usize = 255;
 
 /// What ends an entry of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// The end of the line, or `;`.
     Line,
     /// Any further entry, or the end of the block.
@@ -37,33 +37,33 @@ struct Open {
 
 /// Parser.
 pub(crate) struct Parser<'i> {
-    pub(super) includes: &'i dyn Includes,
-    pub(super) sources: Sources,
+    pub(crate) includes: &'i dyn Includes,
+    pub(crate) sources: Sources,
     /// Open texts; the innermost is last.
     open: Vec<Open>,
     /// Current token, and the next one if it was read already.
-    pub(super) current: Token,
+    pub(crate) current: Token,
     ahead: Option<Token>,
     /// Text that contains the current token, and its index.
     text: Arc<str>,
     text_source: u32,
     /// Previous token.
     before: Span,
-    pub(super) variables: Variables,
+    pub(crate) variables: Variables,
     depth: usize,
     /// Family of the current table.
-    pub(super) family: Family,
+    pub(crate) family: Family,
     /// Whether any variable was defined or undefined.
-    pub(super) defines: bool,
+    pub(crate) defines: bool,
     /// Errors behind which parsing continued.
-    pub(super) errors: Vec<Diagnostic>,
+    pub(crate) errors: Vec<Diagnostic>,
     /// Whether parsing cannot continue behind the error that is being returned.
     is_fatal: bool,
 }
 
 impl<'i> Parser<'i> {
     /// Creates a parser with predefined variables.
-    pub(super) fn behind(kept: &SavedVariables, includes: &'i dyn Includes) -> Self {
+    pub(crate) fn behind(kept: &SavedVariables, includes: &'i dyn Includes) -> Self {
         let nowhere = Span::default();
         Self {
             includes,
@@ -87,7 +87,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Starts to parse the first text.
-    pub(super) fn begin(&mut self, source: Source) -> Result<(), Diagnostic> {
+    pub(crate) fn begin(&mut self, source: Source) -> Result<(), Diagnostic> {
         let nowhere = Span::default();
         self.open.clear();
         self.open(vec![source], nowhere)?;
@@ -102,7 +102,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses these texts next, behind the current token, which must end a line.
-    pub(super) fn open(&mut self, sources: Vec<Source>, from: Span) -> Result<(), Diagnostic> {
+    pub(crate) fn open(&mut self, sources: Vec<Source>, from: Span) -> Result<(), Diagnostic> {
         debug_assert!(self.ahead.is_none());
         if self.open.len() > MAX_INCLUDE_DEPTH {
             let message = format!("includes are nested more than {MAX_INCLUDE_DEPTH} levels deep");
@@ -162,7 +162,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Advances to the next token; returns the previous one.
-    pub(super) fn advance(&mut self) -> Token {
+    pub(crate) fn advance(&mut self) -> Token {
         let token = self.current;
         self.before = token.span;
         self.current = match self.ahead.take() {
@@ -177,7 +177,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Advances behind a range of text that starts with the current token. The next token must not have been read.
-    pub(super) fn go_behind(&mut self, span: Span) {
+    pub(crate) fn go_behind(&mut self, span: Span) {
         if let Some(open) = self.open.last_mut() {
             open.lexer.go_to(span.end);
         }
@@ -186,7 +186,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Returns the token behind the current one.
-    pub(super) fn next(&mut self) -> Token {
+    pub(crate) fn next(&mut self) -> Token {
         match self.ahead {
             Some(token) => token,
             None => {
@@ -198,12 +198,12 @@ impl<'i> Parser<'i> {
     }
 
     /// Returns `true` if the token behind the current one has not been read.
-    pub(super) const fn is_alone(&self) -> bool {
+    pub(crate) const fn is_alone(&self) -> bool {
         self.ahead.is_none()
     }
 
     /// Returns the text of the current token, without quotation marks.
-    pub(super) fn word(&self) -> &str {
+    pub(crate) fn word(&self) -> &str {
         let Span { start, end, .. } = self.current.span;
         let (start, end) = (start as usize, end as usize);
         let range = match self.current.kind {
@@ -224,38 +224,38 @@ impl<'i> Parser<'i> {
     }
 
     /// Returns the text of the next token if it is a word.
-    pub(super) fn next_if_word(&mut self) -> Option<String> {
+    pub(crate) fn next_if_word(&mut self) -> Option<String> {
         (self.next().kind == Kind::Word).then(|| self.next_word())
     }
 
-    pub(super) fn is_word(&self) -> bool {
+    pub(crate) fn is_word(&self) -> bool {
         self.current.kind == Kind::Word
     }
 
-    pub(super) fn is_quoted(&self) -> bool {
+    pub(crate) fn is_quoted(&self) -> bool {
         self.current.kind == Kind::Quoted
     }
 
     /// Returns `true` if the current token is this word.
-    pub(super) fn at(&self, word: &str) -> bool {
+    pub(crate) fn at(&self, word: &str) -> bool {
         self.is_word() && self.word() == word
     }
 
     /// Returns which of these words the current token is.
-    pub(super) fn at_any<'w>(&self, words: &[&'w str]) -> Option<&'w str> {
+    pub(crate) fn at_any<'w>(&self, words: &[&'w str]) -> Option<&'w str> {
         words.iter().copied().find(|word| self.at(word))
     }
 
-    pub(super) fn at_sign(&self, sign: &str) -> bool {
+    pub(crate) fn at_sign(&self, sign: &str) -> bool {
         matches!(self.current.kind, Kind::Sign(found) if found == sign)
     }
 
-    pub(super) fn next_is_sign(&mut self, sign: &str) -> bool {
+    pub(crate) fn next_is_sign(&mut self, sign: &str) -> bool {
         matches!(self.next().kind, Kind::Sign(found) if found == sign)
     }
 
     /// Returns `true` if the current token is `first` and the next one is one of `seconds`.
-    pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
+    pub(crate) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
         self.at(first)
             && self
                 .next_if_word()
@@ -263,7 +263,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Skips this word if it is the current token.
-    pub(super) fn eat(&mut self, word: &str) -> bool {
+    pub(crate) fn eat(&mut self, word: &str) -> bool {
         let is = self.at(word);
         if is {
             self.advance();
@@ -272,13 +272,13 @@ impl<'i> Parser<'i> {
     }
 
     /// Skips one of these words if it is the current token.
-    pub(super) fn eat_any<'w>(&mut self, words: &[&'w str]) -> Option<&'w str> {
+    pub(crate) fn eat_any<'w>(&mut self, words: &[&'w str]) -> Option<&'w str> {
         let found = self.at_any(words)?;
         self.advance();
         Some(found)
     }
 
-    pub(super) fn eat_sign(&mut self, sign: &str) -> bool {
+    pub(crate) fn eat_sign(&mut self, sign: &str) -> bool {
         let is = self.at_sign(sign);
         if is {
             self.advance();
@@ -286,14 +286,14 @@ impl<'i> Parser<'i> {
         is
     }
 
-    pub(super) fn expect(&mut self, word: &'static str) -> Result<(), Diagnostic> {
+    pub(crate) fn expect(&mut self, word: &'static str) -> Result<(), Diagnostic> {
         match self.eat(word) {
             true => Ok(()),
             false => Err(self.unexpected([word])),
         }
     }
 
-    pub(super) fn expect_sign(&mut self, sign: &'static str) -> Result<(), Diagnostic> {
+    pub(crate) fn expect_sign(&mut self, sign: &'static str) -> Result<(), Diagnostic> {
         match self.eat_sign(sign) {
             true => Ok(()),
             false => Err(self.unexpected([sign])),
@@ -301,41 +301,41 @@ impl<'i> Parser<'i> {
     }
 
     /// Expects one of these words.
-    pub(super) fn one_of<'w>(&mut self, words: &[&'w str]) -> Result<&'w str, Diagnostic> {
+    pub(crate) fn one_of<'w>(&mut self, words: &[&'w str]) -> Result<&'w str, Diagnostic> {
         match self.eat_any(words) {
             Some(word) => Ok(word),
             None => Err(self.unexpected(words)),
         }
     }
 
-    pub(super) fn skip_lines(&mut self) {
+    pub(crate) fn skip_lines(&mut self) {
         while self.current.kind == Kind::Newline {
             self.advance();
         }
     }
 
-    pub(super) fn at_separator(&self) -> bool {
+    pub(crate) fn at_separator(&self) -> bool {
         self.current.kind == Kind::Newline || self.at_sign(";")
     }
 
-    pub(super) fn skip_separators(&mut self) {
+    pub(crate) fn skip_separators(&mut self) {
         while self.at_separator() {
             self.advance();
         }
     }
 
     /// Returns `true` if a statement or a block entry ends here.
-    pub(super) fn at_end(&self) -> bool {
+    pub(crate) fn at_end(&self) -> bool {
         self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
     }
 
     /// Treats the end of the text as the end of a line.
-    pub(super) const fn at_line_end(&mut self) {
+    pub(crate) const fn at_line_end(&mut self) {
         self.current.kind = Kind::Newline;
     }
 
     /// Expects the end of a line, or `;`.
-    pub(super) fn end_of_line(&mut self) -> Result<(), Diagnostic> {
+    pub(crate) fn end_of_line(&mut self) -> Result<(), Diagnostic> {
         match self.at_separator() || self.current.kind == Kind::End {
             true => Ok(()),
             false => Err(self.unexpected(["the end of the line", ";"])),
@@ -343,7 +343,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Creates the error that the current token is not one of these.
-    pub(super) fn unexpected<W: AsRef<str>>(
+    pub(crate) fn unexpected<W: AsRef<str>>(
         &self,
         expected: impl IntoIterator<Item = W>,
     ) -> Diagnostic {
@@ -371,12 +371,12 @@ impl<'i> Parser<'i> {
     }
 
     /// Creates the error that a property was already specified.
-    pub(super) fn repeated(&self, start: Span, what: &str) -> Diagnostic {
+    pub(crate) fn repeated(&self, start: Span, what: &str) -> Diagnostic {
         Diagnostic::new(self.since(start), format!("duplicate {what}"))
     }
 
     /// Creates the error that the current token is not a known name.
-    pub(super) fn unknown<W: AsRef<str>>(
+    pub(crate) fn unknown<W: AsRef<str>>(
         &self,
         what: &str,
         known: impl IntoIterator<Item = W>,
@@ -394,7 +394,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Returns the range from this location to the end of the previous token.
-    pub(super) fn since(&self, start: Span) -> Span {
+    pub(crate) fn since(&self, start: Span) -> Span {
         match self.before.source == start.source && self.before.end > start.start {
             true => Span {
                 end: self.before.end,
@@ -405,7 +405,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Runs `what`, behind whose errors parsing cannot continue.
-    pub(super) fn fatal<T>(
+    pub(crate) fn fatal<T>(
         &mut self,
         what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,
     ) -> Result<T, Diagnostic> {
@@ -419,7 +419,7 @@ impl<'i> Parser<'i> {
     ///
     /// # Errors
     /// An error behind which parsing cannot continue.
-    pub(super) fn recovering<T>(
+    pub(crate) fn recovering<T>(
         &mut self,
         what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,
     ) -> Result<Option<T>, Diagnostic> {
@@ -478,7 +478,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Records an error, unless it may follow from the one before: it is in the same line, or further up.
-    pub(super) fn record(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn record(&mut self, diagnostic: Diagnostic) {
         let is_new = self.errors.last().is_none_or(|last| {
             let (last, span) = (last.span(), diagnostic.span());
             let text = self.sources.text(span.source);
@@ -491,7 +491,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Runs `what` one level deeper; fails at the maximum depth.
-    pub(super) fn deeper<T>(
+    pub(crate) fn deeper<T>(
         &mut self,
         what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,
     ) -> Result<T, Diagnostic> {
@@ -504,13 +504,13 @@ impl<'i> Parser<'i> {
         done
     }
 
-    pub(super) fn too_deep(&self) -> Diagnostic {
+    pub(crate) fn too_deep(&self) -> Diagnostic {
         let message = "too many nested braces, parentheses and operations";
         Diagnostic::new(self.current.span, message)
     }
 
     /// Parses a constant.
-    pub(super) fn symbol(&mut self) -> Symbol {
+    pub(crate) fn symbol(&mut self) -> Symbol {
         let symbol = Symbol {
             text: self.word().into(),
             is_quoted: self.is_quoted(),
@@ -521,7 +521,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses the name of a table, chain, set, …
-    pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Diagnostic> {
+    pub(crate) fn name(&mut self, of: &str) -> Result<Name<'static>, Diagnostic> {
         if self.is_quoted() {
             let diagnostic = self.unexpected([format!("the name of {of}")]);
             return Err(diagnostic.with_hint("names are written without quotation marks"));
@@ -543,13 +543,13 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses a name as a string.
-    pub(super) fn name_text(&mut self, of: &str) -> Result<String, Diagnostic> {
+    pub(crate) fn name_text(&mut self, of: &str) -> Result<String, Diagnostic> {
         let name = self.name(of)?;
         Ok(name.to_string())
     }
 
     /// Parses a quoted string or a single word, for comments, log prefixes, …
-    pub(super) fn string(&mut self, what: &str) -> Result<String, Diagnostic> {
+    pub(crate) fn string(&mut self, what: &str) -> Result<String, Diagnostic> {
         if !(self.is_word() || self.is_quoted()) {
             return Err(self.unexpected([format!("{what} in quotation marks")]));
         }
@@ -559,7 +559,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses a number of this type.
-    pub(super) fn number<N: TryFrom<u64>>(&mut self, what: &str) -> Result<N, Diagnostic> {
+    pub(crate) fn number<N: TryFrom<u64>>(&mut self, what: &str) -> Result<N, Diagnostic> {
         let number = match self.is_word() {
             true => parse_number(self.word()),
             false => None,
@@ -588,12 +588,12 @@ impl<'i> Parser<'i> {
     }
 
     /// Parses the timeout of an element, in milliseconds. 0 means the set's default.
-    pub(super) fn lifetime(&mut self) -> Result<Option<u64>, Diagnostic> {
+    pub(crate) fn lifetime(&mut self) -> Result<Option<u64>, Diagnostic> {
         self.time().map(|time| Some(time).filter(|time| *time > 0))
     }
 
     /// Parses a time in milliseconds: `1d2h`, `500ms`.
-    pub(super) fn time(&mut self) -> Result<u64, Diagnostic> {
+    pub(crate) fn time(&mut self) -> Result<u64, Diagnostic> {
         if !self.is_word() {
             return Err(self.unexpected(["a time like 1h30m"]));
         }
@@ -629,12 +629,12 @@ pub(crate) fn number(text: &str) -> Option<u128> {
 }
 
 /// Parses a number like [`number`], of at most 64 bits.
-pub(super) fn parse_number(word: &str) -> Option<u64> {
+pub(crate) fn parse_number(word: &str) -> Option<u64> {
     u64::try_from(number(word)?).ok()
 }
 
 /// Returns `true` if a time has units, from days to milliseconds, each at most once.
-pub(super) fn has_ordered_units(time: &str) -> bool {
+pub(crate) fn has_ordered_units(time: &str) -> bool {
     const ORDER: [&str; 5] = ["d", "h", "m", "s", "ms"];
     let units = time.split(|c: char| c.is_ascii_digit());
     let units = units.filter(|unit| !unit.is_empty());

@@ -7,7 +7,7 @@ use crate::print::Printer;
 use crate::syntax::Line;
 
 /// Formats a rule in one line.
-pub(super) fn printed(rule: &Rule) -> Option<String> {
+pub(crate) fn printed(rule: &Rule) -> Option<String> {
     let statements = rule.statements.iter().map(|(statement, _)| statement);
     let line = Line {
         statements: statements.cloned().collect(),

@@ -54,7 +54,7 @@ pub(crate) const RESET: [&str; 9] = [
 
 impl Parser<'_> {
     /// Parses `monitor new rules json`.
-    pub(super) fn monitor(&mut self, start: Span) -> Result<Command, Diagnostic> {
+    pub(crate) fn monitor(&mut self, start: Span) -> Result<Command, Diagnostic> {
         let only = self.eat_any(&["new", "destroy"]);
         let watched = WATCHED.iter().find(|(word, _)| self.at(word));
         if watched.is_some() {
@@ -90,7 +90,7 @@ impl Parser<'_> {
     }
 
     /// Parses `describe tcp dport`, `describe ipv4_addr`.
-    pub(super) fn describe(&mut self, start: Span) -> Result<Command, Diagnostic> {
+    pub(crate) fn describe(&mut self, start: Span) -> Result<Command, Diagnostic> {
         let is_selector = selector::words().any(|word| self.at(word));
         let verdict = [("verdict", DataType::VERDICT)];
         let found = type_names().chain(verdict).find(|(name, _)| self.at(name));
@@ -109,7 +109,7 @@ impl Parser<'_> {
     }
 
     /// Parses `list …` and `reset …`.
-    pub(super) fn show(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
+    pub(crate) fn show(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
         let object = self.shown_object(verb)?;
         Ok(Command {
             verb,

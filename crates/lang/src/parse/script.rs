@@ -138,7 +138,7 @@ impl Parser<'_> {
     }
 
     /// Parses an entry allowed in any block: an include or a variable definition.
-    pub(super) fn common(&mut self) -> Result<bool, Diagnostic> {
+    pub(crate) fn common(&mut self) -> Result<bool, Diagnostic> {
         match self.eat_any(&["include", "define", "redefine", "undefine"]) {
             Some("include") => self.inclusion()?,
             Some("undefine") => {
@@ -265,7 +265,7 @@ impl Parser<'_> {
     }
 
     /// Parses the family of a table; `ip` if there is none.
-    pub(super) fn family(&mut self) -> Family {
+    pub(crate) fn family(&mut self) -> Family {
         let found = self.at_any(&FAMILIES);
         let is_family = found.is_some() && matches!(self.next().kind, Token::Word | Token::Quoted);
         if !is_family {
@@ -278,7 +278,7 @@ impl Parser<'_> {
     }
 
     /// Parses the table of an object.
-    pub(super) fn in_table(&mut self) -> Result<InTable, Diagnostic> {
+    pub(crate) fn in_table(&mut self) -> Result<InTable, Diagnostic> {
         let family = self.family();
         let table = self.name("a table")?;
         self.family = family;
@@ -371,7 +371,7 @@ impl Parser<'_> {
     }
 
     /// Parses the type of a stateful object, if it is one.
-    pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Diagnostic> {
+    pub(crate) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Diagnostic> {
         if self.eat("ct") {
             let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
             let found = CT_OBJECTS.iter().find(|(known, _)| *known == word);
@@ -384,7 +384,7 @@ impl Parser<'_> {
         Ok(found.map(|(_, object_type)| *object_type))
     }
 
-    pub(super) fn rule_command(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
+    pub(crate) fn rule_command(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
         let at = self.in_table()?;
         let chain = self.name("a chain")?;
         self.rule_in(at, chain, verb, start)
@@ -566,7 +566,7 @@ impl Parser<'_> {
     }
 
     /// Parses a set or map by name.
-    pub(super) fn named_set(&mut self, is_map: bool) -> Result<Object, Diagnostic> {
+    pub(crate) fn named_set(&mut self, is_map: bool) -> Result<Object, Diagnostic> {
         let at = self.in_table()?;
         let name = self.name("a set")?;
         let set = Set::named(at.family, at.table, name);
@@ -574,14 +574,14 @@ impl Parser<'_> {
     }
 
     /// Parses an optional family; `UNSPEC` stands for all.
-    pub(super) fn any_family(&mut self) -> Family {
+    pub(crate) fn any_family(&mut self) -> Family {
         let found = self.eat_any(&FAMILIES);
         found
             .and_then(|word| word.parse().ok())
             .unwrap_or(Family::UNSPEC)
     }
 
-    pub(super) fn named_object_of(
+    pub(crate) fn named_object_of(
         &mut self,
         object_type: ObjectType,
     ) -> Result<Object, Diagnostic> {
@@ -604,7 +604,7 @@ impl Parser<'_> {
     }
 
     /// Parses the elements of a set: `ip t s { … }`.
-    pub(super) fn elements_command(
+    pub(crate) fn elements_command(
         &mut self,
         verb: Verb,
         at: &InTable,
@@ -626,7 +626,7 @@ impl Parser<'_> {
     }
 
     /// Creates the error that a word is not a valid block entry.
-    pub(super) fn no_entry(&self, of: &str, known: &[&str]) -> Diagnostic {
+    pub(crate) fn no_entry(&self, of: &str, known: &[&str]) -> Diagnostic {
         match self.is_word() {
             true => {
                 let word = self.word();

@@ -54,13 +54,13 @@ const BARE: &[&str] = &[
 ];
 
 /// Returns all first words of selectors.
-pub(super) fn words() -> impl Iterator<Item = &'static str> {
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().chain(BARE).copied()
 }
 
 impl Parser<'_> {
     /// Parses a selector, if there is one. Where a constant is also allowed, the word behind the first one decides.
-    pub(super) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Diagnostic> {
+    pub(crate) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Diagnostic> {
         let word = self.word().to_owned();
         let word = word.as_str();
         if BARE.contains(&word) {
@@ -167,7 +167,7 @@ impl Parser<'_> {
     }
 
     /// Parses a field of a protocol, or one of its options or chunks.
-    pub(super) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Diagnostic> {
+    pub(crate) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Diagnostic> {
         if self.at("option") {
             let kind = match protocol.name {
                 "tcp" => Some(ExthdrOp::TCPOPT),
@@ -282,7 +282,7 @@ impl Parser<'_> {
     }
 
     /// Parses the option that `reset tcp option` overwrites, behind these words.
-    pub(super) fn whole_tcp_option(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn whole_tcp_option(&mut self) -> Result<Expr, Diagnostic> {
         let (extension, number) = self.option_name(ExthdrOp::TCPOPT)?;
         if self.is_word() && extension.named(self.word()).is_some() {
             let message = "only a whole option can be reset, not one of its fields";
@@ -378,7 +378,7 @@ impl Parser<'_> {
     }
 
     /// Parses `@nh,0,8`.
-    pub(super) fn raw_payload(&mut self) -> Result<Expr, Diagnostic> {
+    pub(crate) fn raw_payload(&mut self) -> Result<Expr, Diagnostic> {
         self.expect_sign("@")?;
         let base = match self.one_of(&["ll", "nh", "th", "ih"])? {
             "ll" => PayloadBase::LINK,
@@ -585,7 +585,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a data type.
-    pub(super) fn data_type(&mut self) -> Result<DataType, Diagnostic> {
+    pub(crate) fn data_type(&mut self) -> Result<DataType, Diagnostic> {
         let found = type_names().find(|(name, _)| self.at(name));
         match found {
             Some((_, data_type)) => {

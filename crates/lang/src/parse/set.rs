@@ -38,7 +38,7 @@ const ENTRIES: [&str; 16] = [
 
 impl Parser<'_> {
     /// Parses a set or map, behind the keyword, and the elements in its block.
-    pub(super) fn set_command(
+    pub(crate) fn set_command(
         &mut self,
         verb: Verb,
         at: &InTable,
@@ -231,7 +231,7 @@ impl Parser<'_> {
     }
 
     /// Parses elements in braces, or a variable with elements.
-    pub(super) fn all_elements(&mut self) -> Result<ElementList, Diagnostic> {
+    pub(crate) fn all_elements(&mut self) -> Result<ElementList, Diagnostic> {
         if self.at_sign("$") {
             return Ok(match self.variable()? {
                 Expr::Set(elements) => elements.into_iter().collect(),

@@ -428,12 +428,12 @@ impl Sources {
     }
 
     /// Returns the name of a text.
-    pub(super) fn name(&self, source: u32) -> &str {
+    pub(crate) fn name(&self, source: u32) -> &str {
         self.0.get(source as usize).map_or("", |(name, _)| name)
     }
 
     /// Returns the line of a location: text name, line number, and the parts before, in and behind the location.
-    pub(super) fn line(&self, location: Span) -> (&str, usize, &str, &str, &str) {
+    pub(crate) fn line(&self, location: Span) -> (&str, usize, &str, &str, &str) {
         let Some((name, text)) = self.0.get(location.source as usize) else {
             return ("", 1, "", "", "");
         };

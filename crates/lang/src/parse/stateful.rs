@@ -13,7 +13,7 @@ pub(crate) const DEFAULT_BURST: u32 = 5;
 
 impl Parser<'_> {
     /// Parses a stateful statement, if there is one.
-    pub(super) fn stateful(&mut self) -> Result<Option<Statement>, Diagnostic> {
+    pub(crate) fn stateful(&mut self) -> Result<Option<Statement>, Diagnostic> {
         if !self.is_word() {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl Parser<'_> {
     }
 
     /// Parses `over 10 mbytes used 1 kbytes`.
-    pub(super) fn quota(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn quota(&mut self) -> Result<Statement, Diagnostic> {
         let over = self.over();
         let bytes = self.bytes()?;
         let used = match self.eat("used") {
@@ -93,7 +93,7 @@ impl Parser<'_> {
     }
 
     /// Parses `rate over 5/second burst 7 packets`.
-    pub(super) fn limit(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn limit(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("rate")?;
         let over = self.over();
         let start = self.current.span;
@@ -215,7 +215,7 @@ impl Parser<'_> {
     }
 
     /// Parses `mss 1460 wscale 7 timestamp sack-perm`.
-    pub(super) fn synproxy(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn synproxy(&mut self) -> Result<Statement, Diagnostic> {
         self.expect("synproxy")?;
         if let Some(object) = self.named_object("synproxy name")? {
             return Ok(object);
@@ -230,13 +230,13 @@ impl Parser<'_> {
     }
 
     /// Parses a window scale.
-    pub(super) fn window_scale(&mut self) -> Result<u8, Diagnostic> {
+    pub(crate) fn window_scale(&mut self) -> Result<u8, Diagnostic> {
         let span = self.current.span;
         scale_of_window(self.number("a scale")?, span)
     }
 
     /// Parses `mss 1460 wscale 7 timestamp sack-perm` after the keyword was parsed.
-    pub(super) fn synproxy_options(
+    pub(crate) fn synproxy_options(
         &mut self,
     ) -> Result<(Option<u16>, Option<u8>, bool, bool), Diagnostic> {
         let (mut mss, mut window_scale) = (None, None);

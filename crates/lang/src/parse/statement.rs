@@ -11,7 +11,7 @@ use chainwright::nft::expr::{CtKey, MetaKey};
 use chainwright::nft::{DataType, Family};
 
 /// First words of statements that do not begin with an expression.
-pub(super) const WORDS: &[&str] = &[
+pub(crate) const WORDS: &[&str] = &[
     "accept",
     "drop",
     "continue",
@@ -45,11 +45,11 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// Statements of a rule with their locations, and the rule's comment.
-pub(super) type RuleBody = (Vec<(Statement, Span)>, Option<String>);
+pub(crate) type RuleBody = (Vec<(Statement, Span)>, Option<String>);
 
 impl Parser<'_> {
     /// Parses the statements and the comment of a rule.
-    pub(super) fn rule(&mut self) -> Result<RuleBody, Diagnostic> {
+    pub(crate) fn rule(&mut self) -> Result<RuleBody, Diagnostic> {
         let mut statements = Vec::new();
         let mut comment = None;
         while !self.at_end() {
@@ -73,7 +73,7 @@ impl Parser<'_> {
     }
 
     /// Parses `{ rules }` behind `jump` or `goto`.
-    pub(super) fn bound_rules(&mut self) -> Result<Vec<Line>, Diagnostic> {
+    pub(crate) fn bound_rules(&mut self) -> Result<Vec<Line>, Diagnostic> {
         let start = self.current.span;
         self.expect_sign("{")?;
         self.deeper(|this| {
@@ -106,18 +106,18 @@ impl Parser<'_> {
     }
 
     /// Creates the error that a block is not closed.
-    pub(super) fn unclosed(&self, start: Span) -> Diagnostic {
+    pub(crate) fn unclosed(&self, start: Span) -> Diagnostic {
         Diagnostic::new(start, "unclosed brace").expecting(["}"])
     }
 
     /// Returns `true` if a statement can begin with the current token.
-    pub(super) fn at_statement(&self) -> bool {
+    pub(crate) fn at_statement(&self) -> bool {
         let mut words = WORDS.iter().copied().chain(super::selector::words());
         self.at_sign("@") || self.at_sign("(") || words.any(|word| self.at(word))
     }
 
     /// Parses a statement.
-    pub(super) fn statement(&mut self) -> Result<Statement, Diagnostic> {
+    pub(crate) fn statement(&mut self) -> Result<Statement, Diagnostic> {
         if let Some(verdict) = self.verdict()? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
         }
@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of an object behind `counter`, `quota`, …, if there is one.
-    pub(super) fn named_object(
+    pub(crate) fn named_object(
         &mut self,
         words: &'static str,
     ) -> Result<Option<Statement>, Diagnostic> {
@@ -202,7 +202,7 @@ impl Parser<'_> {
     }
 
     /// Parses `left set …`, behind `set`.
-    pub(super) fn assignment(&mut self, left: Expr) -> Result<Statement, Diagnostic> {
+    pub(crate) fn assignment(&mut self, left: Expr) -> Result<Statement, Diagnostic> {
         // Some names of events, such as `mark`, are also selectors.
         if let Expr::Ct(CtKey::EVENTMASK, ..) = left {
             let events = self.concat(Side::Right)?;
@@ -424,7 +424,7 @@ impl Parser<'_> {
     }
 
     /// Parses an optional `ip` or `ip6`.
-    pub(super) fn version(&mut self) -> Option<&'static str> {
+    pub(crate) fn version(&mut self) -> Option<&'static str> {
         self.eat_any(&["ip", "ip6"])
     }
 

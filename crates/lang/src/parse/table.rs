@@ -44,7 +44,7 @@ struct Block {
 
 impl Parser<'_> {
     /// Parses a table, behind the keyword, and its block.
-    pub(super) fn table(
+    pub(crate) fn table(
         &mut self,
         verb: Verb,
         start: Span,
@@ -137,13 +137,13 @@ impl Parser<'_> {
     }
 
     /// Parses a comment, behind the keyword; returns it with its location.
-    pub(super) fn comment(&mut self) -> Result<(String, Span), Diagnostic> {
+    pub(crate) fn comment(&mut self) -> Result<(String, Span), Diagnostic> {
         let span = self.current.span;
         Ok((self.string("a comment")?, span))
     }
 
     /// Parses a block, which is a scope for variables, entry by entry.
-    pub(super) fn block(
+    pub(crate) fn block(
         &mut self,
         mut entry: impl FnMut(&mut Self) -> Result<Ending, Diagnostic>,
     ) -> Result<(), Diagnostic> {

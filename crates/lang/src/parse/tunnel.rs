@@ -21,7 +21,7 @@ const UNIT: usize = 4;
 
 impl Parser<'_> {
     /// Parses an entry of a tunnel's block other than a comment.
-    pub(super) fn tunnel_entry(
+    pub(crate) fn tunnel_entry(
         &mut self,
         tunnel: &mut TunnelObject<'static>,
     ) -> Result<(), Diagnostic> {

@@ -48,7 +48,7 @@ type Scope = HashMap<Box<str>, Option<Value>>;
 
 /// Variables by scope.
 #[derive(Debug)]
-pub(super) struct Variables {
+pub(crate) struct Variables {
     kept: SavedVariables,
     /// Scopes; the outermost is first.
     scopes: Vec<Scope>,
@@ -66,7 +66,7 @@ struct Value {
 
 impl Variables {
     /// Starts with the variables of previous texts.
-    pub(super) fn behind(kept: &SavedVariables) -> Self {
+    pub(crate) fn behind(kept: &SavedVariables) -> Self {
         let more = kept.length.saturating_mul(EXPANSION_PER_BYTE);
         Self {
             kept: kept.clone(),
@@ -77,7 +77,7 @@ impl Variables {
     }
 
     /// Returns the changes outside of blocks.
-    pub(super) fn defined(&mut self) -> Defined {
+    pub(crate) fn defined(&mut self) -> Defined {
         Defined {
             values: self
                 .scopes
@@ -89,7 +89,7 @@ impl Variables {
     }
 
     /// Raises the limit for a text of this length.
-    pub(super) fn allow(&mut self, length: usize) {
+    pub(crate) fn allow(&mut self, length: usize) {
         self.left = self
             .left
             .saturating_add(length.saturating_mul(EXPANSION_PER_BYTE));
@@ -97,12 +97,12 @@ impl Variables {
     }
 
     /// Enters a block.
-    pub(super) fn enter(&mut self) {
+    pub(crate) fn enter(&mut self) {
         self.scopes.push(Scope::new());
     }
 
     /// Leaves a block.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.scopes.pop();
     }
 
@@ -112,7 +112,7 @@ impl Variables {
     }
 
     /// Defines a variable in the current scope; `again` allows redefinition.
-    pub(super) fn define(
+    pub(crate) fn define(
         &mut self,
         name: &str,
         expr: Expr,
@@ -139,7 +139,7 @@ impl Variables {
     }
 
     /// Undefines a variable.
-    pub(super) fn undefine(&mut self, name: &str, span: Span) -> Result<(), Diagnostic> {
+    pub(crate) fn undefine(&mut self, name: &str, span: Span) -> Result<(), Diagnostic> {
         let is_kept = self.is_kept(name);
         let scope = self.scopes.last_mut();
         let is_removed = scope.is_some_and(|scope| {
@@ -176,7 +176,7 @@ impl Variables {
 
     /// Returns the value of a variable in the innermost scope that defines it. A value of a previous text gets the
     /// location of the reference.
-    pub(super) fn value(&mut self, name: &str, span: Span) -> Result<Expr, Diagnostic> {
+    pub(crate) fn value(&mut self, name: &str, span: Span) -> Result<Expr, Diagnostic> {
         let here = self.scopes.iter().rev().find_map(|scope| scope.get(name));
         let (value, is_kept) = match here {
             Some(value) => (value.as_ref(), false),
@@ -225,7 +225,7 @@ fn put(expr: &mut Expr, span: Span) {
 }
 
 /// Returns the approximate size of an expression in nodes, and its depth.
-pub(super) fn measure(expr: &Expr) -> (usize, usize) {
+pub(crate) fn measure(expr: &Expr) -> (usize, usize) {
     let (size, depth) = match expr {
         Expr::Symbol(symbol) => (symbol.text.len() / 64, 0),
         Expr::Reference(name) | Expr::Object(name) => (name.len() / 64, 0),

@@ -225,11 +225,11 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    pub(super) fn value(&mut self, value: &Value) -> fmt::Result {
+    pub(crate) fn value(&mut self, value: &Value) -> fmt::Result {
         value::plain(&mut self.out, value, self.options)
     }
 
-    pub(super) fn flags(&mut self, value: &Value, between: &str) -> fmt::Result {
+    pub(crate) fn flags(&mut self, value: &Value, between: &str) -> fmt::Result {
         value::flags(&mut self.out, value, between, self.options)
     }
 
@@ -316,7 +316,7 @@ impl<W: Write> Printer<'_, W> {
 
     /// Prints a `fib` expression. `present` is the name of the result that tests whether a route exists: its name in
     /// nft 1.1 differs from earlier versions, which only accept it in a comparison with `exists` or `missing`.
-    pub(super) fn fib(&mut self, fib: &Expr, flags: FibFlags, present: &str) -> fmt::Result {
+    pub(crate) fn fib(&mut self, fib: &Expr, flags: FibFlags, present: &str) -> fmt::Result {
         self.out.write_str("fib ")?;
         let mut first = true;
         for (flag, word) in FibFlags::NAMED {

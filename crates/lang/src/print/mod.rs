@@ -1,7 +1,7 @@
 //! Prints syntax trees as nft's language.
 
-mod expr;
-pub(super) mod statement;
+pub(crate) mod expr;
+pub(crate) mod statement;
 
 use std::fmt::{self, Write};
 
@@ -10,23 +10,23 @@ use super::list::Options;
 use super::syntax::{Element, Line};
 
 /// Printer for syntax trees.
-pub(super) struct Printer<'o, W> {
-    pub(super) out: W,
-    pub(super) options: &'o Options,
+pub(crate) struct Printer<'o, W> {
+    pub(crate) out: W,
+    pub(crate) options: &'o Options,
     /// Indentation depth.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Whether the output describes elements to create, which have no state yet.
-    pub(super) plans: bool,
+    pub(crate) plans: bool,
     /// Whether the output is one line without handles.
-    pub(super) in_line: bool,
+    pub(crate) in_line: bool,
     /// Whether only elements that a command looked up are printed.
-    pub(super) is_lookup: bool,
+    pub(crate) is_lookup: bool,
 }
 
 /// Indentation depth of the rules of a named chain.
 const IN_CHAIN: usize = 2;
 impl<'o, W: Write> Printer<'o, W> {
-    pub(super) const fn new(out: W, options: &'o Options) -> Self {
+    pub(crate) const fn new(out: W, options: &'o Options) -> Self {
         Self {
             out,
             options,
@@ -39,7 +39,7 @@ impl<'o, W: Write> Printer<'o, W> {
 }
 
 impl<W: Write> Printer<'_, W> {
-    pub(super) fn indent(&mut self) -> fmt::Result {
+    pub(crate) fn indent(&mut self) -> fmt::Result {
         for _ in 0..self.depth {
             self.out.write_char('\t')?;
         }
@@ -47,7 +47,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints the rules of a chain.
-    pub(super) fn rules(&mut self, rules: impl Iterator<Item = Line>) -> fmt::Result {
+    pub(crate) fn rules(&mut self, rules: impl Iterator<Item = Line>) -> fmt::Result {
         for rule in rules {
             self.indent()?;
             self.rule(&rule)?;
@@ -57,7 +57,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints a rule without indentation and newline.
-    pub(super) fn rule(&mut self, rule: &Line) -> fmt::Result {
+    pub(crate) fn rule(&mut self, rule: &Line) -> fmt::Result {
         let is_opaque = rule.is_opaque();
         if is_opaque {
             self.out.write_char('#')?;
@@ -82,7 +82,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    pub(super) fn handle(&mut self, handle: u64) -> fmt::Result {
+    pub(crate) fn handle(&mut self, handle: u64) -> fmt::Result {
         match self.options.handles && !self.in_line {
             true => write!(self.out, " # handle {handle}"),
             false => Ok(()),
@@ -110,7 +110,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints a set element.
-    pub(super) fn element(&mut self, element: &Element) -> fmt::Result {
+    pub(crate) fn element(&mut self, element: &Element) -> fmt::Result {
         self.element_with(element, false)
     }
 

@@ -13,7 +13,7 @@ use chainwright::nft::expr::{CmpOp, FibFlags, Register};
 
 impl Reader<'_, '_> {
     /// Returns the left side of a comparison and its value.
-    pub(super) fn compared(&mut self, sreg: Register, bytes: &[u8]) -> Option<(Expr, Value)> {
+    pub(crate) fn compared(&mut self, sreg: Register, bytes: &[u8]) -> Option<(Expr, Value)> {
         let loaded = self.registers.get(sreg)?;
         let Content::Expr(left) = loaded.expr.clone() else {
             return None;
@@ -40,7 +40,7 @@ impl Reader<'_, '_> {
         Some((left, value(bytes, order, data_type)?))
     }
 
-    pub(super) fn compare(&mut self, sreg: Register, op: CmpOp, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn compare(&mut self, sreg: Register, op: CmpOp, bytes: &[u8]) -> Option<()> {
         let (left, right) = self.compared(sreg, bytes)?;
         let relation = match op {
             CmpOp::EQ => Relation::Implicit,
@@ -104,7 +104,7 @@ impl Reader<'_, '_> {
     }
 
     /// Decodes a comparison of packet bytes, which may be several fields or the start of one.
-    pub(super) fn compare_payload(
+    pub(crate) fn compare_payload(
         &mut self,
         place: Payload,
         relation: Relation,
@@ -159,7 +159,7 @@ impl Reader<'_, '_> {
         self.matched(Expr::Payload(place), relation, Expr::Value(right))
     }
 
-    pub(super) fn compare_masked(
+    pub(crate) fn compare_masked(
         &mut self,
         left: Expr,
         mask: Value,
@@ -244,7 +244,7 @@ impl Reader<'_, '_> {
     }
 
     /// Decodes a range comparison of a register.
-    pub(super) fn limits(
+    pub(crate) fn limits(
         &mut self,
         left: Expr,
         relation: Relation,
@@ -280,7 +280,7 @@ impl Reader<'_, '_> {
     }
 
     /// Gives the values of both sides the type in whose form they are listed.
-    pub(super) fn listed(&self, left: Expr, right: Expr) -> (Expr, Expr) {
+    pub(crate) fn listed(&self, left: Expr, right: Expr) -> (Expr, Expr) {
         match listed_type(&left, self.version) {
             Some(data_type) => (with_type(left, data_type), with_type(right, data_type)),
             None => (left, right),
@@ -288,7 +288,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds a match, or merges it with the previous one into a range.
-    pub(super) fn matched(&mut self, left: Expr, relation: Relation, right: Expr) -> Option<()> {
+    pub(crate) fn matched(&mut self, left: Expr, relation: Relation, right: Expr) -> Option<()> {
         let (left, right) = self.listed(left, right);
         if let (Relation::LessOrEqual, Expr::Value(to), Some(Some(last))) =
             (relation, &right, self.statements.last())
@@ -332,7 +332,7 @@ impl Reader<'_, '_> {
 }
 
 /// Returns the type in whose form values of an expression are listed, if it is not the expression's own.
-pub(super) fn listed_type(expr: &Expr, version: NftVersion) -> Option<DataType> {
+pub(crate) fn listed_type(expr: &Expr, version: NftVersion) -> Option<DataType> {
     match expr {
         Expr::Payload(payload) => {
             let (protocol, field) = payload.field?;
@@ -364,7 +364,7 @@ fn with_type(expr: Expr, data_type: DataType) -> Expr {
 }
 
 /// Returns the flags of a value, for a comparison that matches if any of them is set.
-pub(super) fn any_of(value: Value) -> Expr {
+pub(crate) fn any_of(value: Value) -> Expr {
     match flags(value) {
         Expr::Value(one) => Expr::Flags(vec![Expr::Value(one)]),
         flags => flags,
@@ -372,7 +372,7 @@ pub(super) fn any_of(value: Value) -> Expr {
 }
 
 /// Splits a value into its flags, if it has several.
-pub(super) fn flags(value: Value) -> Expr {
+pub(crate) fn flags(value: Value) -> Expr {
     let mut flags = Vec::new();
     let mut left = value.number;
     while left != 0 {
@@ -389,10 +389,10 @@ pub(super) fn flags(value: Value) -> Expr {
     }
 }
 
-pub(super) fn range(from: Value, to: Value) -> Expr {
+pub(crate) fn range(from: Value, to: Value) -> Expr {
     Expr::Range(Box::new(Expr::Value(from)), Box::new(Expr::Value(to)))
 }
 
-pub(super) const fn is_address(data_type: DataType) -> bool {
+pub(crate) const fn is_address(data_type: DataType) -> bool {
     matches!(data_type, DataType::IPV4_ADDR | DataType::IPV6_ADDR)
 }

@@ -13,7 +13,7 @@ use crate::tunnels::Tunnel;
 
 /// Layer of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layer {
+pub(crate) enum Layer {
     Link,
     Network,
     Transport,
@@ -32,12 +32,12 @@ impl Layer {
 
 /// Protocols established for the packets that a rule still matches.
 #[derive(Debug)]
-pub(super) struct Context {
+pub(crate) struct Context {
     family: Family,
     /// Link layer protocols, with their offsets in bits.
     link: Vec<(&'static Protocol, u32)>,
-    pub(super) network: Option<&'static Protocol>,
-    pub(super) transport: Option<&'static Protocol>,
+    pub(crate) network: Option<&'static Protocol>,
+    pub(crate) transport: Option<&'static Protocol>,
     /// For each layer, the index of the statement that established its protocol, if it may be implicit.
     established_by: [Option<usize>; 3],
     /// Index of a match of the protocol that all packets of the family have.
@@ -51,21 +51,21 @@ pub(super) struct Context {
     /// Whether the current statement also reads the frame, which implies that there is one.
     is_of_frame: bool,
     /// Tunnel around the packets.
-    pub(super) tunnel: Option<&'static Tunnel>,
+    pub(crate) tunnel: Option<&'static Tunnel>,
     /// Whether a match allows several transport protocols.
-    pub(super) may_be_several: bool,
+    pub(crate) may_be_several: bool,
     /// Whether the network or transport layer was established twice, so that a removed match might not be redundant.
-    pub(super) is_established_twice: bool,
+    pub(crate) is_established_twice: bool,
     /// Whether an ether type match established the network layer.
-    pub(super) is_by_type: bool,
+    pub(crate) is_by_type: bool,
     /// Whether the network and transport layers were established at all.
-    pub(super) was_established: [bool; 2],
+    pub(crate) was_established: [bool; 2],
     /// Whether there was a match of the ICMP type.
     has_icmp_type: bool,
 }
 
 impl Context {
-    pub(super) fn new(family: Family) -> Self {
+    pub(crate) fn new(family: Family) -> Self {
         let network = match family {
             Family::IP => Some(&headers::IP),
             Family::IP6 => Some(&headers::IP6),
@@ -84,7 +84,7 @@ impl Context {
     }
 
     /// Creates a context without any protocol.
-    pub(super) const fn without_protocols(family: Family) -> Self {
+    pub(crate) const fn without_protocols(family: Family) -> Self {
         Self {
             family,
             link: Vec::new(),
@@ -105,12 +105,12 @@ impl Context {
         }
     }
 
-    pub(super) const fn set_of_frame(&mut self, is_of_frame: bool) {
+    pub(crate) const fn set_of_frame(&mut self, is_of_frame: bool) {
         self.is_of_frame = is_of_frame;
     }
 
     /// Returns the field at this position.
-    pub(super) fn field(
+    pub(crate) fn field(
         &self,
         base: PayloadBase,
         offset: u32,
@@ -122,7 +122,7 @@ impl Context {
     }
 
     /// Returns a matching field of a protocol. ICMP fields must exist in the ICMP type.
-    pub(super) fn field_of(
+    pub(crate) fn field_of(
         &self,
         protocol: &Protocol,
         fits: impl Fn(&headers::Field) -> bool,
@@ -149,7 +149,7 @@ impl Context {
     }
 
     /// Returns the protocol at this position and the offset within its header.
-    pub(super) fn protocol(
+    pub(crate) fn protocol(
         &self,
         base: PayloadBase,
         offset: u32,
@@ -180,12 +180,12 @@ impl Context {
     }
 
     /// Returns the index of the statement that established a layer and may be implicit.
-    pub(super) const fn established_by(&self, layer: Layer) -> Option<usize> {
+    pub(crate) const fn established_by(&self, layer: Layer) -> Option<usize> {
         self.established_by[layer as usize]
     }
 
     /// Returns `true` if two VLAN tags were established at the same offset.
-    pub(super) fn has_same_tags(&self) -> bool {
+    pub(crate) fn has_same_tags(&self) -> bool {
         self.link
             .iter()
             .enumerate()
@@ -193,7 +193,7 @@ impl Context {
     }
 
     /// Returns `true` if a match established that frames are tagged.
-    pub(super) fn has_tags(&self) -> bool {
+    pub(crate) fn has_tags(&self) -> bool {
         self.link
             .iter()
             .any(|(protocol, _)| protocol.name == "vlan")
@@ -201,12 +201,12 @@ impl Context {
 
     /// Returns `true` if this position precedes the innermost link layer protocol. nft does not look up fields there
     /// for writes.
-    pub(super) fn is_outside(&self, base: PayloadBase, offset: u32) -> bool {
+    pub(crate) fn is_outside(&self, base: PayloadBase, offset: u32) -> bool {
         base == PayloadBase::LINK && self.link.last().is_some_and(|(_, start)| offset < *start)
     }
 
     /// Returns `true` if the protocol of this base is established.
-    pub(super) fn is_known(&self, base: PayloadBase) -> bool {
+    pub(crate) fn is_known(&self, base: PayloadBase) -> bool {
         match base {
             PayloadBase::LINK => !self.link.is_empty(),
             PayloadBase::NETWORK => self.network.is_some(),
@@ -217,7 +217,7 @@ impl Context {
     }
 
     /// Records a match with its statement index.
-    pub(super) fn record_match(&mut self, left: &Expr, right: &Value, statement: usize) {
+    pub(crate) fn record_match(&mut self, left: &Expr, right: &Value, statement: usize) {
         let number = right.number;
         let established_by = match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 => {
@@ -311,7 +311,7 @@ impl Context {
     }
 
     /// Records a match of several values.
-    pub(super) fn record_matches(&mut self, left: &Expr) {
+    pub(crate) fn record_matches(&mut self, left: &Expr) {
         match left {
             Expr::Meta(MetaKey::L4PROTO) => self.may_be_several = true,
             Expr::Payload(Payload {
@@ -333,7 +333,7 @@ impl Context {
     }
 
     /// Removes the implicit protocol match for this field.
-    pub(super) fn remove_implicit(
+    pub(crate) fn remove_implicit(
         &mut self,
         payload: &Payload,
         statements: &mut [Option<Statement>],
@@ -398,7 +398,7 @@ impl Context {
     }
 
     /// Keeps all matches: a statement acted on the packets that they let through.
-    pub(super) fn keep_all(&mut self) {
+    pub(crate) fn keep_all(&mut self) {
         self.established_by = [None; 3];
         self.redundant = None;
         if let Some((established_by, _)) = &mut self.icmp_type {
@@ -407,22 +407,22 @@ impl Context {
     }
 
     /// Keeps the match of the transport protocol.
-    pub(super) const fn keep_transport(&mut self) {
+    pub(crate) const fn keep_transport(&mut self) {
         self.established_by[Layer::Transport as usize] = None;
     }
 
     /// Keeps the match of the link layer.
-    pub(super) const fn keep_link(&mut self) {
+    pub(crate) const fn keep_link(&mut self) {
         self.established_by[Layer::Link as usize] = None;
     }
 
     /// Keeps the match of the network layer.
-    pub(super) const fn keep_network(&mut self) {
+    pub(crate) const fn keep_network(&mut self) {
         self.established_by[Layer::Network as usize] = None;
     }
 
     /// Removes the implicit match of this protocol.
-    pub(super) fn take_protocol(&mut self, name: &str, statements: &mut [Option<Statement>]) {
+    pub(crate) fn take_protocol(&mut self, name: &str, statements: &mut [Option<Statement>]) {
         let is = |protocol: Option<&Protocol>| protocol.is_some_and(|known| known.name == name);
         if is(self.network) {
             self.take(Layer::Network, statements);
@@ -432,7 +432,7 @@ impl Context {
     }
 
     /// Removes the implicit match of this layer.
-    pub(super) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
+    pub(crate) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
         if let Some(established_by) = self.established_by[layer as usize].take() {
             statements[established_by] = None;
         }
@@ -471,7 +471,7 @@ impl Context {
 }
 
 /// Returns `true` if a match has the ether type that `vlan` implies.
-pub(super) fn is_default_tag(established_by: Option<&Statement>) -> bool {
+pub(crate) fn is_default_tag(established_by: Option<&Statement>) -> bool {
     match established_by {
         Some(Statement::Match {
             right: Expr::Value(value),

@@ -13,7 +13,7 @@ use chainwright::nft::expr::{ExthdrOp, Register};
 
 impl Reader<'_, '_> {
     /// Adds the field at this position, if there is one.
-    pub(super) fn completed(&self, place: Payload) -> Payload {
+    pub(crate) fn completed(&self, place: Payload) -> Payload {
         Payload {
             field: self
                 .context_in(place.tunnel)
@@ -23,7 +23,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the field that consists of the masked bits, and its distance from the last bit of `place`.
-    pub(super) fn trimmed(&self, place: &Payload, mask: u128) -> Option<(Payload, u32)> {
+    pub(crate) fn trimmed(&self, place: &Payload, mask: u128) -> Option<(Payload, u32)> {
         if mask == 0 {
             return None;
         }
@@ -43,7 +43,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the field that contains all of these bits, and its distance from the last bit of `place`.
-    pub(super) fn around(&self, place: &Payload, bits: u128) -> Option<(Payload, u32)> {
+    pub(crate) fn around(&self, place: &Payload, bits: u128) -> Option<(Payload, u32)> {
         let context = self.context_in(place.tunnel);
         let (protocol, offset) = context.protocol(place.base, place.offset)?;
         let end = offset + place.bits;
@@ -70,7 +70,7 @@ impl Reader<'_, '_> {
     }
 
     /// Like [`trimmed`](Self::trimmed), for the field of an option.
-    pub(super) fn trimmed_option(option: &OptionField, mask: u128) -> Option<(OptionField, u32)> {
+    pub(crate) fn trimmed_option(option: &OptionField, mask: u128) -> Option<(OptionField, u32)> {
         if mask == 0 {
             return None;
         }
@@ -89,7 +89,7 @@ impl Reader<'_, '_> {
         Some((trimmed, shift))
     }
 
-    pub(super) fn take_for_option(&mut self, option: &OptionField) {
+    pub(crate) fn take_for_option(&mut self, option: &OptionField) {
         let protocol = match option.extension.kind {
             ExthdrOp::IPV6 => "ip6",
             ExthdrOp::IPV4 => "ip",
@@ -101,7 +101,7 @@ impl Reader<'_, '_> {
     }
 
     /// Resolves the fields in an expression, and removes implicit matches of their protocols.
-    pub(super) fn resolve(&mut self, expr: Expr) -> Expr {
+    pub(crate) fn resolve(&mut self, expr: Expr) -> Expr {
         match expr {
             Expr::Payload(place) => {
                 let payload = self.completed(place);
@@ -172,7 +172,7 @@ impl Reader<'_, '_> {
 
     /// Returns the value of a register with raw payload expressions instead of fields, as nft prints it in some
     /// places.
-    pub(super) fn unresolved(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
+    pub(crate) fn unresolved(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
         let without_protocols = Context::without_protocols(self.family());
         let known = std::mem::replace(&mut self.context, without_protocols);
         let found = self.typed_in(register, data_type, ByteOrder::Network);
@@ -181,7 +181,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the field that a mask selects.
-    pub(super) fn masked(&self, left: &Expr, mask: &Expr) -> Option<(Expr, u32)> {
+    pub(crate) fn masked(&self, left: &Expr, mask: &Expr) -> Option<(Expr, u32)> {
         let Expr::Value(mask) = mask else {
             return None;
         };
@@ -206,7 +206,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn resolved_field(&mut self, field: Expr) -> Expr {
+    pub(crate) fn resolved_field(&mut self, field: Expr) -> Expr {
         match &field {
             Expr::Payload(payload) => self.remove_implicit(payload),
             Expr::Option(option) => self.take_for_option(option),
@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the address field that starts with these bytes.
-    pub(super) fn begins_field(&self, place: &Payload) -> Option<Payload> {
+    pub(crate) fn begins_field(&self, place: &Payload) -> Option<Payload> {
         let context = self.context_in(place.tunnel);
         let (protocol, offset) = context.protocol(place.base, place.offset)?;
         let is_it = |field: &headers::Field| {
@@ -233,7 +233,7 @@ impl Reader<'_, '_> {
     }
 
     /// Splits these bytes into contiguous fields.
-    pub(super) fn fields_within(&self, place: &Payload) -> Option<Vec<Payload>> {
+    pub(crate) fn fields_within(&self, place: &Payload) -> Option<Vec<Payload>> {
         let context = self.context_in(place.tunnel);
         let (protocol, mut offset) = context.protocol(place.base, place.offset)?;
         let start = place.offset - offset;
@@ -255,7 +255,7 @@ impl Reader<'_, '_> {
     }
 
     /// Splits these bytes into several fields, if all but the last consist of whole 32-bit words.
-    pub(super) fn fields_of(&self, place: &Payload) -> Option<Vec<Payload>> {
+    pub(crate) fn fields_of(&self, place: &Payload) -> Option<Vec<Payload>> {
         let is_known = self.context_in(place.tunnel).is_known(place.base);
         if self.completed(*place).field.is_some() || !is_known {
             return None;
@@ -270,7 +270,7 @@ impl Reader<'_, '_> {
 }
 
 /// Creates an operation; its right side has the type of the left.
-pub(super) fn typed_operation(
+pub(crate) fn typed_operation(
     operator: Operator,
     left: Expr,
     right: Expr,
@@ -318,7 +318,7 @@ fn is_moved(expr: &Expr) -> bool {
 }
 
 /// Assigns types in a tree of operations.
-pub(super) fn typed_tree(expr: Expr, version: NftVersion) -> Expr {
+pub(crate) fn typed_tree(expr: Expr, version: NftVersion) -> Expr {
     match expr {
         Expr::Binary(operator, left, right) => {
             typed_operation(operator, typed_tree(*left, version), *right, version)

@@ -14,7 +14,7 @@ use chainwright::nft::{DataType, Family};
 
 impl Reader<'_, '_> {
     /// Loads bytes or metadata of an inner packet into a register.
-    pub(super) fn inner(&mut self, inner: &Inner<'_>) -> Option<()> {
+    pub(crate) fn inner(&mut self, inner: &Inner<'_>) -> Option<()> {
         let tunnel = tunnels::of(inner)?;
         self.context.enter(tunnel, &mut self.statements)?;
         if !self.inside.iter().any(|(known, _)| *known == tunnel) {
@@ -34,7 +34,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the context of the packets, or of the packets inside a tunnel.
-    pub(super) fn context_in(&self, tunnel: Option<&'static Tunnel>) -> &Context {
+    pub(crate) fn context_in(&self, tunnel: Option<&'static Tunnel>) -> &Context {
         let is_it = |known: &&(&'static Tunnel, Context)| Some(known.0) == tunnel;
         let found = self.inside.iter().find(is_it);
         found.map_or(&self.context, |(_, context)| context)
@@ -47,7 +47,7 @@ impl Reader<'_, '_> {
     }
 
     /// Removes the implicit protocol match for this field.
-    pub(super) fn remove_implicit(&mut self, payload: &Payload) {
+    pub(crate) fn remove_implicit(&mut self, payload: &Payload) {
         let mut statements = std::mem::take(&mut self.statements);
         let context = self.changed_context_in(payload.tunnel);
         context.remove_implicit(payload, &mut statements);
@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
     }
 
     /// Records a match; it becomes the next statement.
-    pub(super) fn record_match(&mut self, left: &Expr, right: &Value) {
+    pub(crate) fn record_match(&mut self, left: &Expr, right: &Value) {
         let number = self.statements.len();
         let context = self.changed_context_in(left.tunnel());
         context.record_match(left, right, number);
@@ -70,12 +70,12 @@ impl Reader<'_, '_> {
     }
 
     /// Records a match of several values.
-    pub(super) fn record_matches(&mut self, left: &Expr) {
+    pub(crate) fn record_matches(&mut self, left: &Expr) {
         self.changed_context_in(left.tunnel()).record_matches(left);
     }
 
     /// Keeps all matches: a statement acted on the packets that they let through.
-    pub(super) fn keep_all(&mut self) {
+    pub(crate) fn keep_all(&mut self) {
         self.context.keep_all();
         for (_, context) in &mut self.inside {
             context.keep_all();
@@ -121,7 +121,7 @@ impl Context {
     }
 
     /// Removes the implicit matches for a field of this inner protocol, as far as nft adds them again.
-    pub(super) fn remove_implicit_inner(
+    pub(crate) fn remove_implicit_inner(
         &mut self,
         tunnel: &Tunnel,
         layer: Layer,
@@ -213,7 +213,7 @@ fn is_inside(statement: Option<&Statement>) -> bool {
 }
 
 /// Returns `true` if the expression is a field of a tunnel's own header, or an operation on one.
-pub(super) fn is_of_header(expr: &Expr) -> bool {
+pub(crate) fn is_of_header(expr: &Expr) -> bool {
     match expr {
         Expr::Payload(payload) => payload.base == PayloadBase::TUNNEL,
         Expr::Binary(_, left, _) => is_of_header(left),
@@ -223,7 +223,7 @@ pub(super) fn is_of_header(expr: &Expr) -> bool {
 
 /// Returns the type of the values that an expression is compared with. Values of fields in a tunnel's own header are
 /// unnamed integers in a comparison with one value, otherwise raw, as in nft.
-pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
+pub(crate) fn compared_type(left: &Expr, relation: Relation) -> DataType {
     let is_plain = matches!(left, Expr::Payload(_))
         && matches!(relation, Relation::Implicit | Relation::NotEqual);
     match is_of_header(left) {
@@ -233,7 +233,7 @@ pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
 }
 
 /// Like [`compared_type`], for values of sets, masks and ranges.
-pub(super) fn written_type(left: &Expr) -> DataType {
+pub(crate) fn written_type(left: &Expr) -> DataType {
     match is_of_header(left) {
         true => types::RAW,
         false => left.data_type(),
@@ -242,7 +242,7 @@ pub(super) fn written_type(left: &Expr) -> DataType {
 
 /// Returns `true` if a statement contains an expression without syntax: inner bytes that are not a field, or inner
 /// metadata.
-pub(super) fn has_no_syntax(statement: &Statement) -> bool {
+pub(crate) fn has_no_syntax(statement: &Statement) -> bool {
     let both = |one: &Expr, other: &Expr| in_expr(one) || in_expr(other);
     let any = |exprs: [&Option<Expr>; 2]| exprs.into_iter().flatten().any(in_expr);
     match statement {

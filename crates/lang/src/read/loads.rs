@@ -14,7 +14,7 @@ use chainwright::nft::expr::{
 use chainwright::nft::{DataType, Family};
 
 impl Reader<'_, '_> {
-    pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
+    pub(crate) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
         let selector = Expr::Meta(meta.key?);
         let data_type = keys::of(&selector)?.data_type;
         if let Some(sreg) = meta.sreg {
@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
+    pub(crate) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
         let place = self.place(payload, None)?;
         // nft does not support writes to tunnel headers.
         (place.base != PayloadBase::TUNNEL).then_some(())?;
@@ -66,7 +66,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the position of a payload expression, in the packet or inside a tunnel.
-    pub(super) fn place(
+    pub(crate) fn place(
         &self,
         payload: &expr::Payload,
         tunnel: Option<&'static Tunnel>,
@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
     }
 
     /// Decodes `payload set value`.
-    pub(super) fn write(&mut self, place: Payload, sreg: Register) -> Option<()> {
+    pub(crate) fn write(&mut self, place: Payload, sreg: Register) -> Option<()> {
         let loaded = self.registers.get(sreg)?.clone();
         // A part of a byte is changed by reading, masking and writing.
         if let Content::Expr(Expr::Binary(..)) = &loaded.expr
@@ -156,7 +156,7 @@ impl Reader<'_, '_> {
         Some((field, to))
     }
 
-    pub(super) fn exthdr(&mut self, exthdr: &expr::Exthdr) -> Option<()> {
+    pub(crate) fn exthdr(&mut self, exthdr: &expr::Exthdr) -> Option<()> {
         let kind = exthdr.op.unwrap_or_default();
         let number = exthdr.header_type?;
         let flags = exthdr.flags.unwrap_or_default();
@@ -192,7 +192,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn ct(&mut self, ct: &expr::Ct) -> Option<()> {
+    pub(crate) fn ct(&mut self, ct: &expr::Ct) -> Option<()> {
         let key = ct.key?;
         if let Some(sreg) = ct.sreg {
             let target = Expr::Ct(key, ct.direction, None);
@@ -210,7 +210,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the IP version, if established.
-    pub(super) fn version(&self) -> Option<Family> {
+    pub(crate) fn version(&self) -> Option<Family> {
         let (protocol, _) = self.context.protocol(PayloadBase::NETWORK, 0)?;
         match protocol.name {
             "ip" => Some(Family::IP),
@@ -219,7 +219,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn hash(&mut self, hash: &expr::Hash<'_>) -> Option<()> {
+    pub(crate) fn hash(&mut self, hash: &expr::Hash<'_>) -> Option<()> {
         let key = match hash.hash_type.unwrap_or_default() {
             HashType::JENKINS => {
                 let key = self.key(hash.sreg?, hash.len? as usize)?;
@@ -237,7 +237,7 @@ impl Reader<'_, '_> {
         self.load(hash.dreg?, loaded)
     }
 
-    pub(super) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {
+    pub(crate) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {
         let Loaded {
             expr: Content::Expr(mut expr),
             length,

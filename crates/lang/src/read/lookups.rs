@@ -11,7 +11,7 @@ use chainwright::nft::{DataType, SetFlags};
 
 impl Reader<'_, '_> {
     /// Returns the parts of a key that is looked up or hashed, before fields are resolved.
-    pub(super) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
+    pub(crate) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
         self.fields(register, length, |_, _| None)
     }
 
@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
 
     /// Resolves a key. Also returns how many bits each part is shifted left in the register compared to its printed
     /// value.
-    pub(super) fn resolve_key(&mut self, parts: Vec<Expr>) -> (Expr, Vec<u32>) {
+    pub(crate) fn resolve_key(&mut self, parts: Vec<Expr>) -> (Expr, Vec<u32>) {
         let mut resolved = Vec::with_capacity(parts.len());
         let mut shifts = Vec::with_capacity(parts.len());
         for part in parts {
@@ -68,12 +68,12 @@ impl Reader<'_, '_> {
         (key, shifts)
     }
 
-    pub(super) fn set(&self, name: &[u8]) -> Option<chainwright::nft::SnapshotSet<'_>> {
+    pub(crate) fn set(&self, name: &[u8]) -> Option<chainwright::nft::SnapshotSet<'_>> {
         self.table.set(name)
     }
 
     /// Returns a reference to a named set, or the elements of an anonymous one.
-    pub(super) fn set_expr(&self, name: &[u8], key: &Expr, shifts: &[u32]) -> Option<Expr> {
+    pub(crate) fn set_expr(&self, name: &[u8], key: &Expr, shifts: &[u32]) -> Option<Expr> {
         let set = self.set(name)?;
         let flags = set.set().flags().unwrap_or_default();
         Some(
@@ -89,13 +89,13 @@ impl Reader<'_, '_> {
     }
 
     /// Resolves the key and the set of a lookup.
-    pub(super) fn looked_up(&mut self, key: Vec<Expr>, set: &[u8]) -> Option<(Expr, Expr)> {
+    pub(crate) fn looked_up(&mut self, key: Vec<Expr>, set: &[u8]) -> Option<(Expr, Expr)> {
         let (key, shifts) = self.resolve_key(key);
         let set = self.set_expr(set, &key, &shifts)?;
         Some((key, set))
     }
 
-    pub(super) fn lookup(&mut self, lookup: &expr::Lookup<'_>) -> Option<()> {
+    pub(crate) fn lookup(&mut self, lookup: &expr::Lookup<'_>) -> Option<()> {
         let name = lookup.set.as_deref()?.to_vec();
         let view = self.set(&name)?.set();
         let length = view.key_length()? as usize;
@@ -141,7 +141,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn dynset(&mut self, dynset: &expr::Dynset<'_>) -> Option<()> {
+    pub(crate) fn dynset(&mut self, dynset: &expr::Dynset<'_>) -> Option<()> {
         let name = dynset.set_name.as_deref()?.to_vec();
         let view = self.set(&name)?.set();
         let flags = view.flags().unwrap_or_default();
@@ -200,7 +200,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the data that a rule adds to a map.
-    pub(super) fn data_of(
+    pub(crate) fn data_of(
         &mut self,
         register: Register,
         data_type: DataType,
@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
         self.typed(register, data_type)
     }
 
-    pub(super) fn objref(&mut self, objref: &expr::Objref<'_>) -> Option<()> {
+    pub(crate) fn objref(&mut self, objref: &expr::Objref<'_>) -> Option<()> {
         let (kind, object) = match (&objref.imm_name, &objref.set_name) {
             (Some(name), _) => (objref.imm_type?, Expr::Object(valid_name(name)?)),
             (None, Some(name)) => {

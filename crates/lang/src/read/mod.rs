@@ -3,17 +3,17 @@
 //! A rule is read expression by expression ([`rule`]). Loads put syntax trees into the [`registers`]; comparisons,
 //! lookups and statements turn them into parts of the rule. The [`context`] holds the protocols established so far.
 
-mod compare;
-mod context;
-mod fields;
-mod inside;
-mod loads;
-mod lookups;
-mod registers;
-pub(super) mod rule;
-pub(super) mod set;
-pub(super) mod stateful;
-mod statements;
+pub(crate) mod compare;
+pub(crate) mod context;
+pub(crate) mod fields;
+pub(crate) mod inside;
+pub(crate) mod loads;
+pub(crate) mod lookups;
+pub(crate) mod registers;
+pub(crate) mod rule;
+pub(crate) mod set;
+pub(crate) mod stateful;
+pub(crate) mod statements;
 
 #[cfg(test)]
 mod tests {

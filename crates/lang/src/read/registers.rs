@@ -9,16 +9,16 @@ const WORDS: usize = 16;
 
 /// Value that an expression loaded into a register.
 #[derive(Debug, Clone)]
-pub(super) struct Loaded {
-    pub(super) expr: Content,
+pub(crate) struct Loaded {
+    pub(crate) expr: Content,
     /// Length in bytes.
-    pub(super) length: usize,
-    pub(super) order: ByteOrder,
+    pub(crate) length: usize,
+    pub(crate) order: ByteOrder,
 }
 
 /// Content of a register.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Expr(Expr),
     /// Constant bytes; their type depends on where they are used.
     Bytes(Vec<u8>),
@@ -26,7 +26,7 @@ pub(super) enum Content {
 
 /// All registers, as words.
 #[derive(Debug, Default)]
-pub(super) struct Registers([Option<Loaded>; WORDS]);
+pub(crate) struct Registers([Option<Loaded>; WORDS]);
 
 /// Returns the first word of a register.
 fn word(register: Register) -> Option<usize> {
@@ -38,7 +38,7 @@ fn word(register: Register) -> Option<usize> {
 }
 
 impl Registers {
-    pub(super) fn put(&mut self, register: Register, loaded: Loaded) -> Option<()> {
+    pub(crate) fn put(&mut self, register: Register, loaded: Loaded) -> Option<()> {
         let word = word(register)?;
         let words = loaded.length.div_ceil(4).max(1);
         // Remove values that are overwritten.
@@ -50,19 +50,19 @@ impl Registers {
     }
 
     /// Returns `true` if a register is part of `length` bytes that start at register `first`.
-    pub(super) fn is_within(register: Register, first: Register, length: usize) -> bool {
+    pub(crate) fn is_within(register: Register, first: Register, length: usize) -> bool {
         match (word(register), word(first)) {
             (Some(word), Some(first)) => (first..first + length.div_ceil(4)).contains(&word),
             _ => false,
         }
     }
 
-    pub(super) fn get(&self, register: Register) -> Option<&Loaded> {
+    pub(crate) fn get(&self, register: Register) -> Option<&Loaded> {
         self.0.get(word(register)?)?.as_ref()
     }
 
     /// Returns the consecutive values in `length` bytes that start at this register.
-    pub(super) fn many(&self, register: Register, length: usize) -> Option<Vec<&Loaded>> {
+    pub(crate) fn many(&self, register: Register, length: usize) -> Option<Vec<&Loaded>> {
         let mut found = Vec::new();
         let mut at = word(register)?;
         let end = at + length.div_ceil(4);

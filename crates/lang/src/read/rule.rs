@@ -106,35 +106,35 @@ fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
     }
 }
 
-pub(super) struct Reader<'t, 's> {
-    pub(super) table: &'t SnapshotTable<'s>,
+pub(crate) struct Reader<'t, 's> {
+    pub(crate) table: &'t SnapshotTable<'s>,
     /// Version of nft whose forms the statements have.
-    pub(super) version: NftVersion,
-    pub(super) depth: usize,
+    pub(crate) version: NftVersion,
+    pub(crate) depth: usize,
     /// Number of rules in anonymous chains that may still be read.
-    pub(super) left: &'t Cell<usize>,
-    pub(super) registers: Registers,
-    pub(super) context: Context,
+    pub(crate) left: &'t Cell<usize>,
+    pub(crate) registers: Registers,
+    pub(crate) context: Context,
     /// Contexts inside tunnels.
-    pub(super) inside: Vec<(&'static Tunnel, Context)>,
+    pub(crate) inside: Vec<(&'static Tunnel, Context)>,
     /// `None` for removed statements.
-    pub(super) statements: Vec<Option<Statement>>,
+    pub(crate) statements: Vec<Option<Statement>>,
     /// Whether the rule contains something that nft's language cannot represent.
-    pub(super) is_lost: bool,
+    pub(crate) is_lost: bool,
 }
 
 /// Returns `true` if a bit range is valid and fits into a register.
-pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
+pub(crate) const fn is_place(offset: u32, bits: u32) -> bool {
     offset <= 1 << 20 && bits >= 8 && bits <= 128
 }
 
 /// Returns the name if it is valid in nft's language.
-pub(super) fn valid_name(name: &[u8]) -> Option<String> {
+pub(crate) fn valid_name(name: &[u8]) -> Option<String> {
     is_name(name).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 /// Decodes a value; `None` for strings that cannot be quoted and dates with fractions of a second.
-pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
+pub(crate) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     if types::is_string(data_type) {
         quotable(bytes.trim_end_with(|c| c == '\0'))?;
     }
@@ -142,7 +142,7 @@ pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
 }
 
 /// Like [`value()`], for the upper bound of a range, which may be invalid text for string prefixes.
-pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
+pub(crate) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     let is_string = types::is_string(data_type);
     let is_turned = order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string;
     let value = match is_turned {
@@ -159,7 +159,7 @@ pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
 }
 
 impl Reader<'_, '_> {
-    pub(super) fn push(&mut self, statement: Statement) -> Option<()> {
+    pub(crate) fn push(&mut self, statement: Statement) -> Option<()> {
         let is_condition = matches!(
             statement,
             Statement::Match { .. } | Statement::VerdictMap(..)
@@ -172,7 +172,7 @@ impl Reader<'_, '_> {
     }
 
     /// Decodes an expression; `None` if nft's language cannot represent it or its operands.
-    pub(super) fn take(&mut self, expression: &Decoded<'_>) -> Option<()> {
+    pub(crate) fn take(&mut self, expression: &Decoded<'_>) -> Option<()> {
         if !expression.unknown().is_empty() {
             return None;
         }
@@ -330,12 +330,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn family(&self) -> Family {
+    pub(crate) fn family(&self) -> Family {
         self.table.table().family()
     }
 
     /// Loads a selector into a register; `None` if nft has no name for it.
-    pub(super) fn load(&mut self, register: Register, expr: Expr) -> Option<()> {
+    pub(crate) fn load(&mut self, register: Register, expr: Expr) -> Option<()> {
         let bits = expr.bits();
         (bits > 0).then_some(())?;
         let loaded = Loaded {
@@ -346,7 +346,7 @@ impl Reader<'_, '_> {
         self.registers.put(register, loaded)
     }
 
-    pub(super) fn immediate(&mut self, immediate: &expr::Immediate<'_>) -> Option<()> {
+    pub(crate) fn immediate(&mut self, immediate: &expr::Immediate<'_>) -> Option<()> {
         match immediate.data.as_ref()? {
             Data::Verdict(verdict) => {
                 let verdict = self.verdict(verdict)?;
@@ -364,7 +364,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn verdict(&self, verdict: &expr::Verdict<'_>) -> Option<Verdict> {
+    pub(crate) fn verdict(&self, verdict: &expr::Verdict<'_>) -> Option<Verdict> {
         let target = |name: &chainwright::nft::Name<'_>| match self.bound_rules(name) {
             Some(rules) => Some(Target::Rules(rules)),
             None => valid_name(name).map(Target::Chain),
@@ -377,7 +377,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the rules of an anonymous chain.
-    pub(super) fn bound_rules(&self, name: &[u8]) -> Option<Vec<Line>> {
+    pub(crate) fn bound_rules(&self, name: &[u8]) -> Option<Vec<Line>> {
         let chain = self.table.chain(name)?;
         let flags = chain.chain().flags().unwrap_or_default();
         let rules = chain.rules();

@@ -31,7 +31,7 @@ pub(crate) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
 }
 
 /// Returns the byte order of a map's data.
-pub(super) fn data_order(set: &SetRef<'_>) -> ByteOrder {
+pub(crate) fn data_order(set: &SetRef<'_>) -> ByteOrder {
     order(
         set,
         SET_DATA_BYTE_ORDER,
@@ -120,7 +120,7 @@ impl<'s> SetReader<'s> {
 
     /// Creates a decoder for an anonymous set. `key` is the expression that the rule looks up; `shifts` is how far
     /// each of its fields is shifted left compared to printed values.
-    pub(super) fn anonymous(
+    pub(crate) fn anonymous(
         set: &SnapshotSet<'s>,
         version: NftVersion,
         key: &Expr,
@@ -376,12 +376,12 @@ impl<'s> SetReader<'s> {
     }
 
     /// Decodes a constant field of a key that starts at this byte.
-    pub(super) fn key_field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
+    pub(crate) fn key_field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
         field(&self.keys, at, bytes)
     }
 
     /// Decodes a constant field of a map's data that starts at this byte.
-    pub(super) fn data_field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
+    pub(crate) fn data_field(&self, at: usize, bytes: &[u8]) -> Option<Value> {
         field(&self.data, at, bytes)
     }
 

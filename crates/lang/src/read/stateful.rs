@@ -7,7 +7,7 @@ use chainwright::nft::expr::{self, ConnlimitFlags};
 use chainwright::nft::expr::{Decoded, LimitFlags, LimitType, QuotaFlags, SynproxyFlags};
 
 /// Decodes a stateful expression of a rule or an element.
-pub(super) fn stateful_statement(expression: &Decoded<'_>) -> Option<Statement> {
+pub(crate) fn stateful_statement(expression: &Decoded<'_>) -> Option<Statement> {
     if !expression.unknown().is_empty() {
         return None;
     }
@@ -70,7 +70,7 @@ pub(crate) fn quota_statement(quota: &expr::Quota) -> Statement {
     }
 }
 
-pub(super) fn synproxy_statement(synproxy: &expr::Synproxy) -> Option<Statement> {
+pub(crate) fn synproxy_statement(synproxy: &expr::Synproxy) -> Option<Statement> {
     let flags = synproxy.flags.unwrap_or_default();
     let supported = SynproxyFlags::MSS
         | SynproxyFlags::WSCALE

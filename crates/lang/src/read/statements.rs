@@ -13,13 +13,13 @@ use chainwright::nft::{DataType, Family};
 
 impl Reader<'_, '_> {
     /// Returns the value of a register as one of this type.
-    pub(super) fn typed(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
+    pub(crate) fn typed(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
         self.typed_in(register, data_type, types::order(data_type))
     }
 
     /// Like [`typed`](Self::typed), with the byte order for integers whose type does not determine
     /// it.
-    pub(super) fn typed_in(
+    pub(crate) fn typed_in(
         &mut self,
         register: Register,
         data_type: DataType,
@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn address(&mut self, register: Register, family: Family) -> Option<Expr> {
+    pub(crate) fn address(&mut self, register: Register, family: Family) -> Option<Expr> {
         let data_type = match family {
             Family::IP => DataType::IPV4_ADDR,
             Family::IP6 => DataType::IPV6_ADDR,
@@ -48,7 +48,7 @@ impl Reader<'_, '_> {
         self.typed(register, data_type)
     }
 
-    pub(super) fn ports(
+    pub(crate) fn ports(
         &mut self,
         from: Option<Register>,
         to: Option<Register>,
@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn nat(&mut self, nat: &expr::Nat) -> Option<()> {
+    pub(crate) fn nat(&mut self, nat: &expr::Nat) -> Option<()> {
         let family = Family(nat.family? as u8);
         let flags = nat.flags.unwrap_or_default();
         let kind = match nat.nat_type? {
@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    pub(super) fn tproxy(&mut self, tproxy: &expr::Tproxy) -> Option<()> {
+    pub(crate) fn tproxy(&mut self, tproxy: &expr::Tproxy) -> Option<()> {
         let family = Family(tproxy.family.unwrap_or_default() as u8);
         let address = match tproxy.reg_addr {
             Some(register) => Some(self.address(register, family)?),
@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    pub(super) fn queue(&mut self, queue: &expr::Queue) -> Option<()> {
+    pub(crate) fn queue(&mut self, queue: &expr::Queue) -> Option<()> {
         let set = queue.flags.unwrap_or_default();
         let mut flags = Vec::new();
         if set.contains(QueueFlags::BYPASS) {
@@ -169,7 +169,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    pub(super) fn reject(&mut self, reject: &expr::Reject) -> Option<()> {
+    pub(crate) fn reject(&mut self, reject: &expr::Reject) -> Option<()> {
         let code = reject.icmp_code.unwrap_or_default();
         let value = |data_type| Value {
             data_type,
@@ -206,7 +206,7 @@ impl Reader<'_, '_> {
 }
 
 /// Converts to a range, or to a prefix if the addresses form one.
-pub(super) fn limits(from: Expr, to: Expr) -> Expr {
+pub(crate) fn limits(from: Expr, to: Expr) -> Expr {
     if let (Expr::Value(first), Expr::Value(last)) = (&from, &to) {
         let is_address = is_address(first.data_type);
         if let Some(prefix) = first.prefix_to(last).filter(|_| is_address) {
@@ -217,7 +217,7 @@ pub(super) fn limits(from: Expr, to: Expr) -> Expr {
 }
 
 /// Returns the keywords of NAT flags; `None` if one has no keyword.
-pub(super) fn nat_flags(flags: NatRangeFlags) -> Option<Vec<&'static str>> {
+pub(crate) fn nat_flags(flags: NatRangeFlags) -> Option<Vec<&'static str>> {
     let mut words = Vec::new();
     for (flag, word) in [
         (NatRangeFlags::PROTO_RANDOM, "random"),

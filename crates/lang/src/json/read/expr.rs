@@ -53,9 +53,9 @@ const KNOWN: [&str; 35] = [
     ">>",
 ];
 
-pub(super) const VERSIONS: [&str; 2] = ["ip", "ip6"];
+pub(crate) const VERSIONS: [&str; 2] = ["ip", "ip6"];
 
-pub(super) fn operator(sign: &str) -> Option<Operator> {
+pub(crate) fn operator(sign: &str) -> Option<Operator> {
     use Operator::{And, LeftShift, Or, RightShift, Xor};
     let mut all = [And, Or, Xor, LeftShift, RightShift].into_iter();
     all.find(|operator| operator.sign() == sign)
@@ -63,7 +63,7 @@ pub(super) fn operator(sign: &str) -> Option<Operator> {
 
 impl Reader {
     /// Reads an expression.
-    pub(super) fn expr(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
+    pub(crate) fn expr(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         match &node.kind {
             Kind::Text(text) => match text.strip_prefix('@') {
                 Some(name) => self.name_of(name, "a set", node.span).map(Expr::Reference),
@@ -102,7 +102,7 @@ impl Reader {
     }
 
     /// Reads a selector.
-    pub(super) fn left(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
+    pub(crate) fn left(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         let left = self.expr(node)?;
         match has_selector(&left) {
             true => Ok(left),
@@ -203,7 +203,7 @@ impl Reader {
     }
 
     /// Reads the key and the map of a lookup.
-    pub(super) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Diagnostic> {
+    pub(crate) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Diagnostic> {
         let fields = Fields::new(node, of, &["key", "data"])?;
         let key = self.left(fields.need("key")?)?;
         let data = fields.need("data")?;
@@ -236,7 +236,7 @@ impl Reader {
 
     /// Reads an element. A map element is a list of key and data; the elements of a nested set are added to the outer
     /// one.
-    pub(super) fn element(
+    pub(crate) fn element(
         self,
         node: &Node<'_>,
         take: &mut dyn FnMut(Element),
@@ -281,7 +281,7 @@ impl Reader {
     }
 
     /// Reads the key of an element, with its options and statements.
-    pub(super) fn key(self, node: &Node<'_>) -> Result<Element, Diagnostic> {
+    pub(crate) fn key(self, node: &Node<'_>) -> Result<Element, Diagnostic> {
         let value = |node: &Node<'_>| match &node.kind {
             Kind::Text(text) if text == "*" => Ok(None),
             Kind::List(_) => Err(node.wrong(["a value"])),
@@ -323,7 +323,7 @@ impl Reader {
     }
 
     /// Reads the data of a map element.
-    pub(super) fn data(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
+    pub(crate) fn data(self, node: &Node<'_>) -> Result<Expr, Diagnostic> {
         match self.expr(node)? {
             Expr::Verdict(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
                 Err(Diagnostic::new(
@@ -337,7 +337,7 @@ impl Reader {
     }
 
     /// Reads a verdict, if the key is one.
-    pub(super) fn verdict(
+    pub(crate) fn verdict(
         self,
         key: &str,
         value: &Node<'_>,
@@ -458,7 +458,7 @@ impl Reader {
 }
 
 /// Creates the error that nft's language cannot represent a value.
-pub(super) fn opaque(span: Span) -> Diagnostic {
+pub(crate) fn opaque(span: Span) -> Diagnostic {
     Diagnostic::new(
         span,
         "this marks something that nft's language cannot express: it cannot be recreated",
@@ -492,7 +492,7 @@ fn has_selector(expr: &Expr) -> bool {
 }
 
 /// Reads seconds as milliseconds.
-pub(super) fn milliseconds(node: &Node<'_>) -> Result<u64, Diagnostic> {
+pub(crate) fn milliseconds(node: &Node<'_>) -> Result<u64, Diagnostic> {
     let seconds: u64 = node.number("a number of seconds")?;
     seconds
         .checked_mul(1000)

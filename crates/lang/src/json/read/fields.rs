@@ -6,14 +6,14 @@ use crate::parse::error::shown;
 use crate::syntax::{Span, Symbol};
 
 /// Fields of an object; all keys are known.
-pub(super) struct Fields<'n, 't> {
+pub(crate) struct Fields<'n, 't> {
     entries: &'n [(Key<'t>, Node<'t>)],
     span: Span,
 }
 
 impl<'n, 't> Fields<'n, 't> {
     /// Checks the keys of an object; `of` describes it in errors.
-    pub(super) fn new(node: &'n Node<'t>, of: &str, known: &[&str]) -> Result<Self, Diagnostic> {
+    pub(crate) fn new(node: &'n Node<'t>, of: &str, known: &[&str]) -> Result<Self, Diagnostic> {
         let Kind::Object(entries) = &node.kind else {
             return Err(node.wrong([&*format!("{of} as an object")]));
         };
@@ -32,7 +32,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Returns the value of a key; null counts as missing.
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node<'t>> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node<'t>> {
         let mut entries = self.entries.iter();
         let found = entries.find(|(known, _)| known.text == key);
         found
@@ -40,21 +40,21 @@ impl<'n, 't> Fields<'n, 't> {
             .filter(|value| !value.is_null())
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
     /// Returns the value of a required key.
-    pub(super) fn need(&self, key: &str) -> Result<&'n Node<'t>, Diagnostic> {
+    pub(crate) fn need(&self, key: &str) -> Result<&'n Node<'t>, Diagnostic> {
         self.get(key).ok_or_else(|| self.missing(key))
     }
 
-    pub(super) fn missing(&self, key: &str) -> Diagnostic {
+    pub(crate) fn missing(&self, key: &str) -> Diagnostic {
         Diagnostic::new(self.span, format!("missing `{key}`"))
     }
 
     /// Returns an optional number; `what` describes it in errors.
-    pub(super) fn number<N: TryFrom<u64>>(
+    pub(crate) fn number<N: TryFrom<u64>>(
         &self,
         key: &str,
         what: &str,
@@ -63,7 +63,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Returns an optional boolean; false by default.
-    pub(super) fn flag(&self, key: &str) -> Result<bool, Diagnostic> {
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, Diagnostic> {
         match self.get(key).map(|node| (&node.kind, node)) {
             None => Ok(false),
             Some((Kind::Bool(flag), _)) => Ok(*flag),
@@ -72,7 +72,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Returns an optional word, one of `words`; `what` describes others in errors.
-    pub(super) fn word<'w>(
+    pub(crate) fn word<'w>(
         &self,
         key: &str,
         what: &str,
@@ -82,7 +82,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Returns a list of these words, or a single one without a list.
-    pub(super) fn words<'w>(
+    pub(crate) fn words<'w>(
         &self,
         key: &str,
         what: &str,
@@ -95,7 +95,7 @@ impl<'n, 't> Fields<'n, 't> {
 
 impl<'t> Node<'t> {
     /// Creates the error that the value has the wrong type.
-    pub(super) fn wrong<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Diagnostic {
+    pub(crate) fn wrong<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Diagnostic {
         let found = match &self.kind {
             Kind::Null => "null".to_owned(),
             Kind::Bool(flag) => flag.to_string(),
@@ -111,7 +111,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns a string; `what` describes it in errors.
-    pub(super) fn text(&self, what: &str) -> Result<&str, Diagnostic> {
+    pub(crate) fn text(&self, what: &str) -> Result<&str, Diagnostic> {
         match &self.kind {
             Kind::Text(text) => Ok(text),
             _ => Err(self.wrong([&*format!("{what} in quotation marks")])),
@@ -119,7 +119,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns a string without the placeholder for bytes that JSON cannot represent.
-    pub(super) fn kept(&self, what: &str) -> Result<&str, Diagnostic> {
+    pub(crate) fn kept(&self, what: &str) -> Result<&str, Diagnostic> {
         let text = self.text(what)?;
         match text.contains(char::REPLACEMENT_CHARACTER) {
             true => {
@@ -130,7 +130,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(super) fn number<N: TryFrom<u64>>(&self, what: &str) -> Result<N, Diagnostic> {
+    pub(crate) fn number<N: TryFrom<u64>>(&self, what: &str) -> Result<N, Diagnostic> {
         match self.kind {
             Kind::Number(number) => N::try_from(number).map_err(|_| {
                 let largest = u128::MAX >> (128 - 8 * size_of::<N>());
@@ -142,7 +142,7 @@ impl<'t> Node<'t> {
     }
 
     /// Reads a number that nft writes as negative above its signed range.
-    pub(super) fn count(&self, what: &str) -> Result<u64, Diagnostic> {
+    pub(crate) fn count(&self, what: &str) -> Result<u64, Diagnostic> {
         match self.kind {
             Kind::Negative(number) => match 0_i64.checked_sub_unsigned(number) {
                 Some(negative) => Ok(negative.cast_unsigned()),
@@ -153,7 +153,7 @@ impl<'t> Node<'t> {
     }
 
     /// Reads a number like [`count`](Self::count), with 32 bits.
-    pub(super) fn small_count(&self, what: &str) -> Result<u32, Diagnostic> {
+    pub(crate) fn small_count(&self, what: &str) -> Result<u32, Diagnostic> {
         match self.kind {
             Kind::Negative(number) => {
                 match 0_i32.checked_sub_unsigned(number.try_into().unwrap_or(u32::MAX)) {
@@ -165,7 +165,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(super) fn word<'w>(&self, what: &str, words: &[&'w str]) -> Result<&'w str, Diagnostic> {
+    pub(crate) fn word<'w>(&self, what: &str, words: &[&'w str]) -> Result<&'w str, Diagnostic> {
         let Kind::Text(text) = &self.kind else {
             return Err(self.wrong(words));
         };
@@ -174,7 +174,7 @@ impl<'t> Node<'t> {
     }
 
     /// Creates the error that the value is not one of the known words.
-    pub(super) fn unknown<W: AsRef<str>>(
+    pub(crate) fn unknown<W: AsRef<str>>(
         &self,
         what: &str,
         known: impl IntoIterator<Item = W>,
@@ -188,7 +188,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the entries of a list, or the node itself.
-    pub(super) fn one_or_many(&self) -> &[Self] {
+    pub(crate) fn one_or_many(&self) -> &[Self] {
         match &self.kind {
             Kind::List(entries) => entries,
             _ => std::slice::from_ref(self),
@@ -196,7 +196,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the entries of a list.
-    pub(super) fn list(&self, what: &str) -> Result<&[Self], Diagnostic> {
+    pub(crate) fn list(&self, what: &str) -> Result<&[Self], Diagnostic> {
         match &self.kind {
             Kind::List(entries) => Ok(entries),
             _ => Err(self.wrong([&*format!("a list of {what}")])),
@@ -204,7 +204,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the only entry of an object.
-    pub(super) fn tagged(&self, what: &str) -> Result<(&Key<'t>, &Self), Diagnostic> {
+    pub(crate) fn tagged(&self, what: &str) -> Result<(&Key<'t>, &Self), Diagnostic> {
         match &self.kind {
             Kind::Object(entries) => match &entries[..] {
                 [(key, value)] => Ok((key, value)),
@@ -221,12 +221,12 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(super) const fn is_null(&self) -> bool {
+    pub(crate) const fn is_null(&self) -> bool {
         matches!(self.kind, Kind::Null)
     }
 
     /// Returns `true` if the value is null or an empty object.
-    pub(super) const fn is_bare(&self) -> bool {
+    pub(crate) const fn is_bare(&self) -> bool {
         match &self.kind {
             Kind::Null => true,
             Kind::Object(entries) => entries.is_empty(),
@@ -235,7 +235,7 @@ impl<'t> Node<'t> {
     }
 
     /// Reads a constant, whose type is not known yet.
-    pub(super) fn symbol(&self, what: &str) -> Result<Symbol, Diagnostic> {
+    pub(crate) fn symbol(&self, what: &str) -> Result<Symbol, Diagnostic> {
         let text = match &self.kind {
             Kind::Text(text) => (**text).into(),
             Kind::Number(number) => number.to_string().into(),
@@ -255,7 +255,7 @@ impl<'t> Node<'t> {
 
 impl Key<'_> {
     /// Returns the range from the key to the end of its value.
-    pub(super) const fn span_with(&self, value: &Node<'_>) -> Span {
+    pub(crate) const fn span_with(&self, value: &Node<'_>) -> Span {
         Span {
             end: value.span.end,
             ..self.span

@@ -7,14 +7,14 @@
 //! | `object`, `statement`, `expr`, `stateful` | counterparts of the writer's modules |
 //! | `selector` | selectors |
 
-mod expr;
-mod fields;
-pub(super) mod node;
-mod object;
-mod selector;
-mod stateful;
-mod statement;
-mod tunnel;
+pub(crate) mod expr;
+pub(crate) mod fields;
+pub(crate) mod node;
+pub(crate) mod object;
+pub(crate) mod selector;
+pub(crate) mod stateful;
+pub(crate) mod statement;
+pub(crate) mod tunnel;
 
 use std::collections::HashSet;
 
@@ -35,8 +35,8 @@ const SCHEMA: u64 = 1;
 
 /// Reader for objects of this family.
 #[derive(Debug, Clone, Copy)]
-struct Reader {
-    family: Family,
+pub(crate) struct Reader {
+    pub(crate) family: Family,
 }
 
 /// Reads a document; also returns its source.

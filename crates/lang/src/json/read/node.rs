@@ -14,14 +14,14 @@ const MAX_PAIRWISE_KEYS: usize = 16;
 
 /// Value with its location.
 #[derive(Debug)]
-pub(in crate::json) struct Node<'t> {
-    pub(in crate::json) kind: Kind<'t>,
-    pub(in crate::json) span: Span,
+pub(crate) struct Node<'t> {
+    pub(crate) kind: Kind<'t>,
+    pub(crate) span: Span,
 }
 
 /// Kind of a value.
 #[derive(Debug)]
-pub(in crate::json) enum Kind<'t> {
+pub(crate) enum Kind<'t> {
     Null,
     Bool(bool),
     Number(u64),
@@ -37,16 +37,16 @@ pub(in crate::json) enum Kind<'t> {
 
 /// Key with its location.
 #[derive(Debug)]
-pub(in crate::json) struct Key<'t> {
-    pub(in crate::json) text: Cow<'t, str>,
-    pub(in crate::json) span: Span,
+pub(crate) struct Key<'t> {
+    pub(crate) text: Cow<'t, str>,
+    pub(crate) span: Span,
 }
 
 /// Parses a text; `source` is its index.
 ///
 /// # Errors
 /// The first JSON syntax error.
-pub(in crate::json) fn document(source: u32, text: &str) -> Result<Node<'_>, Diagnostic> {
+pub(crate) fn document(source: u32, text: &str) -> Result<Node<'_>, Diagnostic> {
     let mut reader = Reader {
         source,
         text,

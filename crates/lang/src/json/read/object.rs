@@ -23,7 +23,7 @@ use chainwright::nft::{
 };
 
 /// Returns the stateful objects by keyword.
-pub(super) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
+pub(crate) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
     let all = STATEFUL.into_iter().chain(CT_OBJECTS);
     all.map(|(_, object_type)| (object_name(object_type), object_type))
 }
@@ -59,19 +59,19 @@ const FLOWTABLE: [&str; 8] = [
 ];
 
 /// Reads an object's family and table, and returns a reader for its contents.
-pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Diagnostic> {
+pub(crate) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Diagnostic> {
     let family = family(fields)?;
     let table = name(fields, "table", "a table")?;
     Ok((InTable { family, table }, Reader { family }))
 }
 
-pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Diagnostic> {
+pub(crate) fn family(fields: &Fields<'_, '_>) -> Result<Family, Diagnostic> {
     let word = fields.need("family")?.word("family", &FAMILIES)?;
     Ok(word.parse().unwrap_or_default())
 }
 
 /// Reads a required name.
-pub(super) fn name(
+pub(crate) fn name(
     fields: &Fields<'_, '_>,
     key: &str,
     of: &str,
@@ -82,7 +82,7 @@ pub(super) fn name(
 }
 
 /// Checks that the kernel accepts a name.
-pub(super) fn checked<'n>(name: &'n str, of: &str, span: Span) -> Result<&'n str, Diagnostic> {
+pub(crate) fn checked<'n>(name: &'n str, of: &str, span: Span) -> Result<&'n str, Diagnostic> {
     match name.len() {
         0 => Err(Diagnostic::new(span, format!("the name of {of} is empty"))),
         _ if name.contains(char::REPLACEMENT_CHARACTER) => {
@@ -98,7 +98,7 @@ pub(super) fn checked<'n>(name: &'n str, of: &str, span: Span) -> Result<&'n str
 }
 
 /// Reads a handle if there is no name; `flush` requires a name.
-pub(super) fn handle_instead(
+pub(crate) fn handle_instead(
     verb: Verb,
     fields: &Fields<'_, '_>,
 ) -> Result<Option<u64>, Diagnostic> {
@@ -112,7 +112,7 @@ pub(super) fn handle_instead(
 }
 
 /// Returns `true` if a verb refers to an existing object by name or handle.
-pub(super) const fn is_by_name(verb: Verb) -> bool {
+pub(crate) const fn is_by_name(verb: Verb) -> bool {
     !matches!(
         verb,
         Verb::Add | Verb::Create | Verb::Insert | Verb::Replace
@@ -144,7 +144,7 @@ fn devices(node: &Node<'_>) -> Result<Devices<'static>, Diagnostic> {
 }
 
 /// Reads a command about an object of this kind; `None` if the kind is unknown.
-pub(super) fn commands(
+pub(crate) fn commands(
     verb: Verb,
     kind: &str,
     node: &Node<'_>,
@@ -403,7 +403,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, span: Span) -> Result<Vec<Comm
 
 impl Reader {
     /// Checks a name and returns it.
-    pub(super) fn name_of(self, name: &str, of: &str, span: Span) -> Result<String, Diagnostic> {
+    pub(crate) fn name_of(self, name: &str, of: &str, span: Span) -> Result<String, Diagnostic> {
         checked(name, of, span).map(str::to_owned)
     }
 

@@ -20,7 +20,7 @@ fn bits(node: &Node<'_>) -> Result<u32, Diagnostic> {
     bits_of_field(node.number("a length in bits")?, node.span)
 }
 
-pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn payload(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let known = ["protocol", "field", "base", "offset", "len", "tunnel"];
     let fields = Fields::new(node, "a payload expression", &known)?;
     if let Some(base) = fields.get("base") {
@@ -86,7 +86,7 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Diagnostic> {
 }
 
 /// Reads a `tunnel` selector.
-pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn tunnel(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a tunnel expression", &["key"])?;
     let key = fields.need("key")?.word("tunnel key", &["path", "id"])?;
     Ok(Expr::Tunnel(match key {
@@ -96,14 +96,14 @@ pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Diagnostic> {
 }
 
 /// Reads a test for a DCCP option.
-pub(super) fn dccp_option(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn dccp_option(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "an option", &["type"])?;
     let number = fields.need("type")?.number("an option number")?;
     Ok(presence(&headers::NAMELESS_DCCP, number))
 }
 
 /// Reads an option, extension header or chunk: one of its fields, or a test whether it exists.
-pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Diagnostic> {
+pub(crate) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Diagnostic> {
     let (of, known): (_, &[&str]) = match kind {
         ExthdrOp::TCPOPT => ("an option", &["name", "field", "base", "offset", "len"]),
         ExthdrOp::IPV4 => ("an option", &["name", "field"]),
@@ -154,7 +154,7 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Diagnostic
     }
 }
 
-pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn meta(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a meta expression", &["key"])?;
     let node = fields.need("key")?;
     match meta_key(node.text("a key")?) {
@@ -166,7 +166,7 @@ pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     }
 }
 
-pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn socket(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a socket expression", &["key", "level"])?;
     let keys = ["transparent", "mark", "wildcard", "cgroupv2"];
     let key = fields.need("key")?.word("socket key", &keys)?;
@@ -188,7 +188,7 @@ pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     }
 }
 
-pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn fib(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a fib expression", &["result", "flags"])?;
     let names = FibFlags::NAMED.map(|(_, name)| name);
     fields.need("flags")?;
@@ -202,7 +202,7 @@ pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     Ok(fib_of(flags, result))
 }
 
-pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn osf(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "an osf expression", &["key", "ttl"])?;
     let ttl = match fields.word("ttl", "ttl mode", &["loose", "skip"])? {
         None => OsfTtl::TRUE,
@@ -217,7 +217,7 @@ pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     })
 }
 
-pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn ipsec(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let known = ["key", "family", "dir", "spnum"];
     let fields = Fields::new(node, "an ipsec expression", &known)?;
     let direction = fields.need("dir")?.word("direction", &["in", "out"])?;
@@ -248,7 +248,7 @@ pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Diagnostic> {
 }
 
 /// Reads the number of values.
-pub(super) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Diagnostic> {
+pub(crate) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Diagnostic> {
     let node = fields.need("mod")?;
     match node.small_count("a modulus")? {
         0 => Err(Diagnostic::new(node.span, "the modulus must not be 0")),
@@ -256,7 +256,7 @@ pub(super) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Diagnostic> {
     }
 }
 
-pub(super) fn small(
+pub(crate) fn small(
     fields: &Fields<'_, '_>,
     key: &str,
     what: &str,
@@ -265,7 +265,7 @@ pub(super) fn small(
     node.map(|node| node.small_count(what)).transpose()
 }
 
-pub(super) fn numgen(node: &Node<'_>) -> Result<Expr, Diagnostic> {
+pub(crate) fn numgen(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "a numgen expression", &["mode", "mod", "offset"])?;
     let mode = fields
         .need("mode")?

@@ -20,12 +20,12 @@ use chainwright::nft::{DataType, Family, StatefulObject};
 
 /// Keys of limits in statements and objects.
 const LIMIT: [&str; 6] = ["rate", "rate_unit", "per", "burst", "burst_unit", "inv"];
-pub(super) const SYNPROXY: [&str; 3] = ["mss", "wscale", "flags"];
+pub(crate) const SYNPROXY: [&str; 3] = ["mss", "wscale", "flags"];
 const COUNTER: [&str; 2] = ["packets", "bytes"];
 
 impl Reader {
     /// Reads a stateful statement, if the key is one.
-    pub(super) fn stateful(
+    pub(crate) fn stateful(
         self,
         key: &str,
         value: &Node<'_>,
@@ -66,7 +66,7 @@ impl Reader {
 }
 
 /// Returns `true` if the value is an object name, or a map to objects.
-pub(super) fn is_object(node: &Node<'_>) -> bool {
+pub(crate) fn is_object(node: &Node<'_>) -> bool {
     match &node.kind {
         Kind::Text(_) => true,
         Kind::Object(entries) => matches!(&entries[..], [(key, _)] if key.text == "map"),
@@ -160,7 +160,7 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Diagnos
     })
 }
 
-pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Diagnostic> {
+pub(crate) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Diagnostic> {
     let flags = fields.words("flags", "synproxy flag", &["timestamp", "sack-perm"])?;
     let window_scale = match fields.get("wscale") {
         None => None,
@@ -175,7 +175,7 @@ pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Diagnostic>
 }
 
 /// Reads a stateful object.
-pub(super) fn object(
+pub(crate) fn object(
     verb: Verb,
     object_type: ObjectType,
     kind: &str,

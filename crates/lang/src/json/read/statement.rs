@@ -65,14 +65,14 @@ const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
 
 impl Reader {
     /// Reads the statements of a rule, with their locations.
-    pub(super) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
+    pub(crate) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
         let each = node.list("statements")?.iter();
         each.map(|entry| Ok((self.statement(entry)?, entry.span)))
             .collect()
     }
 
     /// Reads the rules of an anonymous chain.
-    pub(super) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Diagnostic> {
+    pub(crate) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Diagnostic> {
         let rules = node.list("rules")?;
         if rules.is_empty() {
             return Err(Diagnostic::new(
@@ -93,7 +93,7 @@ impl Reader {
         rules.iter().map(line).collect()
     }
 
-    pub(super) fn statement(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
+    pub(crate) fn statement(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         // Form of the crate `nftables`.
         if matches!(&node.kind, Kind::Text(text) if text == "notrack") {
             return Ok(Statement::Notrack);
@@ -334,7 +334,7 @@ impl Reader {
     }
 
     /// Reads the statements of set elements.
-    pub(super) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
+    pub(crate) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Span)>, Diagnostic> {
         let mut statements = Vec::new();
         for entry in node.one_or_many() {
             let (key, value) = entry.tagged("statement")?;

@@ -11,14 +11,14 @@ use chainwright::nft::stateful::{
 };
 
 /// Keys of tunnel objects.
-pub(super) const TUNNEL: [&str; 11] = [
+pub(crate) const TUNNEL: [&str; 11] = [
     "id", "src-ipv4", "dst-ipv4", "src-ipv6", "dst-ipv6", "sport", "dport", "tos", "ttl", "type",
     "tunnel",
 ];
 const KINDS: [&str; 3] = ["vxlan", "erspan", "geneve"];
 
 /// Reads the tunnel metadata for packets.
-pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, Diagnostic> {
+pub(crate) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, Diagnostic> {
     let of_v6 = ["src-ipv6", "dst-ipv6"].map(|key| fields.get(key));
     let of_v4 = ["src-ipv4", "dst-ipv4"].map(|key| fields.get(key));
     if let (Some(_), Some(other)) = (of_v4.iter().flatten().next(), of_v6.iter().flatten().next()) {
