@@ -42,26 +42,3 @@ pub(super) fn is_priority_at(name: &str, family: Family, hook: &str) -> bool {
         name => hook_of_priority(name).is_none_or(|of| of == hook),
     }
 }
-
-/// Returns the conntrack states of a protocol, with nft's default timeouts in seconds.
-pub(super) const fn states(protocol: u8) -> &'static [(&'static str, u32)] {
-    const TCP: &[(&str, u32)] = &[
-        ("syn_sent", 120),
-        ("syn_recv", 60),
-        ("established", 432_000),
-        ("fin_wait", 120),
-        ("close_wait", 60),
-        ("last_ack", 30),
-        ("time_wait", 120),
-        ("close", 10),
-        ("syn_sent2", 120),
-        ("retrans", 300),
-        ("unack", 300),
-    ];
-    const UDP: &[(&str, u32)] = &[("unreplied", 30), ("replied", 120)];
-    match protocol as i32 {
-        libc::IPPROTO_TCP => TCP,
-        libc::IPPROTO_UDP => UDP,
-        _ => &[],
-    }
-}

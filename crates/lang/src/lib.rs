@@ -3,6 +3,7 @@
 //! | modules | purpose |
 //! |---|---|
 //! | `syntax` | syntax tree |
+//! | `statements` | statements and stateful objects: all forms of each in one file |
 //! | `types`, `headers`, `tunnels`, `keys`, `hooks` | tables of fields and keys, and the names of their values |
 //! | `read` | kernel objects to syntax trees |
 //! | `print`, `constant`, `list` | syntax trees to text |
@@ -45,13 +46,12 @@ mod query;
 mod read;
 mod run;
 mod script;
-mod stateful;
+mod statements;
 mod syntax;
 pub mod translate;
 mod tunnels;
 mod typeof_;
 mod types;
-mod units;
 mod value;
 mod zone;
 

@@ -8,6 +8,7 @@ use super::constant::is_name;
 use super::list::{self, Options, line};
 use super::print::Printer;
 use super::read::set::SetReader;
+use super::statements::object_name;
 use chainwright::netlink::{Error, Message};
 use chainwright::nft::live::{Change, Event, EventFlags, EventObject};
 use chainwright::nft::{
@@ -387,7 +388,7 @@ impl OutputFormat for Lines {
             }
             EventObject::Object(view) => {
                 let body = inside(line::object(view, options));
-                let kind = list::object::object_name(view.object_type());
+                let kind = object_name(view.object_type());
                 (kind, in_table(view.table(), view.name()), body)
             }
             EventObject::Flowtable(view) => {

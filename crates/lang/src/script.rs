@@ -577,41 +577,12 @@ fn sets_of(statement: &Statement) -> Vec<&str> {
             _ => {}
         }
     }
-    let mut names = Vec::new();
-    match statement {
-        Statement::Match { left, right, .. } => {
-            of(left, &mut names);
-            of(right, &mut names);
-        }
-        Statement::VerdictMap(key, map) | Statement::Set(key, map) => {
-            of(key, &mut names);
-            of(map, &mut names);
-        }
-        Statement::Translate { address, port, .. } | Statement::Tproxy { address, port, .. } => {
-            let both = address.iter().chain(port);
-            both.for_each(|expr| of(expr, &mut names));
-        }
-        Statement::Queue {
-            numbers: Some(numbers),
-            ..
-        } => of(numbers, &mut names),
-        Statement::Duplicate { address, device } => {
-            let both = address.iter().chain(device);
-            both.for_each(|expr| of(expr, &mut names));
-        }
-        Statement::Forward {
-            address, device, ..
-        } => {
-            let both = address.iter().chain([device]);
-            both.for_each(|expr| of(expr, &mut names));
-        }
-        Statement::Update { set, element, .. } => {
-            names.push(set);
-            let both = element.key.iter().chain(&element.data);
-            both.for_each(|expr| of(expr, &mut names));
-        }
-        Statement::Object(_, object) => of(object, &mut names),
-        _ => {}
+    let mut names: Vec<&str> = Vec::new();
+    if let Statement::Update { set, .. } = statement {
+        names.push(set);
+    }
+    for operand in statement.operands() {
+        of(operand, &mut names);
     }
     let inner = inner_statements(statement);
     names.extend(inner.flat_map(sets_of));

@@ -13,6 +13,8 @@ use super::headers::{Extension, Protocol};
 use super::tunnels::Tunnel;
 use super::{keys, types};
 
+pub(super) use super::statements::Statement;
+
 /// A constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value {
@@ -308,106 +310,6 @@ pub(super) enum Translation {
     Destination,
     Masquerade,
     Redirect,
-}
-
-/// Statement of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Statement {
-    Match {
-        left: Expr,
-        relation: Relation,
-        right: Expr,
-    },
-    /// Issues a verdict.
-    Verdict(Expr),
-    VerdictMap(Expr, Expr),
-    Counter {
-        packets: u64,
-        bytes: u64,
-    },
-    Limit {
-        rate: u64,
-        /// Unit of time, such as `second`.
-        unit: &'static str,
-        burst: u32,
-        bytes: bool,
-        over: bool,
-    },
-    Quota {
-        bytes: u64,
-        used: u64,
-        over: bool,
-    },
-    Connections {
-        count: u32,
-        over: bool,
-    },
-    Last(Option<u64>),
-    Log {
-        prefix: Option<String>,
-        group: Option<u16>,
-        snaplen: Option<u32>,
-        queue_threshold: Option<u16>,
-        level: Option<u32>,
-        flags: u32,
-    },
-    /// `reject with …`: type and code; `None` for the family's default.
-    Reject(Option<(&'static str, Option<Value>)>),
-    Translate {
-        kind: Translation,
-        family: Option<&'static str>,
-        prefix: bool,
-        address: Option<Expr>,
-        port: Option<Expr>,
-        flags: Vec<&'static str>,
-    },
-    Tproxy {
-        family: Option<&'static str>,
-        address: Option<Expr>,
-        port: Option<Expr>,
-    },
-    Queue {
-        numbers: Option<Expr>,
-        flags: Vec<&'static str>,
-    },
-    /// `left set right`
-    Set(Expr, Expr),
-    /// Overwrites a TCP option with padding.
-    Reset(Expr),
-    Notrack,
-    FlowAdd(String),
-    Synproxy {
-        mss: Option<u16>,
-        window_scale: Option<u8>,
-        timestamp: bool,
-        sack_permitted: bool,
-    },
-    Duplicate {
-        address: Option<Expr>,
-        device: Option<Expr>,
-    },
-    Forward {
-        family: Option<&'static str>,
-        address: Option<Expr>,
-        device: Expr,
-    },
-    /// Adds, updates or deletes a set element from the packet path.
-    Update {
-        word: &'static str,
-        set: String,
-        element: Box<Element>,
-    },
-    Meter {
-        name: String,
-        size: Option<u32>,
-        element: Box<Element>,
-    },
-    /// Refers to a stateful object of this kind.
-    Object(&'static str, Expr),
-    /// x_tables match or target, with its name.
-    Extension(&'static str, String),
-    /// Expression that nft's language cannot represent, as bytecode.
-    Opaque(String),
 }
 
 impl Expr {

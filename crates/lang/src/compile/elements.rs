@@ -7,7 +7,6 @@ use super::constant::{ExpectedType, span_of};
 use super::load::Loaded;
 use super::sets::Data;
 use crate::parse::Diagnostic;
-use crate::stateful;
 use crate::syntax::{Element, Expr, Span, Statement, Value};
 use chainwright::nft::expr::{Expressions, NestedExpression};
 use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
@@ -417,7 +416,7 @@ impl Compiler<'_> {
         &self,
         statement: &Statement,
     ) -> Result<NestedExpression<'static>, Diagnostic> {
-        match stateful::instruction(statement) {
+        match statement.expression() {
             Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
             None => {
                 let message =
@@ -433,7 +432,7 @@ impl Compiler<'_> {
     ) -> Result<Expressions<'static>, Diagnostic> {
         let mut all = Expressions::new();
         for statement in statements {
-            match stateful::instruction(statement) {
+            match statement.expression() {
                 Some(expression) => _ = all.push_decoded(&expression),
                 None => {
                     let message =

@@ -5,15 +5,14 @@ use super::rule_builder::{RuleBuilder, register};
 use super::sets::{Data, SetSpec, SetUserData, noted_order, with_keys};
 use crate::headers;
 use crate::parse::Diagnostic;
-use crate::stateful;
 use crate::syntax::{Element, Expr, Payload, Statement, Target, Translation, Value, Verdict};
 use crate::types::CT_EVENT;
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{
     self, ChecksumFlags, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr, ExthdrOp,
-    FlowOffload, Fwd, Immediate, LogLevel, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType,
-    Notrack, ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register,
-    Reject, RejectType, Tproxy,
+    FlowOffload, Fwd, Immediate, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType, Notrack,
+    ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register, Reject,
+    RejectType, Tproxy,
 };
 use chainwright::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
 
@@ -24,23 +23,6 @@ const REGISTER: u32 = 4;
 const PORT_UNREACHABLE: u8 = 3;
 const PORT_UNREACHABLE_V6: u8 = 4;
 const PORT_UNREACHABLE_EITHER: u8 = 1;
-
-/// Returns the stateful object type of a statement's keyword.
-pub(crate) fn object_type(words: &str) -> Option<ObjectType> {
-    Some(match words {
-        "counter name" => ObjectType::COUNTER,
-        "quota name" => ObjectType::QUOTA,
-        "limit name" => ObjectType::LIMIT,
-        "ct count name" => ObjectType::CONNLIMIT,
-        "synproxy name" => ObjectType::SYNPROXY,
-        "ct helper set" => ObjectType::CT_HELPER,
-        "ct timeout set" => ObjectType::CT_TIMEOUT,
-        "ct expectation set" => ObjectType::CT_EXPECT,
-        "meta secmark set" => ObjectType::SECMARK,
-        "tunnel name" => ObjectType::TUNNEL,
-        _ => return None,
-    })
-}
 
 fn nat_flags(words: &[&'static str]) -> NatRangeFlags {
     let mut flags = NatRangeFlags::empty();
@@ -76,7 +58,7 @@ fn port() -> ExpectedType {
 }
 
 /// Returns `true` if a statement is terminal.
-const fn ends_rule(statement: &Statement) -> bool {
+pub(crate) const fn ends_rule(statement: &Statement) -> bool {
     match statement {
         Statement::Verdict(Expr::Verdict(verdict)) => !matches!(verdict, Verdict::Continue),
         Statement::Reject(_) | Statement::Translate { .. } | Statement::Queue { .. } => true,
@@ -98,9 +80,8 @@ impl RuleBuilder<'_, '_> {
         if !is_last && self.is_redundant(statement) {
             return Ok(());
         }
-        self.is_over = ends_rule(statement);
-        self.check_log(statement)?;
-        if let Some(expression) = stateful::instruction(statement) {
+        self.is_over = statement.ends_rule();
+        if let Some(expression) = statement.expression() {
             self.push_decoded(&expression);
             return Ok(());
         }
@@ -112,76 +93,21 @@ impl RuleBuilder<'_, '_> {
             } => return self.matches(left, *relation, right),
             Statement::VerdictMap(key, map) => self.verdict_map(key, map)?,
             _ => {
-                self.add_dependencies(statement)?;
+                statement.add_dependencies(self)?;
                 self.flush_pending();
-                self.act(statement)?;
+                statement.linearize(self)?;
             }
         }
         self.flush_pending();
         Ok(())
     }
 
-    /// Checks the options of `log`: levels are for the kernel's log, options other than prefix and flags for nflog
-    /// groups.
-    fn check_log(&self, statement: &Statement) -> Result<(), Diagnostic> {
-        let Statement::Log {
-            prefix,
-            group,
-            snaplen,
-            queue_threshold,
-            level: Some(level),
-            flags,
-        } = statement
-        else {
-            return Ok(());
-        };
-        if group.is_some() || snaplen.is_some() || queue_threshold.is_some() {
-            return Err(self.error(
-                "a log statement has either a level, or a group with a length and a threshold",
-            ));
+    pub(crate) fn other_dependencies(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
+        if let Statement::Reject(words) = statement {
+            return self.first(|this| this.add_reject_dependencies(words.as_ref()));
         }
-        if *level == LogLevel::AUDIT.0 && (prefix.is_some() || *flags != 0) {
-            return Err(self.error("log level audit allows no prefix and no flags"));
-        }
-        Ok(())
-    }
-
-    /// Adds the protocol matches that a statement requires.
-    fn add_dependencies(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
-        match statement {
-            Statement::Set(target, to) => {
-                self.add_dependency(target)?;
-                self.add_dependency(to)
-            }
-            Statement::Translate { address, port, .. }
-            | Statement::Tproxy { address, port, .. } => {
-                let mut both = address.iter().chain(port);
-                both.try_for_each(|expr| self.add_dependency(expr))
-            }
-            Statement::Queue { numbers, .. } => numbers
-                .iter()
-                .try_for_each(|expr| self.add_dependency(expr)),
-            Statement::Duplicate { address, device } => {
-                let mut both = address.iter().chain(device);
-                both.try_for_each(|expr| self.add_dependency(expr))
-            }
-            Statement::Forward {
-                address, device, ..
-            } => {
-                let mut both = address.iter().chain([device]);
-                both.try_for_each(|expr| self.add_dependency(expr))
-            }
-            Statement::Update { element, .. } | Statement::Meter { element, .. } => {
-                let mut both = element.key.iter().chain(&element.data);
-                both.try_for_each(|expr| self.add_dependency(expr))
-            }
-            Statement::Object(_, object) => self.add_dependency(object),
-            Statement::Reset(option) => self.add_dependency(option),
-            Statement::Reject(words) => {
-                self.first(|this| this.add_reject_dependencies(words.as_ref()))
-            }
-            _ => Ok(()),
-        }
+        let mut operands = statement.operands().into_iter();
+        operands.try_for_each(|operand| self.add_dependency(operand))
     }
 
     /// Restricts the rule to packets of this protocol.
@@ -216,7 +142,7 @@ impl RuleBuilder<'_, '_> {
         Diagnostic::new(self.compiler.span, message)
     }
 
-    fn act(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
+    pub(crate) fn act(&mut self, statement: &Statement) -> Result<(), Diagnostic> {
         match statement {
             Statement::Verdict(Expr::Verdict(verdict)) => {
                 let verdict = self.jump(verdict)?;
@@ -355,7 +281,7 @@ impl RuleBuilder<'_, '_> {
                 size,
                 element,
             } => self.meter(name, *size, element)?,
-            Statement::Object(words, object) => self.object(words, object)?,
+            Statement::Object(object_type, object) => self.object(*object_type, object)?,
             Statement::Extension(kind, name) => {
                 let message = format!(
                     "`xt {kind} \"{name}\"` was written by iptables-nft: its options are not in this text, so it cannot be \
@@ -881,10 +807,7 @@ impl RuleBuilder<'_, '_> {
         self.dynset(op, &set, element, None)
     }
 
-    fn object(&mut self, words: &'static str, object: &Expr) -> Result<(), Diagnostic> {
-        let Some(object_type) = object_type(words) else {
-            return Err(self.error(format!("unknown object type `{words}`")));
-        };
+    fn object(&mut self, object_type: ObjectType, object: &Expr) -> Result<(), Diagnostic> {
         match object {
             Expr::Object(name) => self.push(&Objref::named(object_type, name.clone())),
             Expr::Symbol(symbol) => {

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::stateful::{NEVER, States, seconds};
 use super::statement::Line;
 use super::{Tagged, Writer};
 use crate::constant;
 use crate::dialect::Form;
 use crate::keys::{self, Key};
 use crate::list::Options;
-use crate::syntax::{self, Element, Expr, Operator, Target, Value, Verdict};
+use crate::statements;
+use crate::syntax::{self, Element, Expr, Operator, Statement, Target, Value, Verdict};
 use crate::types::{self, CT_LABEL, DATE, DAY, HOUR};
 use chainwright::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, SocketKey,
@@ -112,6 +112,98 @@ pub(crate) enum Expression<'e> {
     Text(Cow<'e, str>),
     #[serde(untagged)]
     List(Vec<Self>),
+    #[serde(untagged)]
+    Null(()),
+    /// Number that is never written as negative.
+    #[serde(untagged)]
+    Count(u64),
+    #[serde(untagged)]
+    Record(Record<'e>),
+}
+
+impl Expression<'_> {
+    pub(crate) const fn word(word: &'static str) -> Self {
+        Self::Text(Cow::Borrowed(word))
+    }
+}
+
+impl From<i64> for Expression<'_> {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Expression<'_> {
+    fn from(is_true: bool) -> Self {
+        Self::Bool(is_true)
+    }
+}
+
+impl From<String> for Expression<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Cow::Owned(text))
+    }
+}
+
+impl<'e> From<Record<'e>> for Expression<'e> {
+    fn from(record: Record<'e>) -> Self {
+        Self::Record(record)
+    }
+}
+
+/// Object with these keys.
+#[derive(Debug, Default)]
+pub(crate) struct Record<'e>(Vec<(Cow<'static, str>, Expression<'e>)>);
+
+impl<'e> Record<'e> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a key with its value.
+    pub(crate) fn field(mut self, key: &'static str, value: impl Into<Expression<'e>>) -> Self {
+        self.0.push((Cow::Borrowed(key), value.into()));
+        self
+    }
+
+    /// Adds a key if it has a value.
+    pub(crate) fn optional(
+        self,
+        key: &'static str,
+        value: Option<impl Into<Expression<'e>>>,
+    ) -> Self {
+        match value {
+            Some(value) => self.field(key, value),
+            None => self,
+        }
+    }
+}
+
+impl<'e> FromIterator<(Cow<'static, str>, Expression<'e>)> for Record<'e> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'static, str>, Expression<'e>)>>(fields: I) -> Self {
+        Self(fields.into_iter().collect())
+    }
+}
+
+impl Serialize for Record<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+/// nft's number for a timeout that never expires: its maximum of milliseconds, in whole seconds.
+pub(crate) const NEVER: u64 = u64::MAX / 1000;
+
+/// Converts to whole seconds; at least 1, because 0 means no timeout.
+pub(crate) fn seconds(milliseconds: u64) -> u64 {
+    match milliseconds {
+        1..=999 => 1,
+        milliseconds => milliseconds / 1000,
+    }
 }
 
 /// Payload expression.
@@ -176,7 +268,7 @@ pub(crate) struct Elem<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<&'e str>,
     #[serde(flatten)]
-    states: States,
+    states: Record<'e>,
 }
 
 /// Target of a jump or goto.
@@ -370,8 +462,19 @@ impl<'o> Writer<'o> {
         }
     }
 
+    /// Writes stateful statements as fields, one of each kind, in the order of the registry.
+    fn states<'e>(self, statements: &'e [Statement]) -> Record<'e> {
+        let mut record = Record::new();
+        for key in statements::stateful_keys() {
+            let mut written = statements.iter().rev().filter_map(|each| each.json(self));
+            let found = written.find(|Tagged(written, _)| *written == key);
+            record = record.optional(key, found.map(|Tagged(_, value)| value));
+        }
+        record
+    }
+
     /// Writes the key of an element, with its options and these statements.
-    pub(crate) fn key<'e>(self, element: &'e Element, states: States) -> Expression<'e> {
+    pub(crate) fn key<'e>(self, element: &'e Element, states: Record<'e>) -> Expression<'e> {
         let val = match &element.key {
             Some(key) => self.expr(key),
             None => Expression::Text(Cow::Borrowed("*")),

@@ -12,19 +12,19 @@ mod monitor;
 mod nftables;
 pub(crate) mod object;
 pub(crate) mod read;
-pub(crate) mod stateful;
 pub(crate) mod statement;
-pub(crate) mod tunnel;
 
 use std::fmt;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
+pub(crate) use self::expr::{Expression, Record, numeric};
 pub(crate) use self::monitor::Events;
 #[cfg(feature = "nftables-crate")]
 pub use self::nftables::NotInStructs;
 use self::object::Object;
+pub(crate) use self::read::{Fields, Kind, Node, Reader as JsonReader, is_object};
 use super::dialect::Form;
 use super::list::{Listing, Options};
 use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
@@ -111,7 +111,7 @@ impl<'s> Json<'s> {
 
 /// Object with one key.
 #[derive(Debug)]
-pub(crate) struct Tagged<T>(&'static str, T);
+pub(crate) struct Tagged<T>(pub(crate) &'static str, pub(crate) T);
 
 impl<T: Serialize> Serialize for Tagged<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -201,6 +201,16 @@ impl Serialize for Objects<'_> {
 }
 
 impl<'o> Writer<'o> {
+    /// Writes names of flags; `None` if there are none.
+    pub(crate) fn flags(self, words: Vec<&'static str>) -> Option<Expression<'static>> {
+        let mut words: Vec<_> = words.into_iter().map(Expression::word).collect();
+        match words.len() {
+            0 => None,
+            1 if !self.options.has(Form::JsonFlags) => words.pop(),
+            _ => Some(Expression::List(words)),
+        }
+    }
+
     /// Writes names of flags; `None` if there are none.
     pub(crate) fn words(self, words: Vec<&'static str>) -> Option<OneOrMany<&'static str>> {
         match self.options.has(Form::JsonFlags) && !words.is_empty() {

@@ -5,27 +5,23 @@ use std::borrow::Cow;
 use bstr::{BStr, BString, ByteSlice};
 use serde::{Serialize, Serializer};
 
-use super::expr::Expression;
-use super::stateful::{Counts, is_false, timeout};
-use super::statement::Synproxy;
-use super::tunnel::Tunnel;
+use super::expr::{Expression, Record, seconds};
 use super::{OneOrMany, Tagged, Writer};
 use crate::dialect::Form;
 use crate::list::TABLE_FLAGS;
 use crate::list::chain::{devices, names};
-use crate::list::object::{changed_timeouts, family_name, object_name, protocol_name};
 use crate::list::set::merges;
 use crate::read::set::SetReader;
-use crate::read::{rule, set, stateful};
+use crate::read::{rule, set};
+use crate::statements::{ObjectKind, object_name};
 use crate::syntax::{self, Element, Expr};
 use crate::value::fields;
 use crate::{typeof_, types};
-use chainwright::nft::expr::{QuotaFlags, SynproxyFlags};
 use chainwright::nft::is_map;
 use chainwright::nft::userdata::SET_DATA_TYPEOF;
 use chainwright::nft::{
-    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
-    SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
+    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, RuleRef, SetFlags,
+    SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
 };
 
 /// Writes a name. Invalid UTF-8 becomes `\u{fffd}x` with two digits, which the reader rejects.
@@ -41,6 +37,17 @@ pub(crate) fn name(name: &BStr) -> Cow<'_, str> {
         }
     }
     text.into()
+}
+
+/// Converts the timeout of a set.
+fn timeout(time: std::time::Duration) -> u64 {
+    let milliseconds = u64::try_from(time.as_millis());
+    milliseconds.map_or(u64::MAX, seconds)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn texts(names: &[BString]) -> Vec<String> {
@@ -168,59 +175,7 @@ pub(crate) struct Stateful<'o> {
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'o, str>>,
     #[serde(flatten)]
-    data: Option<Data>,
-}
-
-/// Data of a stateful object.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Data {
-    Counter(Counts),
-    Quota {
-        bytes: i64,
-        used: i64,
-        inv: bool,
-    },
-    Limit {
-        rate: i64,
-        per: &'static str,
-        #[serde(skip_serializing_if = "is_false")]
-        inv: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        rate_unit: Option<&'static str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        burst: Option<i64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        burst_unit: Option<&'static str>,
-    },
-    Synproxy(Synproxy),
-    Helper {
-        #[serde(rename = "type")]
-        kind: String,
-        protocol: String,
-        l3proto: &'static str,
-    },
-    Timeout {
-        protocol: String,
-        l3proto: &'static str,
-        policy: Option<Policies>,
-    },
-    Expectation {
-        protocol: String,
-        dport: u16,
-        timeout: u32,
-        size: u8,
-        l3proto: &'static str,
-    },
-    Secmark {
-        context: String,
-    },
-    Tunnel(Box<Tunnel>),
-    Opaque {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        opaque: String,
-    },
+    data: Option<Record<'static>>,
 }
 
 /// Object that is only named. As in nft, a chain has its table first, others their name.
@@ -281,16 +236,6 @@ impl<'o> Members<'o> {
             name: name(view.name()),
             elem: Tagged("set", Elements::of(writer, set)),
         }
-    }
-}
-
-/// Timeouts by state.
-#[derive(Debug)]
-struct Policies(Vec<(&'static str, u32)>);
-
-impl Serialize for Policies {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
     }
 }
 
@@ -531,99 +476,30 @@ impl<'o> Writer<'o> {
     }
 
     pub(crate) fn object(self, object: &StatefulObjectRef<'o>) -> Object<'o> {
+        let object_type = object.object_type();
+        let mut name_of_kind = object_name(object_type);
+        let data = object.data().map(|data| {
+            let kind = ObjectKind::find(object_type);
+            let record = kind.and_then(|kind| (kind.record)(&data, self));
+            record.unwrap_or_else(|| {
+                let opaque = Record::new()
+                    .field("type", Expression::word(name_of_kind))
+                    .field("opaque", data.to_string());
+                // nft would read an object of a known kind as a new one.
+                name_of_kind = "opaque";
+                opaque
+            })
+        });
         let stateful = Stateful {
             family: family(object.family()),
             name: name(object.name()),
             table: name(object.table()),
             handle: object.handle(),
             comment: object.comment().map(name),
-            data: object.data().map(|data| {
-                self.printable_data(&data).unwrap_or_else(|| Data::Opaque {
-                    kind: object_name(object.object_type()),
-                    opaque: data.to_string(),
-                })
-            }),
+            data,
         };
-        // nft would read an object of a known kind as a new one.
-        let kind = match stateful.data {
-            Some(Data::Opaque { .. }) => "opaque",
-            _ => object_name(object.object_type()),
-        };
-        Object::Stateful(Tagged(kind, stateful))
+        Object::Stateful(Tagged(name_of_kind, stateful))
     }
-
-    /// Writes the data of an object; `None` if nft's language cannot represent it.
-    fn printable_data(self, data: &ObjectData<'_>) -> Option<Data> {
-        Some(match data {
-            ObjectData::Counter(counter) => Data::Counter(Counts::new(
-                counter.packets.unwrap_or_default(),
-                counter.bytes.unwrap_or_default(),
-            )),
-            ObjectData::Quota(quota) => Data::Quota {
-                bytes: quota.bytes.unwrap_or_default().cast_signed(),
-                used: quota.consumed.unwrap_or_default().cast_signed(),
-                inv: quota.flags.unwrap_or_default().contains(QuotaFlags::INV),
-            },
-            ObjectData::Limit(limit) => {
-                let read = stateful::limit_statement(limit)?;
-                let limit = self.states(&[read]).limit?;
-                let burst = (limit.burst > 0).then_some(limit.burst);
-                Data::Limit {
-                    rate: limit.rate,
-                    per: limit.per,
-                    inv: limit.inv,
-                    rate_unit: limit.rate_unit,
-                    burst: burst.map(i64::from),
-                    burst_unit: limit.burst_unit.filter(|_| burst.is_some()),
-                }
-            }
-            ObjectData::Synproxy(synproxy) => {
-                let flags = synproxy.flags.unwrap_or_default();
-                let mss = synproxy.mss.filter(|_| flags.contains(SynproxyFlags::MSS));
-                let scale = synproxy.wscale;
-                let scale = scale.filter(|_| flags.contains(SynproxyFlags::WSCALE));
-                Data::Synproxy(Synproxy {
-                    mss,
-                    wscale: scale,
-                    flags: Synproxy::words(
-                        flags.contains(SynproxyFlags::TIMESTAMP),
-                        flags.contains(SynproxyFlags::SACK_PERM),
-                    ),
-                })
-            }
-            ObjectData::CtHelper(helper) => Data::Helper {
-                kind: text(helper.helper.as_deref())?,
-                protocol: protocol_name(helper.l4proto),
-                l3proto: family_name(helper.l3proto)?,
-            },
-            ObjectData::CtTimeout(timeout) => {
-                let changed = changed_timeouts(timeout)?;
-                Data::Timeout {
-                    protocol: protocol_name(timeout.l4proto),
-                    l3proto: family_name(timeout.l3proto)?,
-                    policy: (!changed.is_empty()).then_some(Policies(changed)),
-                }
-            }
-            ObjectData::CtExpect(expect) => Data::Expectation {
-                protocol: protocol_name(expect.l4proto),
-                dport: expect.dport.unwrap_or_default(),
-                timeout: expect.timeout.unwrap_or_default().0,
-                size: expect.size.unwrap_or_default(),
-                l3proto: family_name(expect.l3proto)?,
-            },
-            ObjectData::Secmark(secmark) => Data::Secmark {
-                context: text(secmark.context.as_deref())?,
-            },
-            ObjectData::Tunnel(tunnel) => Data::Tunnel(Box::new(Tunnel::of(tunnel)?)),
-            _ => return None,
-        })
-    }
-}
-
-/// Returns the text of an object; `None` if it is not UTF-8.
-fn text(text: Option<&BStr>) -> Option<String> {
-    let text = text.unwrap_or_default().to_str().ok()?;
-    Some(text.to_owned())
 }
 
 /// Returns the placeholder for statements that nft's language cannot represent.

@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::expr::{Expression, fib, flags, numeric};
+use super::expr::{Expression, Record, fib, flags, numeric};
 use super::object::name;
-use super::stateful::States;
 use super::{OneOrMany, Tagged, Writer};
 use crate::constant;
-use crate::print::statement::{LOG_LEVELS, log_flags};
+use crate::statements::object_name;
 use crate::syntax::{self, Expr, Operator, Relation, Translation};
 use crate::types::HOUR;
 use chainwright::nft::expr::CtKey;
@@ -33,7 +32,6 @@ pub(crate) enum Statement<'s> {
         key: Expression<'s>,
         data: Expression<'s>,
     },
-    Log(Option<Log<'s>>),
     Reject(Reject),
     Tproxy(Address<'s>),
     Queue(Option<Queue<'s>>),
@@ -42,7 +40,6 @@ pub(crate) enum Statement<'s> {
         op: &'static str,
         flowtable: String,
     },
-    Synproxy(Option<Synproxy>),
     Dup(Duplicate<'s>),
     Fwd(Forward<'s>),
     Set(Update<'s>),
@@ -56,9 +53,6 @@ pub(crate) enum Statement<'s> {
     },
     /// Bytecode that readers must not mistake for anything else.
     Opaque(&'s str),
-    /// A single stateful statement.
-    #[serde(untagged)]
-    State(States),
     #[serde(untagged)]
     Verdict(Expression<'s>),
     #[serde(untagged)]
@@ -73,29 +67,6 @@ pub(crate) struct Line<'s> {
     expr: Vec<Statement<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'s, str>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Log<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prefix: Option<&'s str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    snaplen: Option<u32>,
-    #[serde(rename = "queue-threshold", skip_serializing_if = "Option::is_none")]
-    queue_threshold: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<Level>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flags: Option<OneOrMany<&'static str>>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Level {
-    Name(&'static str),
-    Number(u32),
 }
 
 #[derive(Debug, Serialize)]
@@ -127,25 +98,6 @@ pub(crate) struct Queue<'s> {
     num: Option<Expression<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flags: Option<OneOrMany<&'static str>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Synproxy {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mss: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) wscale: Option<u8>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) flags: Vec<&'static str>,
-}
-
-impl Synproxy {
-    /// Returns the names of the flags.
-    pub(crate) fn words(timestamp: bool, sack_permitted: bool) -> Vec<&'static str> {
-        let words = [(timestamp, "timestamp"), (sack_permitted, "sack-perm")];
-        let words = words.into_iter().filter(|(is_set, _)| *is_set);
-        words.map(|(_, word)| word).collect()
-    }
 }
 
 /// Operands of `dup`.
@@ -218,6 +170,9 @@ impl Writer<'_> {
 
     pub(crate) fn statement<'s>(self, statement: &'s syntax::Statement) -> Statement<'s> {
         use syntax::Statement as S;
+        if let Some(written) = statement.json(self) {
+            return Statement::Object(written);
+        }
         let expr = |expr: &'s Expr| self.expr(expr);
         let maybe = |expr: &'s Option<Expr>| expr.as_ref().map(|expr| self.expr(expr));
         match statement {
@@ -231,40 +186,6 @@ impl Writer<'_> {
                 key: expr(key),
                 data: expr(map),
             },
-            S::Counter { .. }
-            | S::Limit { .. }
-            | S::Quota { .. }
-            | S::Connections { .. }
-            | S::Last(_) => Statement::State(self.states(std::slice::from_ref(statement))),
-            S::Log {
-                prefix,
-                group,
-                snaplen,
-                queue_threshold,
-                level,
-                flags,
-            } => {
-                let log = Log {
-                    prefix: prefix.as_deref(),
-                    group: *group,
-                    snaplen: *snaplen,
-                    queue_threshold: *queue_threshold,
-                    level: level.and_then(self::level),
-                    flags: self.words(log_flags(*flags)),
-                };
-                let is_plain = matches!(
-                    log,
-                    Log {
-                        prefix: None,
-                        group: None,
-                        snaplen: None,
-                        queue_threshold: None,
-                        level: None,
-                        flags: None,
-                    }
-                );
-                Statement::Log((!is_plain).then_some(log))
-            }
             S::Reject(words) => Statement::Reject(self.reject(words.as_ref())),
             S::Translate {
                 kind,
@@ -331,20 +252,6 @@ impl Writer<'_> {
                 op: "add",
                 flowtable: format!("@{table}"),
             },
-            S::Synproxy {
-                mss,
-                window_scale,
-                timestamp,
-                sack_permitted,
-            } => {
-                let synproxy = Synproxy {
-                    mss: *mss,
-                    wscale: *window_scale,
-                    flags: Synproxy::words(*timestamp, *sack_permitted),
-                };
-                let is_plain = mss.is_none() && window_scale.is_none() && synproxy.flags.is_empty();
-                Statement::Synproxy((!is_plain).then_some(synproxy))
-            }
             S::Duplicate { address, device } => Statement::Dup(match address {
                 Some(address) => Duplicate {
                     addr: Some(expr(address)),
@@ -374,7 +281,7 @@ impl Writer<'_> {
                 };
                 let update = Update {
                     op: word,
-                    elem: planned.key(element, States::default()),
+                    elem: planned.key(element, Record::new()),
                     data: maybe(&element.data),
                     set,
                     map,
@@ -393,20 +300,18 @@ impl Writer<'_> {
                 let planned = self.planned();
                 let mut statements = planned.statements(&element.statements).into_iter();
                 Statement::Meter(Meter {
-                    key: planned.key(element, States::default()),
+                    key: planned.key(element, Record::new()),
                     stmt: statements.next().map(Box::new),
                     size: *size,
                     name,
                 })
             }
-            S::Object(words, object) => {
-                let kind = words.strip_suffix(" name").or(words.strip_suffix(" set"));
-                let kind = kind.unwrap_or(words);
-                let kind = kind.strip_prefix("meta ").unwrap_or(kind);
-                Statement::Object(Tagged(kind, expr(object)))
+            S::Object(object_type, object) => {
+                Statement::Object(Tagged(object_name(*object_type), expr(object)))
             }
             S::Extension(kind, name) => Statement::Xt { kind, name },
             S::Opaque(instruction) => Statement::Opaque(instruction),
+            _ => unreachable!(),
         }
     }
 
@@ -477,13 +382,4 @@ fn is_over_midnight(range: &Expr) -> bool {
         (Expr::Value(from), Expr::Value(to)) => from.data_type == HOUR && from.number > to.number,
         _ => false,
     }
-}
-
-/// Returns the log level if it is not the default.
-fn level(level: u32) -> Option<Level> {
-    const WARN: u32 = 4;
-    (level != WARN).then(|| match LOG_LEVELS.get(level as usize) {
-        Some(name) => Level::Name(name),
-        None => Level::Number(level),
-    })
 }

@@ -5,7 +5,6 @@ pub(crate) mod elements;
 pub(crate) mod line;
 pub(crate) mod object;
 pub(crate) mod set;
-pub(crate) mod tunnel;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::object::object_name;
 use crate::dialect::Form;
 use crate::print::Printer;
 use crate::read::set::{self, SetReader};
+use crate::statements::object_name;
 use crate::types;
 use crate::value::fields;
 use chainwright::nft::{
@@ -132,7 +132,7 @@ impl<W: Write> Printer<'_, W> {
                 self.out.write_char(' ')?;
             }
             self.plans = true;
-            self.statement(statement)?;
+            statement.print(self)?;
             self.plans = false;
         }
         self.out.write_char('\n')

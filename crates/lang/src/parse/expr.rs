@@ -403,7 +403,7 @@ impl Parser<'_> {
                 if element.comment.replace(comment).is_some() {
                     return Err(self.repeated(start, "comment"));
                 }
-            } else if let Some(statement) = self.stateful()? {
+            } else if let Some(statement) = Statement::parse_stateful(self)? {
                 element.statements.push(statement);
             } else {
                 return Ok(());
@@ -555,7 +555,7 @@ impl Parser<'_> {
 
     fn unknown_selector(&self) -> Diagnostic {
         let word = self.word();
-        let statements = super::statement::WORDS.iter().copied();
+        let statements = super::statement::words();
         let known = statements.chain(super::selector::words());
         let near = chainwright::internal::nearest(word.as_bytes(), known);
         let message = format!("unknown statement or expression `{}`", shown(word));

@@ -18,13 +18,11 @@ pub(crate) mod script;
 pub(crate) mod selector;
 pub(crate) mod set;
 pub(crate) mod source;
-pub(crate) mod stateful;
 pub(crate) mod statement;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
-mod tunnel;
 pub(crate) mod variables;
 
 pub(crate) use elements::ElementList;
@@ -35,8 +33,6 @@ pub use error::Error;
 pub(crate) use parser::{number, parse_time};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use printed::parsed_rules;
-#[cfg(feature = "json")]
-pub(crate) use query::RESET;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use script::parse;
 pub(crate) use script::parse_with_definitions;
@@ -46,7 +42,4 @@ pub(crate) use tree::{
     Command, Declared, Described, Elements, EventFilter, EventKind, Kind, Object, Position, Rule,
     SetDeclaration, Verb, names_devices,
 };
-pub(crate) use tunnel::DIRECTIONS;
-#[cfg(feature = "json")]
-pub(crate) use tunnel::geneve_data;
 pub(crate) use variables::{Defined, SavedVariables};

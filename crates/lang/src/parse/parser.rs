@@ -278,6 +278,27 @@ impl<'i> Parser<'i> {
         Some(found)
     }
 
+    /// Returns `true` if the next tokens are this keyword of one or two words.
+    pub(crate) fn at_keyword(&mut self, keyword: &str) -> bool {
+        match keyword.split_once(' ') {
+            Some((first, second)) => self.at_two(first, &[second]),
+            None => self.at(keyword),
+        }
+    }
+
+    pub(crate) fn skip_keyword(&mut self, keyword: &str) {
+        for _ in keyword.split(' ') {
+            self.advance();
+        }
+    }
+
+    /// Skips the one of these keywords that comes next.
+    pub(crate) fn eat_keyword<'w>(&mut self, keywords: &[&'w str]) -> Option<&'w str> {
+        let found = keywords.iter().find(|keyword| self.at_keyword(keyword))?;
+        self.skip_keyword(found);
+        Some(found)
+    }
+
     pub(crate) fn eat_sign(&mut self, sign: &str) -> bool {
         let is = self.at_sign(sign);
         if is {

@@ -3,11 +3,11 @@
 use super::error::Diagnostic;
 use super::known::type_names;
 use super::parser::Parser;
-use super::script::{CT_OBJECTS, FAMILIES, STATEFUL};
+use super::script::{FAMILIES, ct_words, stateful_words};
 use super::selector;
 use super::tree::{Command, Described, EventFilter, EventKind, Kind, Object, Verb};
+use crate::statements::OBJECTS;
 use crate::syntax::Span;
-use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, DataType, Family, Flowtable, Set, Table};
 
 /// Selections of `monitor`, by keyword.
@@ -22,8 +22,8 @@ const WATCHED: [(&str, EventKind); 8] = [
     ("trace", EventKind::Trace),
 ];
 
-/// Kinds of objects that can be listed or reset together, by keyword.
-pub(crate) const KINDS: [(&str, Kind); 15] = [
+/// Kinds of objects that can be listed or reset together, except stateful objects, by keyword.
+const KINDS: [(&str, Kind); 8] = [
     ("tables", Kind::Tables),
     ("chains", Kind::Chains),
     ("rules", Kind::Rules),
@@ -32,25 +32,27 @@ pub(crate) const KINDS: [(&str, Kind); 15] = [
     ("meters", Kind::Meters),
     ("flowtables", Kind::Flowtables),
     ("hooks", Kind::Hooks),
-    ("counters", Kind::Stateful(ObjectType::COUNTER)),
-    ("quotas", Kind::Stateful(ObjectType::QUOTA)),
-    ("limits", Kind::Stateful(ObjectType::LIMIT)),
-    ("secmarks", Kind::Stateful(ObjectType::SECMARK)),
-    ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
-    ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
-    ("tunnels", Kind::Stateful(ObjectType::TUNNEL)),
-];
-/// Kinds of objects that can be listed or reset together, by the keyword after `ct`.
-const CT_KINDS: [(&str, ObjectType); 3] = [
-    ("helpers", ObjectType::CT_HELPER),
-    ("timeouts", ObjectType::CT_TIMEOUT),
-    ("expectations", ObjectType::CT_EXPECT),
 ];
 
-/// Operands of `reset`.
-pub(crate) const RESET: [&str; 9] = [
-    "rule", "rules", "set", "map", "element", "counter", "counters", "quota", "quotas",
-];
+/// Returns the kinds of objects that can be listed or reset together, by keyword.
+pub(crate) fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
+    let stateful = OBJECTS.iter().flat_map(|kind| {
+        let stateful = Kind::Stateful(kind.object_type);
+        kind.plurals.iter().map(move |word| (*word, stateful))
+    });
+    KINDS.into_iter().chain(stateful)
+}
+
+/// Returns the operands of `reset`.
+pub(crate) fn reset_words() -> Vec<&'static str> {
+    let stateful = OBJECTS.iter().filter(|kind| kind.has_reset);
+    let stateful =
+        stateful.flat_map(|kind| [kind.name].into_iter().chain(kind.plurals.iter().copied()));
+    ["rule", "rules", "set", "map", "element"]
+        .into_iter()
+        .chain(stateful)
+        .collect()
+}
 
 impl Parser<'_> {
     /// Parses `monitor new rules json`.
@@ -131,35 +133,29 @@ impl Parser<'_> {
             "element",
         ];
         let known = || {
-            let kinds = KINDS.iter().map(|(word, _)| *word);
-            kinds.chain(singles).chain([
-                "ct", "counter", "quota", "limit", "secmark", "synproxy", "tunnel",
-            ])
+            let plain = kinds()
+                .map(|(word, _)| word)
+                .filter(|word| !word.contains(' '));
+            plain.chain(singles).chain(stateful_words())
         };
-        if verb == Verb::Reset && !RESET.iter().any(|word| self.at(word)) {
-            return Err(self.unknown("object to reset", RESET));
+        if verb == Verb::Reset && !reset_words().iter().any(|word| self.at(word)) {
+            return Err(self.unknown("object to reset", reset_words()));
         }
-        if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
-            self.advance();
-            return self.kind(*kind);
+        let found = kinds().find(|(word, _)| self.at_keyword(word));
+        if let Some((word, kind)) = found {
+            self.skip_keyword(word);
+            return self.kind(kind);
         }
-        if self.at("ct") {
-            self.advance();
-            let mut all = CT_KINDS.iter().chain(&CT_OBJECTS);
-            let Some((word, object_type)) = all.find(|(word, _)| self.at(word)) else {
-                let words = CT_KINDS.iter().chain(&CT_OBJECTS).map(|(word, _)| *word);
-                return Err(self.unknown("object type", words));
+        if let Some(kind) = self.object_kind() {
+            let is_all = kind.name.starts_with("ct ") && (self.at("table") || self.at_end());
+            return match is_all {
+                true => self.kind(Kind::Stateful(kind.object_type)),
+                false => self.named_object_of(kind.object_type),
             };
-            self.advance();
-            let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);
-            if !is_one || self.at("table") || self.at_end() {
-                return self.kind(Kind::Stateful(*object_type));
-            }
-            return self.named_object_of(*object_type);
         }
-        if let Some((_, object_type)) = STATEFUL.iter().find(|(word, _)| self.at(word)) {
-            self.advance();
-            return self.named_object_of(*object_type);
+        if self.eat("ct") {
+            let plurals = kinds().filter_map(|(word, _)| word.strip_prefix("ct "));
+            return Err(self.unknown("object type", plurals.chain(ct_words())));
         }
         let Some(word) = self.eat_any(&singles) else {
             return Err(self.unknown("object to list", known()));

@@ -6,6 +6,7 @@ use super::parser::Parser;
 use super::source::{Includes, Source, Sources};
 use super::tree::{Command, Elements, Object, Position, Rule, SetDeclaration, Verb};
 use super::variables::{Defined, SavedVariables};
+use crate::statements::{OBJECTS as OBJECT_KINDS, ObjectKind};
 use crate::syntax::Span;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
@@ -43,27 +44,28 @@ pub(crate) const OBJECTS: [&str; 7] = [
     "flowtable",
 ];
 
-/// Returns the first words of all objects.
-fn object_words() -> impl Iterator<Item = &'static str> {
-    let [counter, quota, limit, secmark, synproxy, tunnel] = STATEFUL.map(|(word, _)| word);
-    let stateful = [counter, quota, limit, "ct", secmark, synproxy, tunnel];
-    OBJECTS.into_iter().chain(stateful)
+/// Returns the first words of stateful objects.
+pub(crate) fn stateful_words() -> impl Iterator<Item = &'static str> {
+    let words = OBJECT_KINDS
+        .iter()
+        .map(|kind| match kind.name.split_once(' ') {
+            Some((first, _)) => first,
+            None => kind.name,
+        });
+    let mut last = "";
+    words.filter(move |word| std::mem::replace(&mut last, word) != *word)
 }
 
-/// Stateful objects by keyword; those in [`CT_OBJECTS`] follow `ct`.
-pub(crate) const STATEFUL: [(&str, ObjectType); 6] = [
-    ("counter", ObjectType::COUNTER),
-    ("quota", ObjectType::QUOTA),
-    ("limit", ObjectType::LIMIT),
-    ("secmark", ObjectType::SECMARK),
-    ("synproxy", ObjectType::SYNPROXY),
-    ("tunnel", ObjectType::TUNNEL),
-];
-pub(crate) const CT_OBJECTS: [(&str, ObjectType); 3] = [
-    ("helper", ObjectType::CT_HELPER),
-    ("timeout", ObjectType::CT_TIMEOUT),
-    ("expectation", ObjectType::CT_EXPECT),
-];
+/// Returns the first words of all objects.
+fn object_words() -> impl Iterator<Item = &'static str> {
+    OBJECTS.into_iter().chain(stateful_words())
+}
+
+/// Returns the words behind `ct` that name a kind of objects.
+pub(crate) fn ct_words() -> impl Iterator<Item = &'static str> {
+    let names = OBJECT_KINDS.iter().map(|kind| kind.name);
+    names.filter_map(|name| name.strip_prefix("ct "))
+}
 
 /// Result of parsing a text.
 pub(crate) struct Parsed {
@@ -330,9 +332,9 @@ impl Parser<'_> {
                 Ok(())
             }
             None => {
-                if let Some(object_type) = self.stateful_word()? {
+                if let Some(kind) = self.stateful_word()? {
                     let at = self.in_table()?;
-                    commands.push(self.stateful_object(verb, &at, object_type, start)?);
+                    commands.push(self.stateful_object(verb, &at, kind, start)?);
                     return Ok(());
                 }
                 let otherwise = self.unknown("object type", object_words());
@@ -370,18 +372,20 @@ impl Parser<'_> {
         self.rule_in(at, chain, Verb::Add, start)
     }
 
-    /// Parses the type of a stateful object, if it is one.
-    pub(crate) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Diagnostic> {
-        if self.eat("ct") {
-            let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
-            let found = CT_OBJECTS.iter().find(|(known, _)| *known == word);
-            return Ok(found.map(|(_, object_type)| *object_type));
+    /// Returns the kind of stateful objects whose name comes next, if there is one, and skips the name.
+    pub(crate) fn object_kind(&mut self) -> Option<&'static ObjectKind> {
+        let mut kinds = OBJECT_KINDS.iter();
+        let kind = kinds.find(|kind| self.at_keyword(kind.name))?;
+        self.skip_keyword(kind.name);
+        Some(kind)
+    }
+
+    /// Parses the kind of a stateful object, if it is one.
+    pub(crate) fn stateful_word(&mut self) -> Result<Option<&'static ObjectKind>, Diagnostic> {
+        match self.object_kind() {
+            None if self.eat("ct") => Err(self.unexpected(ct_words())),
+            kind => Ok(kind),
         }
-        let found = STATEFUL.iter().find(|(word, _)| self.at(word));
-        if found.is_some() {
-            self.advance();
-        }
-        Ok(found.map(|(_, object_type)| *object_type))
     }
 
     pub(crate) fn rule_command(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
@@ -517,7 +521,7 @@ impl Parser<'_> {
                 }
             }
             None => {
-                let Some(object_type) = self.stateful_word()? else {
+                let Some(kind) = self.stateful_word()? else {
                     return Err(self.unknown("object type", object_words()));
                 };
                 let at = self.in_table()?;
@@ -525,11 +529,11 @@ impl Parser<'_> {
                     Some(handle) => Object::Stateful(StatefulObject {
                         family: at.family,
                         table: Some(at.table),
-                        object_type: Some(object_type),
+                        object_type: Some(kind.object_type),
                         handle: Some(handle),
                         ..StatefulObject::empty()
                     }),
-                    None => self.named_object_in(at, object_type)?,
+                    None => self.named_object_in(at, kind.object_type)?,
                 }
             }
         };

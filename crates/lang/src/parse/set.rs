@@ -6,8 +6,7 @@ use super::expr::Side;
 use super::parser::{Ending, Parser};
 use super::script::{InTable, only_named};
 use super::tree::{Command, Declared, Elements, Object, SetDeclaration, Verb};
-use crate::syntax::{Element, Expr, Span};
-use chainwright::nft::expr::ObjectType;
+use crate::syntax::{Element, Expr, Span, Statement};
 use chainwright::nft::{DataType, Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
 
 pub(crate) const FLAGS: [(&str, SetFlags); 4] = [
@@ -158,7 +157,7 @@ impl Parser<'_> {
                 }
             }
             None => {
-                let Some(statement) = self.stateful()? else {
+                let Some(statement) = Statement::parse_stateful(self)? else {
                     return Err(
                         self.no_entry(if declared.is_map { "a map" } else { "a set" }, &ENTRIES)
                     );
@@ -166,7 +165,7 @@ impl Parser<'_> {
                 declared.statements.push((statement, self.since(start)));
                 // A line may contain several statements.
                 while let start = self.current.span
-                    && let Some(statement) = self.stateful()?
+                    && let Some(statement) = Statement::parse_stateful(self)?
                 {
                     declared.statements.push((statement, self.since(start)));
                 }
@@ -194,8 +193,8 @@ impl Parser<'_> {
         }
         let start = self.current.span;
         declared.data_is_interval = self.eat("interval");
-        let data = match self.declared_objects()? {
-            Some(object_type) => Declared::Objects(object_type),
+        let data = match self.object_kind() {
+            Some(kind) => Declared::Objects(kind.object_type),
             None if is_typeof && !declared.data_is_interval && self.eat("queue") => {
                 Declared::Typeof(Expr::QueueNumber)
             }
@@ -215,19 +214,6 @@ impl Parser<'_> {
             types.push(self.data_type()?);
         }
         Ok(Declared::Types(types))
-    }
-
-    /// Parses the type of a map's stateful objects, if it has any.
-    fn declared_objects(&mut self) -> Result<Option<ObjectType>, Diagnostic> {
-        let is_object = self.at_two("ct", &["helper", "timeout", "expectation"]);
-        let is_plain = super::script::STATEFUL
-            .iter()
-            .any(|(word, _)| self.at(word));
-        // `ct helper` is also a selector.
-        match is_object || is_plain {
-            true => self.stateful_word(),
-            false => Ok(None),
-        }
     }
 
     /// Parses elements in braces, or a variable with elements.

@@ -4,14 +4,14 @@ use super::error::{Diagnostic, shown};
 use super::expr::Side;
 use super::lexer::Kind;
 use super::parser::{Parser, parse_number};
-use crate::print::statement::LOG_LEVELS;
+use crate::statements::{self, parse_reference};
 use crate::syntax::{Element, Expr, Line, Span, Statement, Symbol, Value};
 use crate::types;
-use chainwright::nft::expr::{CtKey, MetaKey};
+use chainwright::nft::expr::{CtKey, ObjectType};
 use chainwright::nft::{DataType, Family};
 
 /// First words of statements that do not begin with an expression.
-pub(crate) const WORDS: &[&str] = &[
+const WORDS: &[&str] = &[
     "accept",
     "drop",
     "continue",
@@ -19,11 +19,6 @@ pub(crate) const WORDS: &[&str] = &[
     "return",
     "jump",
     "goto",
-    "counter",
-    "limit",
-    "quota",
-    "last",
-    "log",
     "reject",
     "snat",
     "dnat",
@@ -33,7 +28,6 @@ pub(crate) const WORDS: &[&str] = &[
     "queue",
     "notrack",
     "flow",
-    "synproxy",
     "dup",
     "fwd",
     "add",
@@ -43,6 +37,11 @@ pub(crate) const WORDS: &[&str] = &[
     "reset",
     "comment",
 ];
+
+/// Returns the first words of statements that do not begin with an expression.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().copied().chain(statements::words())
+}
 
 /// Statements of a rule with their locations, and the rule's comment.
 pub(crate) type RuleBody = (Vec<(Statement, Span)>, Option<String>);
@@ -112,7 +111,7 @@ impl Parser<'_> {
 
     /// Returns `true` if a statement can begin with the current token.
     pub(crate) fn at_statement(&self) -> bool {
-        let mut words = WORDS.iter().copied().chain(super::selector::words());
+        let mut words = words().chain(super::selector::words());
         self.at_sign("@") || self.at_sign("(") || words.any(|word| self.at(word))
     }
 
@@ -121,16 +120,19 @@ impl Parser<'_> {
         if let Some(verdict) = self.verdict()? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
         }
-        if let Some(statement) = self.stateful()? {
-            return Ok(statement);
-        }
         if !self.is_word() {
             return self.comparison();
         }
-        let is_object = self.at_two("ct", &["timeout", "expectation"]);
-        let is_tunnel = self.at_two("tunnel", &["name"]);
+        if let Some(statement) = Statement::parse_stateful(self)? {
+            return Ok(statement);
+        }
+        if let Some(statement) = Statement::parse(self)? {
+            return Ok(statement);
+        }
+        if let Some(statement) = parse_reference(self)? {
+            return Ok(statement);
+        }
         match self.word() {
-            "log" => self.log(),
             "reject" => self.reject(),
             "snat" | "dnat" | "masquerade" | "redirect" => self.translation(),
             "tproxy" => self.tproxy(),
@@ -140,7 +142,6 @@ impl Parser<'_> {
                 Ok(Statement::Notrack)
             }
             "flow" => self.flow(),
-            "synproxy" => self.synproxy(),
             "dup" => self.duplicate(),
             "fwd" => self.forward(),
             "add" | "update" | "delete" => self.update(),
@@ -158,23 +159,6 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Statement::Reset(self.whole_tcp_option()?))
             }
-            "ct" if is_object => {
-                self.advance();
-                let words = match self.eat("timeout") {
-                    true => "ct timeout set",
-                    false => {
-                        self.advance();
-                        "ct expectation set"
-                    }
-                };
-                self.expect("set")?;
-                self.object_for(words)
-            }
-            "tunnel" if is_tunnel => {
-                self.advance();
-                self.advance();
-                self.object_for("tunnel name")
-            }
             "xt" => Err(Diagnostic::new(
                 self.current.span,
                 "x_tables matches and targets cannot be written in nft's language",
@@ -185,20 +169,9 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a stateful object, or a map to objects.
-    fn object_for(&mut self, words: &'static str) -> Result<Statement, Diagnostic> {
-        let object = self.any()?;
-        Ok(Statement::Object(words, object))
-    }
-
-    /// Parses the name of an object behind `counter`, `quota`, …, if there is one.
-    pub(crate) fn named_object(
-        &mut self,
-        words: &'static str,
-    ) -> Result<Option<Statement>, Diagnostic> {
-        match self.eat("name") {
-            true => self.object_for(words).map(Some),
-            false => Ok(None),
-        }
+    pub(crate) fn object_for(&mut self, object_type: ObjectType) -> Result<Statement, Diagnostic> {
+        self.any()
+            .map(|object| Statement::Object(object_type, object))
     }
 
     /// Parses `left set …`, behind `set`.
@@ -212,117 +185,6 @@ impl Parser<'_> {
         let value = self.any()?;
         let value = self.flags(value)?;
         Ok(assigned(left, value))
-    }
-
-    fn log(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("log")?;
-        let (mut prefix, mut group, mut snaplen) = (None, None, None);
-        let (mut queue_threshold, mut level, mut flags) = (None, None, 0);
-        loop {
-            let again = self.current.span;
-            let word = self.eat_any(&[
-                "prefix",
-                "group",
-                "snaplen",
-                "queue-threshold",
-                "level",
-                "flags",
-            ]);
-            let is_twice = match word {
-                Some("prefix") => prefix.replace(self.log_prefix()?).is_some(),
-                Some("group") => group.replace(self.number("a group number")?).is_some(),
-                Some("snaplen") => snaplen.replace(self.number("a length")?).is_some(),
-                Some("queue-threshold") => queue_threshold
-                    .replace(self.number("a number of packets")?)
-                    .is_some(),
-                Some("level") => {
-                    let found = level_of(self.word()).filter(|_| self.is_word());
-                    let Some(number) = found else {
-                        return Err(self.unknown("log level", LOG_LEVELS));
-                    };
-                    self.advance();
-                    level.replace(number).is_some()
-                }
-                Some(_) => {
-                    flags |= self.log_flags()?;
-                    false
-                }
-                None => break,
-            };
-            if is_twice {
-                let message = format!("duplicate `{}`", word.unwrap_or_default());
-                return Err(Diagnostic::new(again, message));
-            }
-        }
-        Ok(Statement::Log {
-            prefix,
-            group,
-            snaplen,
-            queue_threshold,
-            level,
-            flags,
-        })
-    }
-
-    fn log_flags(&mut self) -> Result<u32, Diagnostic> {
-        const ALL: u32 = 0x2f;
-        let mut flags = 0;
-        Ok(
-            match self.one_of(&["all", "tcp", "ip", "skuid", "ether"])? {
-                "all" => ALL,
-                "tcp" => {
-                    loop {
-                        flags |= match self.one_of(&["sequence", "options"])? {
-                            "sequence" => 1,
-                            _ => 2,
-                        };
-                        if !self.eat_sign(",") {
-                            break;
-                        }
-                    }
-                    flags
-                }
-                "ip" => {
-                    self.expect("options")?;
-                    4
-                }
-                "skuid" => 8,
-                _ => 0x20,
-            },
-        )
-    }
-
-    /// Parses a log prefix and substitutes variables (`$name`) in it.
-    fn log_prefix(&mut self) -> Result<String, Diagnostic> {
-        if self.at_sign("$") {
-            return Ok(self.constant("a log prefix")?.text.into());
-        }
-        let span = self.current.span;
-        let text = self.string("a log prefix")?;
-        let mut prefix = String::new();
-        let mut left = text.as_str();
-        while let Some(at) = left.find('$') {
-            prefix.push_str(&left[..at]);
-            left = &left[at + 1..];
-            let end = left
-                .bytes()
-                .position(|b| !(b.is_ascii_alphanumeric() || b == b'_'))
-                .unwrap_or(left.len());
-            if end == 0 {
-                prefix.push('$');
-                continue;
-            }
-            match self.variables.value(&left[..end], span)? {
-                Expr::Symbol(symbol) => prefix.push_str(&symbol.text),
-                _ => {
-                    let message = format!("${} is not a single word", shown(&left[..end]));
-                    return Err(Diagnostic::new(span, message));
-                }
-            }
-            left = &left[end..];
-        }
-        prefix.push_str(left);
-        Ok(prefix)
     }
 
     fn reject(&mut self) -> Result<Statement, Diagnostic> {
@@ -459,7 +321,7 @@ impl Parser<'_> {
         loop {
             if self.eat("timeout") {
                 element.timeout = self.lifetime()?;
-            } else if let Some(statement) = self.stateful()? {
+            } else if let Some(statement) = Statement::parse_stateful(self)? {
                 element.statements.push(statement);
             } else {
                 break;
@@ -487,16 +349,6 @@ impl Parser<'_> {
             element,
         })
     }
-}
-
-/// Returns the number of a log level.
-pub(crate) fn level_of(word: &str) -> Option<u32> {
-    let word = match word {
-        "warning" => "warn",
-        word => word,
-    };
-    let found = (0..).zip(LOG_LEVELS).find(|(_, name)| *name == word);
-    found.map(|(number, _)| number)
 }
 
 /// Returns the code of a reject type.
@@ -527,20 +379,8 @@ pub(crate) fn code_of(
 
 /// Creates the statement for an assignment. Some assignments refer to an object.
 pub(crate) fn assigned(left: Expr, value: Expr) -> Statement {
-    match left {
-        Expr::Ct(CtKey::HELPER, None, _) => Statement::Object("ct helper set", value),
-        // The value from another mark is not an object.
-        Expr::Meta(MetaKey::SECMARK) if !is_mark(&value) => {
-            Statement::Object("meta secmark set", value)
-        }
-        left => Statement::Set(left, value),
+    match statements::assigned(&left, &value) {
+        Some(object_type) => Statement::Object(object_type, value),
+        None => Statement::Set(left, value),
     }
-}
-
-/// Returns `true` if the expression is a security mark.
-fn is_mark(value: &Expr) -> bool {
-    matches!(
-        value,
-        Expr::Ct(CtKey::SECMARK, ..) | Expr::Meta(MetaKey::SECMARK)
-    )
 }

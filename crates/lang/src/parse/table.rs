@@ -3,7 +3,7 @@
 use super::error::Diagnostic;
 use super::lexer::Kind;
 use super::parser::{Ending, Parser};
-use super::script::InTable;
+use super::script::{InTable, stateful_words};
 use super::tree::{Command, Object, Verb};
 use crate::syntax::Span;
 use chainwright::nft::{Table, TableFlags};
@@ -12,24 +12,6 @@ pub(crate) const FLAGS: [(&str, TableFlags); 3] = [
     ("dormant", TableFlags::DORMANT),
     ("owner", TableFlags::OWNER),
     ("persist", TableFlags::PERSIST),
-];
-
-const ENTRIES: [&str; 15] = [
-    "chain",
-    "set",
-    "map",
-    "counter",
-    "quota",
-    "limit",
-    "ct",
-    "secmark",
-    "synproxy",
-    "flowtable",
-    "flags",
-    "comment",
-    "include",
-    "define",
-    "redefine",
 ];
 
 /// Commands of a table's block, in execution order.
@@ -120,12 +102,22 @@ impl Parser<'_> {
                 block.flowtables.push(flowtable);
             }
             None => match self.stateful_word()? {
-                Some(object_type) => {
-                    let object = self.stateful_object(Verb::Add, at, object_type, start)?;
+                Some(kind) => {
+                    let object = self.stateful_object(Verb::Add, at, kind, start)?;
                     block.objects.push(object);
                 }
                 None => {
-                    let diagnostic = self.no_entry("a table", &ENTRIES);
+                    let others = [
+                        "flowtable",
+                        "flags",
+                        "comment",
+                        "include",
+                        "define",
+                        "redefine",
+                    ];
+                    let known = ["chain", "set", "map"].into_iter().chain(stateful_words());
+                    let known: Vec<_> = known.chain(others).collect();
+                    let diagnostic = self.no_entry("a table", &known);
                     return Err(match self.at_statement() {
                         true => diagnostic.with_hint("rules belong in a chain: chain name { … }"),
                         false => diagnostic,

@@ -66,7 +66,7 @@ impl<W: Write> Printer<'_, W> {
             if index > 0 || is_opaque {
                 self.out.write_char(' ')?;
             }
-            self.statement(statement)?;
+            statement.print(self)?;
         }
         match &rule.comment {
             Some(comment) if quotable(comment).is_some() => {
@@ -90,7 +90,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints an optional word, preceded by a blank.
-    fn word(&mut self, word: Option<&str>) -> fmt::Result {
+    pub(crate) fn word(&mut self, word: Option<&str>) -> fmt::Result {
         match word {
             Some(word) => write!(self.out, " {word}"),
             None => Ok(()),
@@ -105,7 +105,7 @@ impl<W: Write> Printer<'_, W> {
         written
     }
 
-    const fn is_stateless(&self) -> bool {
+    pub(crate) const fn is_stateless(&self) -> bool {
         self.options.stateless || self.plans
     }
 
@@ -129,7 +129,7 @@ impl<W: Write> Printer<'_, W> {
         }
         for statement in &element.statements {
             self.out.write_char(' ')?;
-            self.statement(statement)?;
+            statement.print(self)?;
         }
         if !timeout_first {
             timeout(self)?;

@@ -6,7 +6,7 @@
 use super::context::{Context, Layer, is_default_tag};
 use super::rule::Reader;
 use crate::headers::{self, Protocol};
-use crate::syntax::{Element, Expr, Payload, Relation, Statement, Value};
+use crate::syntax::{Expr, Payload, Relation, Statement, Value};
 use crate::tunnels::{self, Tunnel};
 use crate::types;
 use chainwright::nft::expr::{Decoded, Inner, PayloadBase};
@@ -243,33 +243,7 @@ pub(crate) fn written_type(left: &Expr) -> DataType {
 /// Returns `true` if a statement contains an expression without syntax: inner bytes that are not a field, or inner
 /// metadata.
 pub(crate) fn has_no_syntax(statement: &Statement) -> bool {
-    let both = |one: &Expr, other: &Expr| in_expr(one) || in_expr(other);
-    let any = |exprs: [&Option<Expr>; 2]| exprs.into_iter().flatten().any(in_expr);
-    match statement {
-        Statement::Match { left, right, .. } => both(left, right),
-        Statement::VerdictMap(key, map) => both(key, map),
-        Statement::Set(target, to) => both(target, to),
-        Statement::Verdict(expr) | Statement::Reset(expr) | Statement::Object(_, expr) => {
-            in_expr(expr)
-        }
-        Statement::Translate { address, port, .. } | Statement::Tproxy { address, port, .. } => {
-            any([address, port])
-        }
-        Statement::Duplicate { address, device } => any([address, device]),
-        Statement::Forward {
-            address, device, ..
-        } => address.as_ref().is_some_and(in_expr) || in_expr(device),
-        Statement::Queue { numbers, .. } => numbers.as_ref().is_some_and(in_expr),
-        Statement::Update { element, .. } | Statement::Meter { element, .. } => in_element(element),
-        _ => false,
-    }
-}
-
-fn in_element(element: &Element) -> bool {
-    [&element.key, &element.data]
-        .into_iter()
-        .flatten()
-        .any(in_expr)
+    statement.operands().into_iter().any(in_expr)
 }
 
 fn in_expr(expr: &Expr) -> bool {

@@ -3,10 +3,10 @@
 use super::registers::{Content, Loaded};
 use super::rule::{Reader, valid_name};
 use super::set::{self, SetReader};
-use super::stateful::stateful_statement;
+use crate::statements;
 use crate::syntax::{Element, Expr, Operator, Relation, Statement, Value};
 use crate::value::fields;
-use chainwright::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, ObjectType, Register};
+use chainwright::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, Register};
 use chainwright::nft::{DataType, SetFlags};
 
 impl Reader<'_, '_> {
@@ -149,10 +149,10 @@ impl Reader<'_, '_> {
         let (key_type, data_type) = (view.key_type(), view.data_type());
         let mut statements = Vec::new();
         if let Some(nested) = &dynset.expr {
-            statements.push(stateful_statement(&nested.decode().ok()?)?);
+            statements.push(Statement::of_expression(&nested.decode().ok()?)?);
         }
         for nested in dynset.expressions.iter().flat_map(|list| list.iter()) {
-            statements.push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+            statements.push(Statement::of_expression(&nested.ok()?.decode().ok()?)?);
         }
         if dynset.flags.unwrap_or_default().contains(DynsetFlags::INV) {
             return None;
@@ -229,20 +229,8 @@ impl Reader<'_, '_> {
             }
             (None, None) => return None,
         };
-        let words = match kind {
-            ObjectType::COUNTER => "counter name",
-            ObjectType::QUOTA => "quota name",
-            ObjectType::LIMIT => "limit name",
-            ObjectType::CONNLIMIT => "ct count name",
-            ObjectType::SYNPROXY => "synproxy name",
-            ObjectType::CT_HELPER => "ct helper set",
-            ObjectType::CT_TIMEOUT => "ct timeout set",
-            ObjectType::CT_EXPECT => "ct expectation set",
-            ObjectType::SECMARK => "meta secmark set",
-            ObjectType::TUNNEL => "tunnel name",
-            _ => return None,
-        };
-        self.push(Statement::Object(words, object))
+        statements::reference(kind)?;
+        self.push(Statement::Object(kind, object))
     }
 }
 

@@ -8,7 +8,6 @@ use super::context::Context;
 use super::inside::has_no_syntax;
 use super::registers::{Content, Loaded, Registers};
 use super::set;
-use super::stateful::stateful_statement;
 use super::statements::nat_flags;
 use crate::constant::{is_name, quotable};
 use crate::dialect::NftVersion;
@@ -323,8 +322,8 @@ impl Reader<'_, '_> {
                 let name = quotable(target.name.as_deref()?)?;
                 self.push(Statement::Extension("target", name.to_owned()))
             }
-            stateful => {
-                let statement = stateful_statement(stateful)?;
+            other => {
+                let statement = Statement::delinearize(other, self)?;
                 self.push(statement)
             }
         }

@@ -3,7 +3,6 @@
 use super::compare::listed_type;
 use super::inside::is_of_header;
 use super::rule::{limit, valid_name, value};
-use super::stateful::stateful_statement;
 use crate::constant::quotable;
 use crate::dialect::{Form, NftVersion};
 use crate::syntax::{Element, Expr, Statement, Target, Value, Verdict};
@@ -333,11 +332,11 @@ impl<'s> SetReader<'s> {
         let mut read = Element::new(key);
         if let Some(nested) = element.expression() {
             read.statements
-                .push(stateful_statement(&nested.decode().ok()?)?);
+                .push(Statement::of_expression(&nested.decode().ok()?)?);
         }
         for nested in element.expressions().into_iter().flatten() {
             read.statements
-                .push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+                .push(Statement::of_expression(&nested.ok()?.decode().ok()?)?);
         }
         let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
         // 0 means "never", and is only printed if the set has a default timeout.
@@ -405,10 +404,10 @@ pub(crate) fn size(set: &SetRef<'_>) -> Option<u32> {
 pub(crate) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
     let mut statements = Vec::new();
     if let Some(nested) = set.expression() {
-        statements.push(stateful_statement(&nested.decode().ok()?)?);
+        statements.push(Statement::of_expression(&nested.decode().ok()?)?);
     }
     for nested in set.expressions().into_iter().flatten() {
-        statements.push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+        statements.push(Statement::of_expression(&nested.ok()?.decode().ok()?)?);
     }
     Some(statements)
 }

@@ -6,11 +6,11 @@ use super::node::{Kind, Node};
 use super::selector::{
     dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket, tunnel,
 };
-use crate::json::stateful::NEVER;
+use crate::json::expr::NEVER;
 use crate::parse::error::shown;
 use crate::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
 use crate::parse::{Diagnostic, with_data};
-use crate::syntax::{Element, Expr, Operator, Span, Target, Verdict};
+use crate::syntax::{Element, Expr, Operator, Span, Statement, Target, Verdict};
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
 
@@ -316,7 +316,9 @@ impl Reader {
         }
         if let Kind::Object(entries) = &inner.kind {
             for (key, value) in entries {
-                element.statements.extend(self.stateful(&key.text, value)?);
+                element
+                    .statements
+                    .extend(Statement::read_stateful(self, &key.text, value)?);
             }
         }
         Ok(element)

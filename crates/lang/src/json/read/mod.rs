@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `node` | JSON with locations |
 //! | `fields` | checked access to the keys of an object |
-//! | `object`, `statement`, `expr`, `stateful` | counterparts of the writer's modules |
+//! | `object`, `statement`, `expr` | counterparts of the writer's modules |
 //! | `selector` | selectors |
 
 pub(crate) mod expr;
@@ -12,22 +12,20 @@ pub(crate) mod fields;
 pub(crate) mod node;
 pub(crate) mod object;
 pub(crate) mod selector;
-pub(crate) mod stateful;
 pub(crate) mod statement;
-pub(crate) mod tunnel;
 
 use std::collections::HashSet;
 
-use self::fields::Fields;
-use self::node::{Key, Kind as Json, Node};
-use self::object::stateful;
+pub(crate) use self::fields::Fields;
+use self::node::{Key, Kind as Json};
+pub(crate) use self::node::{Kind, Node};
+pub(crate) use self::object::is_object;
 use crate::parse::error::shown;
-use crate::parse::query::KINDS;
+use crate::parse::query::{kinds, reset_words};
 use crate::parse::script::{FAMILIES, OBJECTS, VERBS};
-use crate::parse::tree::Kind;
 use crate::parse::{Command, Diagnostic, Error, Object, Source, Sources, Verb};
+use crate::statements;
 use crate::syntax::{Expr, Span, Statement, Target, Verdict};
-use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, SetFlags};
 
 /// Supported schema version.
@@ -179,7 +177,14 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
 }
 
 fn objects() -> impl Iterator<Item = &'static str> {
-    OBJECTS.into_iter().chain(stateful().map(|(word, _)| word))
+    let stateful = |of_ct| {
+        let names = statements::OBJECTS.iter().map(|kind| kind.name);
+        names.filter(move |name| name.starts_with("ct ") == of_ct)
+    };
+    OBJECTS
+        .into_iter()
+        .chain(stateful(false))
+        .chain(stateful(true))
 }
 
 fn no_command(key: &Key<'_>) -> Diagnostic {
@@ -239,7 +244,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
         Verb::Insert | Verb::Replace => vec!["rule"],
         Verb::Rename => vec!["chain"],
         Verb::Flush => vec!["ruleset", "table", "chain", "set", "map", "meter"],
-        Verb::Reset => crate::parse::RESET.to_vec(),
+        Verb::Reset => reset_words(),
         Verb::List => {
             let singles = ["ruleset", "meter"].into_iter().chain(objects());
             singles.chain(kinds().map(|(word, _)| word)).collect()
@@ -276,16 +281,6 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
         Some(commands) => Ok(commands),
         None => Err(no_command(key)),
     }
-}
-
-/// Returns the kinds of objects that can be listed or reset together.
-fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
-    let of_connections = [
-        ("ct helpers", Kind::Stateful(ObjectType::CT_HELPER)),
-        ("ct timeouts", Kind::Stateful(ObjectType::CT_TIMEOUT)),
-        ("ct expectations", Kind::Stateful(ObjectType::CT_EXPECT)),
-    ];
-    KINDS.into_iter().chain(of_connections)
 }
 
 /// Reads an optional family and table.

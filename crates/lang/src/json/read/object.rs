@@ -4,28 +4,35 @@ use super::Reader;
 use super::expr::milliseconds;
 use super::fields::Fields;
 use super::node::{Kind, Node};
-use super::stateful::object;
-use crate::list::object::object_name;
 use crate::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
 use crate::parse::error::shown;
 use crate::parse::known::type_names;
+use crate::parse::object::object;
 use crate::parse::parser::MAX_NAME_LENGTH;
-use crate::parse::script::{CT_OBJECTS, FAMILIES, InTable, STATEFUL, only_named};
+use crate::parse::script::{FAMILIES, InTable, only_named};
 use crate::parse::{
     Command, Declared, Diagnostic, ElementList, Elements, Object, Position, Rule, SetDeclaration,
     Verb, set, table,
 };
+use crate::statements::{OBJECTS, ObjectKind};
 use crate::syntax::{Expr, Span, Statement};
-use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
     Chain, ChainFlags, DataType, Devices, Family, Flowtable, FlowtableFlags, Hook, Milliseconds,
-    Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, Table, TableFlags,
+    Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, StatefulObject, Table, TableFlags,
 };
 
-/// Returns the stateful objects by keyword.
-pub(crate) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
-    let all = STATEFUL.into_iter().chain(CT_OBJECTS);
-    all.map(|(_, object_type)| (object_name(object_type), object_type))
+/// Returns `true` if the value is an object name, or a map to objects.
+pub(crate) fn is_object(node: &Node<'_>) -> bool {
+    match &node.kind {
+        Kind::Text(_) => true,
+        Kind::Object(entries) => matches!(&entries[..], [(key, _)] if key.text == "map"),
+        _ => false,
+    }
+}
+
+/// Returns the kind of stateful objects of this name.
+fn stateful(name: &str) -> Option<&'static ObjectKind> {
+    OBJECTS.iter().find(|kind| kind.name == name)
 }
 
 const TABLE: [&str; 5] = ["family", "name", "handle", "flags", "comment"];
@@ -166,10 +173,8 @@ pub(crate) fn commands(
         }
         "element" => elements(node)?,
         "flowtable" => Object::Flowtable(flowtable(verb, node)?),
-        kind => match stateful().find(|(word, _)| *word == kind) {
-            Some((_, object_type)) => {
-                Object::Stateful(object(verb, object_type, kind, node, span)?)
-            }
+        kind => match stateful(kind) {
+            Some(kind) => Object::Stateful(stateful_object(verb, kind, node, span)?),
             None => return Ok(None),
         },
     };
@@ -418,13 +423,13 @@ impl Reader {
         if declared.is_map {
             let data = fields.need("map")?;
             let objects = match &data.kind {
-                Kind::Text(word) => stateful().find(|(known, _)| known == word),
+                Kind::Text(word) => stateful(word),
                 _ => None,
             };
             let is = |name| matches!(&data.kind, Kind::Text(word) if word == name);
             let is_typeof = matches!(declared.keys, Some((Declared::Typeof(_), _)));
             let data_type = match objects {
-                Some((_, object_type)) => Declared::Objects(object_type),
+                Some(kind) => Declared::Objects(kind.object_type),
                 None if is_typeof && is("queue") => Declared::Typeof(Expr::QueueNumber),
                 None if is("verdict") => Declared::Types(vec![DataType::VERDICT]),
                 None => self.declared(data)?,
@@ -552,4 +557,37 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Diagnost
         flowtable.flags = Some(flowtable.flags.unwrap_or_default() | flag);
     }
     Ok(flowtable)
+}
+
+fn stateful_object(
+    verb: Verb,
+    kind: &ObjectKind,
+    node: &Node<'_>,
+    span: Span,
+) -> Result<StatefulObject<'static>, Diagnostic> {
+    let common = ["family", "table", "name", "handle", "comment"];
+    let known = [&common, kind.keys].concat();
+    let fields = Fields::new(node, &format!("a {}", kind.name), &known)?;
+    let (at, _) = in_table(&fields)?;
+    if is_by_name(verb) {
+        return Ok(match handle_instead(verb, &fields)? {
+            Some(handle) => StatefulObject {
+                family: at.family,
+                table: Some(at.table),
+                object_type: Some(kind.object_type),
+                handle: Some(handle),
+                ..StatefulObject::empty()
+            },
+            None => {
+                let name = name(&fields, "name", "an object")?;
+                StatefulObject::named(at.family, at.table, kind.object_type, name)
+            }
+        });
+    }
+    let name = name(&fields, "name", "an object")?;
+    let comment = match fields.get("comment") {
+        Some(node) => Some((node.kept("a comment")?.to_owned(), node.span)),
+        None => None,
+    };
+    object(&at, name, ((kind.read)(&fields, span)?, comment))
 }

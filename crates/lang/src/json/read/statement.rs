@@ -3,21 +3,21 @@
 use super::Reader;
 use super::expr::{VERSIONS, opaque};
 use super::fields::Fields;
+use super::is_object;
 use super::node::{Kind, Node};
 use super::selector::option;
-use super::stateful::{SYNPROXY, is_object, synproxy};
 use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::parse::expr::to_presence_test;
 use crate::parse::nat::FLAGS;
-use crate::parse::statement::{assigned, code_of, level_of};
-use crate::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
+use crate::parse::statement::{assigned, code_of};
+use crate::statements::{self, OBJECTS};
 use crate::syntax::{Element, Expr, Line, OptionField, Relation, Span, Statement, Translation};
-use chainwright::nft::expr::ExthdrOp;
+use chainwright::nft::expr::{ExthdrOp, ObjectType};
 use chainwright::nft::{DataType, Family};
 
 /// Keys of statements.
-const KNOWN: [&str; 40] = [
+const KNOWN: [&str; 28] = [
     "accept",
     "drop",
     "continue",
@@ -26,10 +26,7 @@ const KNOWN: [&str; 40] = [
     "jump",
     "goto",
     "match",
-    "counter",
     "mangle",
-    "quota",
-    "limit",
     "fwd",
     "notrack",
     "dup",
@@ -40,22 +37,13 @@ const KNOWN: [&str; 40] = [
     "reject",
     "set",
     "map",
-    "log",
-    "ct helper",
-    "ct timeout",
-    "ct expectation",
-    "secmark",
     "meter",
     "queue",
     "vmap",
-    "ct count",
-    "last",
     "tproxy",
-    "synproxy",
     "flow",
     "reset",
     "xt",
-    "tunnel",
     "opaque",
     "comment",
 ];
@@ -102,8 +90,14 @@ impl Reader {
         if let Some(verdict) = self.verdict(&key.text, value)? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
         }
-        if let Some(statement) = self.stateful(&key.text, value)? {
+        if let Some(statement) = Statement::read_stateful(self, &key.text, value)? {
             return Ok(statement);
+        }
+        if let Some(statement) = Statement::read(self, &key.text, value)? {
+            return Ok(statement);
+        }
+        if let Some(kind) = OBJECTS.iter().find(|kind| kind.name == key.text) {
+            return self.object(kind.object_type, value);
         }
         match &*key.text {
             "match" => self.matched(value),
@@ -116,7 +110,6 @@ impl Reader {
                 let (map_key, map) = self.key_and_map(value, "a verdict map")?;
                 Ok(Statement::VerdictMap(map_key, map))
             }
-            "log" => log(value),
             "reject" => reject(value),
             "snat" => self.translation(value, Translation::Source),
             "dnat" => self.translation(value, Translation::Destination),
@@ -142,16 +135,6 @@ impl Reader {
                 let table = self.reference(fields.need("flowtable")?, "a flowtable")?;
                 Ok(Statement::FlowAdd(table))
             }
-            "synproxy" if is_object(value) => {
-                Ok(Statement::Object("synproxy name", self.expr(value)?))
-            }
-            "synproxy" if value.is_null() => Ok(Statement::Synproxy {
-                mss: None,
-                window_scale: None,
-                timestamp: false,
-                sack_permitted: false,
-            }),
-            "synproxy" => synproxy(&Fields::new(value, "a synproxy", &SYNPROXY)?),
             "dup" => self.duplicate(value),
             "fwd" => {
                 let known = ["dev", "family", "addr"];
@@ -170,11 +153,6 @@ impl Reader {
             "map" => self.update(value, "map"),
             "meter" => self.meter(value),
             "reset" => reset(value),
-            "ct helper" => self.object("ct helper set", value),
-            "ct timeout" => self.object("ct timeout set", value),
-            "ct expectation" => self.object("ct expectation set", value),
-            "secmark" => self.object("meta secmark set", value),
-            "tunnel" => self.object("tunnel name", value),
             "xt" => Err(Diagnostic::new(
                 key.span,
                 "x_tables matches and targets cannot be written in nft's language",
@@ -183,9 +161,8 @@ impl Reader {
             "opaque" => Err(opaque(key.span)),
             other => {
                 let message = format!("unknown statement `{}`", shown(other));
-                let known = KNOWN
-                    .iter()
-                    .filter(|word| !["opaque", "comment"].contains(*word));
+                let known = KNOWN.into_iter().chain(statements::keys());
+                let known = known.filter(|word| !["opaque", "comment"].contains(word));
                 Err(Diagnostic::new(key.span, message)
                     .expecting(known)
                     .nearest_to(other))
@@ -209,9 +186,9 @@ impl Reader {
         }
     }
 
-    fn object(self, words: &'static str, node: &Node<'_>) -> Result<Statement, Diagnostic> {
+    fn object(self, object_type: ObjectType, node: &Node<'_>) -> Result<Statement, Diagnostic> {
         match is_object(node) {
-            true => Ok(Statement::Object(words, self.expr(node)?)),
+            true => Ok(Statement::Object(object_type, self.expr(node)?)),
             false => Err(node.wrong(["the name of an object in quotation marks", "a map"])),
         }
     }
@@ -338,11 +315,11 @@ impl Reader {
         let mut statements = Vec::new();
         for entry in node.one_or_many() {
             let (key, value) = entry.tagged("statement")?;
-            match self.stateful(&key.text, value)? {
+            match Statement::read_stateful(self, &key.text, value)? {
                 Some(statement) => statements.push((statement, entry.span)),
                 None => {
                     let message = format!("`{}` is not allowed in an element", shown(&key.text));
-                    let known = ["counter", "limit", "quota", "ct count", "last"];
+                    let known = statements::stateful_keys();
                     return Err(Diagnostic::new(key.span, message)
                         .expecting(known)
                         .nearest_to(&key.text));
@@ -400,52 +377,6 @@ impl Reader {
 fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Diagnostic> {
     let word = fields.word("family", "IP version", &VERSIONS)?;
     Ok(word.map(|word| if word == "ip" { "ip" } else { "ip6" }))
-}
-
-fn log(node: &Node<'_>) -> Result<Statement, Diagnostic> {
-    let known = [
-        "prefix",
-        "group",
-        "snaplen",
-        "queue-threshold",
-        "level",
-        "flags",
-    ];
-    let mut log = (None, None, None, None, None, 0);
-    if !node.is_null() {
-        let fields = Fields::new(node, "a log", &known)?;
-        let prefix = fields.get("prefix").map(|node| node.kept("a prefix"));
-        log.0 = prefix.transpose()?.map(str::to_owned);
-        log.1 = fields.number("group", "a group number")?;
-        log.2 = fields.number("snaplen", "a length")?;
-        log.3 = fields.number("queue-threshold", "a number of packets")?;
-        if let Some(level) = fields.get("level") {
-            let number = match &level.kind {
-                Kind::Text(word) => level_of(word),
-                Kind::Number(number) => u32::try_from(*number).ok(),
-                _ => None,
-            };
-            let unknown = || level.unknown("log level", LOG_LEVELS);
-            log.4 = Some(number.ok_or_else(unknown)?);
-        }
-        let words: Vec<&str> = ["all"]
-            .into_iter()
-            .chain(LOG_FLAGS.iter().map(|(_, word)| *word))
-            .collect();
-        for word in fields.words("flags", "log flag", &words)? {
-            let found = LOG_FLAGS.iter().find(|(_, known)| *known == word);
-            log.5 |= found.map_or(ALL_LOG_FLAGS, |(flag, _)| *flag);
-        }
-    }
-    let (prefix, group, snaplen, queue_threshold, level, flags) = log;
-    Ok(Statement::Log {
-        prefix,
-        group,
-        snaplen,
-        queue_threshold,
-        level,
-        flags,
-    })
 }
 
 fn reject(node: &Node<'_>) -> Result<Statement, Diagnostic> {

@@ -3,7 +3,9 @@
 use super::*;
 use crate::syntax::{Expr, Operator, Relation, Statement, Symbol, Target, Verdict};
 use chainwright::nft::Family;
-use chainwright::nft::expr::{CtDirection, CtKey, FibFlags, FibResult, MetaKey, PayloadBase};
+use chainwright::nft::expr::{
+    CtDirection, CtKey, FibFlags, FibResult, MetaKey, ObjectType, PayloadBase,
+};
 
 /// Returns the only statement of a rule.
 fn statement_of(family: &str, text: &str) -> Statement {
@@ -512,7 +514,7 @@ fn marks_and_objects_are_distinguished() {
     ));
     assert!(matches!(
         statement("meta secmark set \"x\""),
-        Statement::Object("meta secmark set", _)
+        Statement::Object(ObjectType::SECMARK, _)
     ));
     assert!(matches!(
         statement("ct helper \"x\""),
@@ -520,7 +522,7 @@ fn marks_and_objects_are_distinguished() {
     ));
     assert!(matches!(
         statement("ct helper set \"x\""),
-        Statement::Object("ct helper set", _)
+        Statement::Object(ObjectType::CT_HELPER, _)
     ));
 }
 
