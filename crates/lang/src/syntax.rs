@@ -303,15 +303,6 @@ impl Line {
     }
 }
 
-/// Kind of a NAT statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Translation {
-    Source,
-    Destination,
-    Masquerade,
-    Redirect,
-}
-
 impl Expr {
     /// Creates an operation. Like nft, a constant becomes the right operand.
     pub(super) fn binary(operator: Operator, left: Self, right: Self) -> Self {

@@ -16,7 +16,7 @@ use chainwright::nft::expr::{
 use chainwright::nft::{Family, Name, SetId};
 
 /// 4-byte words in a 16-byte register.
-const REGISTER: u32 = 4;
+pub(crate) const REGISTER: u32 = 4;
 
 /// Returns the register that starts at this word.
 pub(crate) const fn register(word: u32) -> Register {

@@ -160,7 +160,7 @@ impl<'e> Record<'e> {
         Self(Vec::new())
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -168,6 +168,14 @@ impl<'e> Record<'e> {
     pub(crate) fn field(mut self, key: &'static str, value: impl Into<Expression<'e>>) -> Self {
         self.0.push((Cow::Borrowed(key), value.into()));
         self
+    }
+
+    /// Returns the object; `null` if it has no keys.
+    pub(crate) fn or_null(self) -> Expression<'e> {
+        match self.0.is_empty() {
+            true => Expression::Null(()),
+            false => Expression::Record(self),
+        }
     }
 
     /// Adds a key if it has a value.

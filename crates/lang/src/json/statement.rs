@@ -7,13 +7,11 @@ use serde::Serialize;
 
 use super::expr::{Expression, Record, fib, flags, numeric};
 use super::object::name;
-use super::{OneOrMany, Tagged, Writer};
-use crate::constant;
+use super::{Tagged, Writer};
 use crate::statements::object_name;
-use crate::syntax::{self, Expr, Operator, Relation, Translation};
+use crate::syntax::{self, Expr, Operator, Relation};
 use crate::types::HOUR;
 use chainwright::nft::expr::CtKey;
-use chainwright::nft::{DataType, Family};
 
 /// Statement of a rule.
 #[derive(Debug, Serialize)]
@@ -32,16 +30,6 @@ pub(crate) enum Statement<'s> {
         key: Expression<'s>,
         data: Expression<'s>,
     },
-    Reject(Reject),
-    Tproxy(Address<'s>),
-    Queue(Option<Queue<'s>>),
-    Notrack(()),
-    Flow {
-        op: &'static str,
-        flowtable: String,
-    },
-    Dup(Duplicate<'s>),
-    Fwd(Forward<'s>),
     Set(Update<'s>),
     Map(Update<'s>),
     Meter(Meter<'s>),
@@ -56,8 +44,6 @@ pub(crate) enum Statement<'s> {
     #[serde(untagged)]
     Verdict(Expression<'s>),
     #[serde(untagged)]
-    Translate(Tagged<Option<Address<'s>>>),
-    #[serde(untagged)]
     Object(Tagged<Expression<'s>>),
 }
 
@@ -67,56 +53,6 @@ pub(crate) struct Line<'s> {
     expr: Vec<Statement<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'s, str>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Reject {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expr: Option<Expression<'static>>,
-}
-
-/// Operands of a NAT statement.
-#[derive(Debug, Serialize)]
-pub(crate) struct Address<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    family: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    addr: Option<Expression<'s>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    port: Option<Expression<'s>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flags: Option<OneOrMany<&'static str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    type_flags: Option<OneOrMany<&'static str>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Queue<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    num: Option<Expression<'s>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flags: Option<OneOrMany<&'static str>>,
-}
-
-/// Operands of `dup`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Duplicate<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    addr: Option<Expression<'s>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dev: Option<Expression<'s>>,
-}
-
-/// Operands of `fwd`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Forward<'s> {
-    dev: Expression<'s>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    family: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    addr: Option<Expression<'s>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -186,54 +122,6 @@ impl Writer<'_> {
                 key: expr(key),
                 data: expr(map),
             },
-            S::Reject(words) => Statement::Reject(self.reject(words.as_ref())),
-            S::Translate {
-                kind,
-                family,
-                prefix,
-                address,
-                port,
-                flags,
-            } => {
-                let mut words = flags.clone();
-                if *prefix {
-                    words.push("netmap");
-                }
-                let translate = Address {
-                    family: *family,
-                    addr: maybe(address),
-                    port: maybe(port),
-                    flags: self.words(words),
-                    type_flags: self.words(prefix.then_some("prefix").into_iter().collect()),
-                };
-                let is_plain = address.is_none() && port.is_none() && flags.is_empty() && !*prefix;
-                let word = match kind {
-                    Translation::Source => "snat",
-                    Translation::Destination => "dnat",
-                    Translation::Masquerade => "masquerade",
-                    Translation::Redirect => "redirect",
-                };
-                Statement::Translate(Tagged(word, (!is_plain).then_some(translate)))
-            }
-            S::Tproxy {
-                family,
-                address,
-                port,
-            } => Statement::Tproxy(Address {
-                family: *family,
-                addr: maybe(address),
-                port: maybe(port),
-                flags: None,
-                type_flags: None,
-            }),
-            S::Queue { numbers, flags } => {
-                let queue = Queue {
-                    num: maybe(numbers),
-                    flags: self.words(flags.clone()),
-                };
-                let is_plain = queue.num.is_none() && queue.flags.is_none();
-                Statement::Queue((!is_plain).then_some(queue))
-            }
             S::Set(target, to) => Statement::Mangle {
                 key: expr(target),
                 value: match (target, to) {
@@ -247,31 +135,6 @@ impl Writer<'_> {
                 },
             },
             S::Reset(option) => Statement::Reset(expr(option)),
-            S::Notrack => Statement::Notrack(()),
-            S::FlowAdd(table) => Statement::Flow {
-                op: "add",
-                flowtable: format!("@{table}"),
-            },
-            S::Duplicate { address, device } => Statement::Dup(match address {
-                Some(address) => Duplicate {
-                    addr: Some(expr(address)),
-                    dev: maybe(device),
-                },
-                // nft writes the device as the address if there is no address.
-                None => Duplicate {
-                    addr: maybe(device),
-                    dev: None,
-                },
-            }),
-            S::Forward {
-                family,
-                address,
-                device,
-            } => Statement::Fwd(Forward {
-                dev: expr(device),
-                family: *family,
-                addr: maybe(address),
-            }),
             S::Update { word, set, element } => {
                 let planned = self.planned();
                 let name = format!("@{set}");
@@ -344,32 +207,6 @@ impl Writer<'_> {
             right => (selector, self.expr(right)),
         };
         Statement::Match { op, left, right }
-    }
-
-    /// Writes a reject statement, including defaults of the family that text omits.
-    fn reject(self, words: Option<&(&'static str, Option<syntax::Value>)>) -> Reject {
-        let usual = |data_type, number| syntax::Value {
-            data_type,
-            bits: 8,
-            number,
-        };
-        let (kind, code) = match words {
-            Some((kind, code)) => (*kind, *code),
-            None => match self.family {
-                Family::IP => ("icmp", Some(usual(DataType::ICMP_CODE, 3))),
-                Family::IP6 => ("icmpv6", Some(usual(DataType::ICMPV6_CODE, 4))),
-                _ => ("icmpx", Some(usual(DataType::ICMPX_CODE, 1))),
-            },
-        };
-        Reject {
-            kind,
-            expr: code.map(|code| {
-                match constant::named(code.data_type, code.number, self.options) {
-                    Some(name) => Expression::Text(Cow::Borrowed(name)),
-                    None => numeric(code.number),
-                }
-            }),
-        }
     }
 }
 

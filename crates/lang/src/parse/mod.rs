@@ -8,7 +8,6 @@ mod flowtable;
 mod inside;
 pub(crate) mod known;
 pub(crate) mod lexer;
-pub(crate) mod nat;
 pub(crate) mod object;
 pub(crate) mod parser;
 #[cfg(any(test, feature = "fuzzing"))]

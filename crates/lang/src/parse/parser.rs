@@ -48,7 +48,7 @@ pub(crate) struct Parser<'i> {
     text: Arc<str>,
     text_source: u32,
     /// Previous token.
-    before: Span,
+    pub(crate) before: Span,
     pub(crate) variables: Variables,
     depth: usize,
     /// Family of the current table.

@@ -1,41 +1,17 @@
 //! Parses statements.
 
-use super::error::{Diagnostic, shown};
+use super::error::Diagnostic;
 use super::expr::Side;
 use super::lexer::Kind;
-use super::parser::{Parser, parse_number};
+use super::parser::Parser;
 use crate::statements::{self, parse_reference};
-use crate::syntax::{Element, Expr, Line, Span, Statement, Symbol, Value};
-use crate::types;
+use crate::syntax::{Element, Expr, Line, Span, Statement};
 use chainwright::nft::expr::{CtKey, ObjectType};
-use chainwright::nft::{DataType, Family};
 
 /// First words of statements that do not begin with an expression.
 const WORDS: &[&str] = &[
-    "accept",
-    "drop",
-    "continue",
-    "break",
-    "return",
-    "jump",
-    "goto",
-    "reject",
-    "snat",
-    "dnat",
-    "masquerade",
-    "redirect",
-    "tproxy",
-    "queue",
-    "notrack",
-    "flow",
-    "dup",
-    "fwd",
-    "add",
-    "update",
-    "delete",
-    "meter",
-    "reset",
-    "comment",
+    "accept", "drop", "continue", "break", "return", "jump", "goto", "add", "update", "delete",
+    "meter", "reset", "comment",
 ];
 
 /// Returns the first words of statements that do not begin with an expression.
@@ -133,17 +109,6 @@ impl Parser<'_> {
             return Ok(statement);
         }
         match self.word() {
-            "reject" => self.reject(),
-            "snat" | "dnat" | "masquerade" | "redirect" => self.translation(),
-            "tproxy" => self.tproxy(),
-            "queue" => self.queue(),
-            "notrack" => {
-                self.advance();
-                Ok(Statement::Notrack)
-            }
-            "flow" => self.flow(),
-            "dup" => self.duplicate(),
-            "fwd" => self.forward(),
             "add" | "update" | "delete" => self.update(),
             "set" => self.old_update(),
             "meter" => {
@@ -185,109 +150,6 @@ impl Parser<'_> {
         let value = self.any()?;
         let value = self.flags(value)?;
         Ok(assigned(left, value))
-    }
-
-    fn reject(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("reject")?;
-        if !self.eat("with") {
-            return Ok(Statement::Reject(None));
-        }
-        let words = self.one_of(&["tcp", "icmp", "icmpv6", "icmpx"])?;
-        let (words, data_type) = match words {
-            "tcp" => {
-                self.expect("reset")?;
-                return Ok(Statement::Reject(Some(("tcp reset", None))));
-            }
-            "icmp" => ("icmp", DataType::ICMP_CODE),
-            "icmpv6" => ("icmpv6", DataType::ICMPV6_CODE),
-            _ => ("icmpx", DataType::ICMPX_CODE),
-        };
-        self.eat("type");
-        let code = self.constant("a code")?;
-        let code = code_of(words, data_type, &code)?;
-        Ok(Statement::Reject(Some((words, Some(code)))))
-    }
-
-    fn queue(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("queue")?;
-        let mut flags = Vec::new();
-        let mut numbers = None;
-        if self.eat("flags") {
-            self.queue_flags(&mut flags)?;
-        }
-        if self.eat("num") || self.eat("to") {
-            numbers = Some(self.any()?);
-        }
-        if flags.is_empty() && (self.at("bypass") || self.at("fanout")) {
-            self.queue_flags(&mut flags)?;
-        }
-        Ok(Statement::Queue { numbers, flags })
-    }
-
-    fn queue_flags(&mut self, flags: &mut Vec<&'static str>) -> Result<(), Diagnostic> {
-        loop {
-            let flag = self.one_of(&["bypass", "fanout"])?;
-            if !flags.contains(&flag) {
-                flags.push(flag);
-            }
-            if !self.eat_sign(",") {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Parses `flow add @name`.
-    fn flow(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("flow")?;
-        self.one_of(&["add", "offload"])?;
-        self.expect_sign("@")?;
-        Ok(Statement::FlowAdd(self.name_text("a flowtable")?))
-    }
-
-    fn duplicate(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("dup")?;
-        self.expect("to")?;
-        let to = self.any()?;
-        if self.eat("device") {
-            let device = self.any()?;
-            return Ok(Statement::Duplicate {
-                address: Some(to),
-                device: Some(device),
-            });
-        }
-        // In the netdev family, `fwd` and `dup` have no address.
-        let (address, device) = match self.family {
-            Family::NETDEV => (None, Some(to)),
-            _ => (Some(to), None),
-        };
-        Ok(Statement::Duplicate { address, device })
-    }
-
-    fn forward(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("fwd")?;
-        let family = self.version();
-        self.expect("to")?;
-        let to = self.any()?;
-        match family.is_some() || self.at("device") {
-            true => {
-                self.expect("device")?;
-                Ok(Statement::Forward {
-                    family,
-                    address: Some(to),
-                    device: self.any()?,
-                })
-            }
-            false => Ok(Statement::Forward {
-                family,
-                address: None,
-                device: to,
-            }),
-        }
-    }
-
-    /// Parses an optional `ip` or `ip6`.
-    pub(crate) fn version(&mut self) -> Option<&'static str> {
-        self.eat_any(&["ip", "ip6"])
     }
 
     /// Parses `update @name { … }`.
@@ -348,32 +210,6 @@ impl Parser<'_> {
             size,
             element,
         })
-    }
-}
-
-/// Returns the code of a reject type.
-pub(crate) fn code_of(
-    words: &str,
-    data_type: DataType,
-    code: &Symbol,
-) -> Result<Value, Diagnostic> {
-    let known = types::symbols(data_type);
-    let found = known.iter().find(|(name, _)| **name == *code.text);
-    let number = found
-        .map(|(_, number)| *number)
-        .or_else(|| parse_number(&code.text).filter(|number| *number <= 255));
-    match number {
-        Some(number) => Ok(Value {
-            data_type,
-            bits: 8,
-            number: number.into(),
-        }),
-        None => {
-            let message = format!("unknown {words} code `{}`", shown(&code.text));
-            Err(Diagnostic::new(code.span, message)
-                .expecting(known.iter().map(|(name, _)| *name))
-                .nearest_to(&code.text))
-        }
     }
 }
 

@@ -6,8 +6,7 @@ use super::Printer;
 use crate::constant::{self as value, Plain, Quoted};
 use crate::dialect::Form;
 use crate::statements;
-use crate::syntax::{Expr, Relation, Statement, Translation};
-use chainwright::nft::DataType;
+use crate::syntax::{Expr, Relation, Statement};
 use chainwright::nft::expr::CtKey;
 
 impl<W: Write> Printer<'_, W> {
@@ -48,59 +47,6 @@ impl<W: Write> Printer<'_, W> {
                 self.out.write_str(" vmap ")?;
                 self.expr(map)
             }
-            Statement::Reject(None) => self.out.write_str("reject"),
-            Statement::Reject(Some((words, code))) => {
-                write!(self.out, "reject with {words}")?;
-                if let Some(code) = code {
-                    self.out.write_char(' ')?;
-                    value::reason(&mut self.out, code, self.options)?;
-                }
-                Ok(())
-            }
-            Statement::Translate {
-                kind,
-                family,
-                prefix,
-                address,
-                port,
-                flags,
-            } => {
-                self.out.write_str(match kind {
-                    Translation::Source => "snat",
-                    Translation::Destination => "dnat",
-                    Translation::Masquerade => "masquerade",
-                    Translation::Redirect => "redirect",
-                })?;
-                if address.is_some() || port.is_some() {
-                    self.word(*family)?;
-                    self.word(prefix.then_some("prefix"))?;
-                    self.destination(address.as_ref(), port.as_ref(), port.is_some())?;
-                }
-                if !flags.is_empty() {
-                    write!(self.out, " {}", flags.join(","))?;
-                }
-                Ok(())
-            }
-            Statement::Tproxy {
-                family,
-                address,
-                port,
-            } => {
-                self.out.write_str("tproxy")?;
-                self.word(*family)?;
-                self.destination(address.as_ref(), port.as_ref(), true)
-            }
-            Statement::Queue { numbers, flags } => {
-                self.out.write_str("queue")?;
-                if !flags.is_empty() {
-                    write!(self.out, " flags {}", flags.join(","))?;
-                }
-                if let Some(numbers) = numbers {
-                    self.out.write_str(" to ")?;
-                    self.expr(numbers)?;
-                }
-                Ok(())
-            }
             Statement::Set(target, to) => {
                 self.expr(target)?;
                 self.out.write_str(" set ")?;
@@ -115,38 +61,6 @@ impl<W: Write> Printer<'_, W> {
             Statement::Reset(option) => {
                 self.out.write_str("reset ")?;
                 self.expr(option)
-            }
-            Statement::Notrack => self.out.write_str("notrack"),
-            Statement::FlowAdd(table) => {
-                write!(self.out, "flow add @{}", Plain(table.as_str().into()))
-            }
-            Statement::Duplicate { address, device } => {
-                self.out.write_str("dup to ")?;
-                if let Some(address) = address {
-                    self.expr(address)?;
-                }
-                match (address, device) {
-                    (Some(_), Some(device)) => {
-                        self.out.write_str(" device ")?;
-                        self.expr(device)
-                    }
-                    (None, Some(device)) => self.expr(device),
-                    (_, None) => Ok(()),
-                }
-            }
-            Statement::Forward {
-                family,
-                address,
-                device,
-            } => {
-                self.out.write_str("fwd")?;
-                self.word(*family)?;
-                self.out.write_str(" to ")?;
-                if let Some(address) = address {
-                    self.expr(address)?;
-                    self.out.write_str(" device ")?;
-                }
-                self.expr(device)
             }
             Statement::Update { word, set, element } => {
                 write!(self.out, "{word} @{} {{ ", Plain(set.as_str().into()))?;
@@ -185,47 +99,5 @@ impl<W: Write> Printer<'_, W> {
     /// Returns `true` if several flags that are compared with this expression are printed by name.
     fn has_names(&self, left: &Expr) -> bool {
         matches!(left, Expr::Binary(..)) && self.options.has(Form::FlagMasks)
-    }
-
-    /// Prints ` to 192.0.2.1:80`.
-    fn destination(
-        &mut self,
-        address: Option<&Expr>,
-        port: Option<&Expr>,
-        in_brackets: bool,
-    ) -> fmt::Result {
-        self.out.write_str(" to ")?;
-        if let Some(address) = address {
-            self.address(address, in_brackets)?;
-        }
-        if let Some(port) = port {
-            self.out.write_char(':')?;
-            self.expr(port)?;
-        }
-        Ok(())
-    }
-
-    /// Prints a NAT or tproxy address; an IPv6 address in brackets if a port may follow.
-    fn address(&mut self, address: &Expr, in_brackets: bool) -> fmt::Result {
-        let is_v6 = |expr: &Expr| match expr {
-            Expr::Value(value) => value.data_type == DataType::IPV6_ADDR,
-            Expr::Symbol(symbol) => symbol.text.contains(':') && !symbol.is_quoted,
-            _ => false,
-        };
-        match address {
-            Expr::Range(from, to) if in_brackets && is_v6(from) => {
-                self.out.write_char('[')?;
-                self.expr(from)?;
-                self.out.write_str("]-[")?;
-                self.expr(to)?;
-                self.out.write_char(']')
-            }
-            address if in_brackets && is_v6(address) => {
-                self.out.write_char('[')?;
-                self.expr(address)?;
-                self.out.write_char(']')
-            }
-            address => self.expr(address),
-        }
     }
 }

@@ -12,7 +12,6 @@ pub(crate) mod lookups;
 pub(crate) mod registers;
 pub(crate) mod rule;
 pub(crate) mod set;
-pub(crate) mod statements;
 
 #[cfg(test)]
 mod tests {

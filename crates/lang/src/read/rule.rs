@@ -8,10 +8,9 @@ use super::context::Context;
 use super::inside::has_no_syntax;
 use super::registers::{Content, Loaded, Registers};
 use super::set;
-use super::statements::nat_flags;
 use crate::constant::{is_name, quotable};
 use crate::dialect::NftVersion;
-use crate::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
+use crate::syntax::{Expr, Line, Relation, Statement, Target, Value, Verdict};
 use crate::tunnels::Tunnel;
 use crate::types;
 use chainwright::nft::build::ByteOrder;
@@ -256,64 +255,6 @@ impl Reader<'_, '_> {
             Decoded::Lookup(lookup) => self.lookup(lookup),
             Decoded::Dynset(dynset) => self.dynset(dynset),
             Decoded::Objref(objref) => self.objref(objref),
-            Decoded::Nat(nat) => self.nat(nat),
-            Decoded::Masq(masq) => {
-                let port = self.ports(masq.proto_min, masq.proto_max)?;
-                self.push(Statement::Translate {
-                    kind: Translation::Masquerade,
-                    family: None,
-                    prefix: false,
-                    address: None,
-                    port,
-                    flags: nat_flags(masq.flags.unwrap_or_default())?,
-                })
-            }
-            Decoded::Redir(redir) => {
-                let port = self.ports(redir.proto_min, redir.proto_max)?;
-                self.push(Statement::Translate {
-                    kind: Translation::Redirect,
-                    family: None,
-                    prefix: false,
-                    address: None,
-                    port,
-                    flags: nat_flags(redir.flags.unwrap_or_default())?,
-                })
-            }
-            Decoded::Reject(reject) => self.reject(reject),
-            Decoded::Tproxy(tproxy) => self.tproxy(tproxy),
-            Decoded::Dup(dup) => {
-                let address = match dup.sreg_addr {
-                    Some(register) => Some(self.address(register, self.family())?),
-                    None => None,
-                };
-                let device = match dup.sreg_dev {
-                    Some(register) => Some(self.typed(register, DataType::IFACE_INDEX)?),
-                    None => None,
-                };
-                self.push(Statement::Duplicate { address, device })
-            }
-            Decoded::Fwd(fwd) => {
-                let (address, family) = match fwd.sreg_addr {
-                    Some(register) => match fwd.nfproto? {
-                        2 => (Some(self.address(register, Family::IP)?), Some("ip")),
-                        10 => (Some(self.address(register, Family::IP6)?), Some("ip6")),
-                        _ => return None,
-                    },
-                    None => (None, None),
-                };
-                let device = self.typed(fwd.sreg_dev?, DataType::IFACE_INDEX)?;
-                self.push(Statement::Forward {
-                    family,
-                    address,
-                    device,
-                })
-            }
-            Decoded::Queue(queue) => self.queue(queue),
-            Decoded::FlowOffload(flow) => {
-                let name = valid_name(flow.table_name.as_deref()?)?;
-                self.push(Statement::FlowAdd(name))
-            }
-            Decoded::Notrack(_) => self.push(Statement::Notrack),
             Decoded::Match(matched) => {
                 let name = quotable(matched.name.as_deref()?)?;
                 self.push(Statement::Extension("match", name.to_owned()))
@@ -389,5 +330,32 @@ impl Reader<'_, '_> {
                 .map(|rule| at_depth(self.table, &rule, self.version, depth, self.left))
                 .collect()
         })
+    }
+
+    /// Returns the value of a register as one of this type.
+    pub(crate) fn typed(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
+        self.typed_in(register, data_type, types::order(data_type))
+    }
+
+    /// Like [`typed`](Self::typed), with the byte order for integers whose type does not determine
+    /// it.
+    pub(crate) fn typed_in(
+        &mut self,
+        register: Register,
+        data_type: DataType,
+        order: ByteOrder,
+    ) -> Option<Expr> {
+        let loaded = self.registers.get(register)?.clone();
+        let order = match data_type {
+            DataType::INTEGER | DataType::VALUE | types::RAW => order,
+            data_type => types::order(data_type),
+        };
+        match loaded.expr {
+            Content::Expr(expr) => Some(self.resolve(expr)),
+            Content::Bytes(bytes) => {
+                let value = value(&bytes, order, data_type)?;
+                Some(Expr::Value(value))
+            }
+        }
     }
 }

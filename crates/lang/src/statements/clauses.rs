@@ -166,11 +166,7 @@ pub(crate) trait Clauses: Default {
     /// Writes a statement whose value is `null` if it has no clauses.
     #[cfg(feature = "json")]
     fn record_or_null(&self, writer: Writer<'_>) -> Expression<'static> {
-        let record = self.record(writer);
-        match record.is_empty() {
-            true => Expression::Null(()),
-            false => Expression::Record(record),
-        }
+        self.record(writer).or_null()
     }
 }
 

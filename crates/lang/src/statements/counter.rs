@@ -1,19 +1,6 @@
 //! `counter`: counts packets and bytes.
 
-use std::fmt::{self, Write};
-
-#[cfg(feature = "json")]
-use super::{Json, ObjectJson};
-use super::{Object, Stateful, Text};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Node, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::{self, ObjectType};
+use super::prelude::*;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counter {

@@ -1,16 +1,8 @@
 //! What the objects for connection tracking have in common: their protocols.
 
-use super::clauses::Clause;
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-#[cfg(feature = "json")]
-use crate::parse::error::shown;
-use crate::parse::parser::Parser;
+use super::prelude::*;
 use crate::parse::script::FAMILIES;
 use crate::types;
-use chainwright::nft::{DataType, Family};
 
 /// Number of a transport protocol.
 pub(crate) struct Protocol;

@@ -1,17 +1,8 @@
 //! `ct count`: matches up to a number of connections, or above it. The kernel calls it `connlimit`.
 
-use std::fmt::{self, Write};
-
-#[cfg(feature = "json")]
-use super::Json;
+use super::prelude::*;
 use super::units::{over, word_over};
-use super::{Stateful, Text};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Node, Record, Writer};
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use chainwright::nft::expr::{Connlimit, ConnlimitFlags, ObjectType};
+use chainwright::nft::expr::{Connlimit, ConnlimitFlags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CtCount {

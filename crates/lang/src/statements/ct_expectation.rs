@@ -1,18 +1,7 @@
 //! `ct expectation`: a connection that is expected to follow the packet's.
 
-use super::Object;
-#[cfg(feature = "json")]
-use super::ObjectJson;
-use super::clauses::{Clause, Clauses, Number, clauses};
 use super::ct::{L3Protocol, Protocol, family_name};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::ObjectType;
+use super::prelude::*;
 use chainwright::nft::stateful::{CtExpect, HostMilliseconds};
 
 clauses! {

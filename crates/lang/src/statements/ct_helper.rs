@@ -1,22 +1,12 @@
 //! `ct helper`: the helper that tracks the further connections of a protocol.
 
+use super::prelude::*;
 #[cfg(feature = "json")]
 use bstr::ByteSlice;
 
-use super::Object;
-#[cfg(feature = "json")]
-use super::ObjectJson;
-use super::clauses::Clause;
 use super::ct::{L3Protocol, Protocol, family_name, protocol_name};
 use crate::constant::{Quoted, quotable};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::syntax::{Expr, Span};
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::{CtKey, ObjectType};
+use chainwright::nft::expr::CtKey;
 use chainwright::nft::stateful::CtHelper;
 
 impl Object for CtHelper<'static> {

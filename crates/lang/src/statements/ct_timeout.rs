@@ -2,21 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Object;
-#[cfg(feature = "json")]
-use super::ObjectJson;
-use super::clauses::{Clause, Clauses, clauses};
 use super::ct::{L3Protocol, Protocol, family_name};
+use super::prelude::*;
 use crate::dialect::Form;
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, Kind, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::error::shown;
-use crate::parse::parser::{Parser, has_ordered_units, parse_number, parse_time};
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::ObjectType;
+use crate::parse::parser::{has_ordered_units, parse_number, parse_time};
 use chainwright::nft::stateful::{self, Timeouts};
 
 clauses! {

@@ -1,15 +1,6 @@
 //! `last`: records when a packet last reached it.
 
-use std::fmt::{self, Write};
-
-#[cfg(feature = "json")]
-use super::Json;
-use super::{Stateful, Text};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Node, Record, Writer};
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
+use super::prelude::*;
 use chainwright::nft::expr;
 
 /// Time since the last packet, in milliseconds; `None` if there was none.

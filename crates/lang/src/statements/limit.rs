@@ -1,21 +1,11 @@
 //! `limit`: matches up to a rate of packets or bytes, or above it.
 
-use std::fmt::{self, Write};
-
+use super::prelude::*;
+#[cfg(feature = "json")]
+use super::units::in_unit;
 use super::units::{BYTE_UNITS, glued_number, over, size_of, with_unit, word_over};
-#[cfg(feature = "json")]
-use super::{Json, ObjectJson, units::in_unit};
-use super::{Object, Stateful, Text};
 use crate::dialect::Form;
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Node, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::{self, LimitFlags, LimitType, ObjectType};
+use chainwright::nft::expr::{LimitFlags, LimitType};
 
 /// Unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,23 +1,8 @@
 //! `log`: writes the packet to the kernel's log, or sends it to a group of nflog.
 
-use std::fmt::{self, Write};
-
-#[cfg(feature = "json")]
-use super::Json;
-use super::clauses::{Clause, Clauses, Number, clauses};
-use super::{Delinearize, Linearize, Text};
-use crate::compile::rule_builder::RuleBuilder;
+use super::prelude::*;
 use crate::constant::{Quoted, quotable};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Kind, Node, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::error::shown;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use crate::read::rule::Reader;
-use crate::syntax::Expr;
-use chainwright::nft::expr::{self, LogFlags, LogLevel};
+use chainwright::nft::expr::{LogFlags, LogLevel};
 
 clauses! {
     struct Log, "a log" {

@@ -14,7 +14,9 @@
 
 pub(crate) mod clauses;
 mod ct;
+mod destination;
 mod object;
+mod prelude;
 mod units;
 
 use std::fmt::{self, Write};
@@ -26,7 +28,7 @@ use crate::parse::Diagnostic;
 use crate::parse::parser::Parser;
 use crate::print::Printer;
 use crate::read::rule::Reader;
-use crate::syntax::{Element, Expr, Relation, Translation, Value};
+use crate::syntax::{Element, Expr, Relation, Verdict};
 use chainwright::nft::expr::{Decoded, ObjectType};
 use chainwright::nft::stateful::{CtHelper, Secmark, TunnelObject};
 
@@ -58,6 +60,11 @@ pub(crate) trait Json: Text {
     /// Returns the key of this statement.
     fn key(&self) -> &'static str {
         Self::KEYS[0]
+    }
+
+    /// Reads the statement that its key stands for without a value, as in the crate `nftables`.
+    fn of_word() -> Option<Self> {
+        None
     }
 
     /// Reads the value of this key.
@@ -164,40 +171,10 @@ macro_rules! registry {
             /// Issues a verdict.
             Verdict(Expr),
             VerdictMap(Expr, Expr),
-            /// `reject with …`: type and code; `None` for the family's default.
-            Reject(Option<(&'static str, Option<Value>)>),
-            Translate {
-                kind: Translation,
-                family: Option<&'static str>,
-                prefix: bool,
-                address: Option<Expr>,
-                port: Option<Expr>,
-                flags: Vec<&'static str>,
-            },
-            Tproxy {
-                family: Option<&'static str>,
-                address: Option<Expr>,
-                port: Option<Expr>,
-            },
-            Queue {
-                numbers: Option<Expr>,
-                flags: Vec<&'static str>,
-            },
             /// `left set right`
             Set(Expr, Expr),
             /// Overwrites a TCP option with padding.
             Reset(Expr),
-            Notrack,
-            FlowAdd(String),
-            Duplicate {
-                address: Option<Expr>,
-                device: Option<Expr>,
-            },
-            Forward {
-                family: Option<&'static str>,
-                address: Option<Expr>,
-                device: Expr,
-            },
             /// Adds, updates or deletes a set element from the packet path.
             Update {
                 word: &'static str,
@@ -287,7 +264,8 @@ macro_rules! registry {
             pub(crate) fn ends_rule(&self) -> bool {
                 match self {
                     $($(Self::$Statement(_) => <$module::$Statement as Linearize>::ENDS_RULE,)?)*
-                    other => crate::compile::statement::ends_rule(other),
+                    Self::Verdict(Expr::Verdict(verdict)) => *verdict != Verdict::Continue,
+                    _ => false,
                 }
             }
 
@@ -297,7 +275,10 @@ macro_rules! registry {
             ) -> Result<(), Diagnostic> {
                 match self {
                     $($(Self::$Statement(node) => node.add_dependencies(rule),)?)*
-                    other => rule.other_dependencies(other),
+                    _ => {
+                        let mut operands = self.operands().into_iter();
+                        operands.try_for_each(|operand| rule.add_dependency(operand))
+                    }
                 }
             }
 
@@ -378,6 +359,19 @@ macro_rules! registry {
                 Ok(None)
             }
 
+            /// Reads a statement of JSON that is only its key.
+            #[cfg(feature = "json")]
+            pub(crate) fn of_word(word: &str) -> Option<Self> {
+                match word {
+                    $($(
+                        word if <$module::$Statement as Json>::KEYS.contains(&word) => {
+                            Json::of_word().map(Self::$Statement)
+                        }
+                    )?)*
+                    _ => None,
+                }
+            }
+
             /// Writes the statement as JSON.
             #[cfg(feature = "json")]
             pub(crate) fn json(&self, writer: Writer<'_>) -> Option<Tagged<Expression<'_>>> {
@@ -400,11 +394,19 @@ registry! {
     last: stateful Last(Last);
     ct_count: stateful CtCount(Connlimit);
     log: statement Log(Log);
+    reject: statement Reject(Reject);
+    nat: statement Nat(Nat, Masq, Redir);
+    tproxy: statement Tproxy(Tproxy);
+    queue: statement Queue(Queue);
+    notrack: statement Notrack(Notrack);
+    flow: statement Flow(FlowOffload);
     ct_helper: object CtHelper<'static>;
     ct_timeout: object ct_timeout::CtTimeout;
     ct_expectation: object ct_expectation::CtExpectation;
     secmark: object Secmark<'static>;
     synproxy: statement Synproxy(Synproxy) object synproxy::Synproxy;
+    dup: statement Dup(Dup);
+    fwd: statement Fwd(Fwd);
     tunnel: object TunnelObject<'static>;
 }
 
@@ -414,14 +416,6 @@ impl Statement {
             Self::Match { left, right, .. } => vec![left, right],
             Self::VerdictMap(left, right) | Self::Set(left, right) => vec![left, right],
             Self::Verdict(expr) | Self::Reset(expr) | Self::Object(_, expr) => vec![expr],
-            Self::Translate { address, port, .. } | Self::Tproxy { address, port, .. } => {
-                address.iter().chain(port).collect()
-            }
-            Self::Queue { numbers, .. } => numbers.iter().collect(),
-            Self::Duplicate { address, device } => address.iter().chain(device).collect(),
-            Self::Forward {
-                address, device, ..
-            } => address.iter().chain([device]).collect(),
             Self::Update { element, .. } | Self::Meter { element, .. } => {
                 element.key.iter().chain(&element.data).collect()
             }

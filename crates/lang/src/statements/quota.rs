@@ -1,22 +1,10 @@
 //! `quota`: matches until a number of bytes is used up, or from then on.
 
-use std::fmt::{self, Write};
-
+use super::prelude::*;
 use super::units::{bytes, over, with_unit, word_over};
 #[cfg(feature = "json")]
 use super::units::{in_unit, read_bytes};
-#[cfg(feature = "json")]
-use super::{Json, ObjectJson};
-use super::{Object, Stateful, Text};
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Node, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::{self, ObjectType, QuotaFlags};
+use chainwright::nft::expr::QuotaFlags;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Quota {

@@ -1,20 +1,11 @@
 //! `secmark`: the security context of a packet, in the terms of SELinux.
 
+use super::prelude::*;
 #[cfg(feature = "json")]
 use bstr::ByteSlice;
 
-use super::Object;
-#[cfg(feature = "json")]
-use super::ObjectJson;
 use crate::constant::{Quoted, quotable};
-#[cfg(feature = "json")]
-use crate::json::{Fields, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::syntax::{Expr, Span};
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::{CtKey, MetaKey, ObjectType};
+use chainwright::nft::expr::{CtKey, MetaKey};
 use chainwright::nft::stateful::Secmark;
 
 impl Object for Secmark<'static> {

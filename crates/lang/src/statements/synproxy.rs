@@ -1,22 +1,8 @@
 //! `synproxy`: answers the handshake of a TCP connection before the packet reaches its destination.
 
-use std::fmt::{self, Write};
-
-use super::clauses::{Clauses, Flags, Number, clauses};
-use super::{Delinearize, Linearize, Object, Text};
-#[cfg(feature = "json")]
-use super::{Json, ObjectJson};
-use crate::compile::rule_builder::RuleBuilder;
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, JsonReader, Node, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use crate::read::rule::Reader;
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::{self, ObjectType, SynproxyFlags};
+use super::clauses::Flags;
+use super::prelude::*;
+use chainwright::nft::expr::SynproxyFlags;
 
 clauses! {
     /// Options that the proxy offers to clients.

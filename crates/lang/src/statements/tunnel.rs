@@ -2,17 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Object;
-#[cfg(feature = "json")]
-use super::ObjectJson;
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, Node, Record, Writer};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::{Ending, Parser};
-use crate::syntax::Span;
-use chainwright::nft::ObjectData;
-use chainwright::nft::expr::ObjectType;
+use super::prelude::*;
+use crate::parse::parser::Ending;
 use chainwright::nft::stateful::{
     TunnelErspan, TunnelGeneve, TunnelObject, TunnelOption, TunnelOptions, TunnelVxlan,
 };

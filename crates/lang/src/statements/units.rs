@@ -1,11 +1,7 @@
 //! Numbers of bytes with a unit, for limits and quotas.
 
-#[cfg(feature = "json")]
-use crate::json::{Fields, Node};
-use crate::parse::Diagnostic;
-use crate::parse::error::shown;
-use crate::parse::parser::{Parser, number, parse_number};
-use crate::syntax::Span;
+use super::prelude::*;
+use crate::parse::parser::{number, parse_number};
 
 /// Units of bytes.
 const BYTES: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];

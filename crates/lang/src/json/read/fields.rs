@@ -1,9 +1,11 @@
 //! Typed access to the fields of JSON objects.
 
+use super::expr::VERSIONS;
 use super::node::{Key, Kind, Node};
 use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::syntax::{Span, Symbol};
+use chainwright::nft::Family;
 
 /// Fields of an object; all keys are known.
 pub(crate) struct Fields<'n, 't> {
@@ -79,6 +81,12 @@ impl<'n, 't> Fields<'n, 't> {
         words: &[&'w str],
     ) -> Result<Option<&'w str>, Diagnostic> {
         self.get(key).map(|node| node.word(what, words)).transpose()
+    }
+
+    /// Returns the IP version of a statement's addresses.
+    pub(crate) fn version(&self) -> Result<Option<Family>, Diagnostic> {
+        let word = self.word("family", "IP version", &VERSIONS)?;
+        Ok(word.and_then(|word| word.parse().ok()))
     }
 
     /// Returns a list of these words, or a single one without a list.

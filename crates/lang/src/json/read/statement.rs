@@ -1,7 +1,7 @@
 //! Reads statements and rules.
 
 use super::Reader;
-use super::expr::{VERSIONS, opaque};
+use super::expr::opaque;
 use super::fields::Fields;
 use super::is_object;
 use super::node::{Kind, Node};
@@ -9,43 +9,15 @@ use super::selector::option;
 use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::parse::expr::to_presence_test;
-use crate::parse::nat::FLAGS;
-use crate::parse::statement::{assigned, code_of};
+use crate::parse::statement::assigned;
 use crate::statements::{self, OBJECTS};
-use crate::syntax::{Element, Expr, Line, OptionField, Relation, Span, Statement, Translation};
+use crate::syntax::{Element, Expr, Line, OptionField, Relation, Span, Statement};
 use chainwright::nft::expr::{ExthdrOp, ObjectType};
-use chainwright::nft::{DataType, Family};
 
 /// Keys of statements.
-const KNOWN: [&str; 28] = [
-    "accept",
-    "drop",
-    "continue",
-    "break",
-    "return",
-    "jump",
-    "goto",
-    "match",
-    "mangle",
-    "fwd",
-    "notrack",
-    "dup",
-    "snat",
-    "dnat",
-    "masquerade",
-    "redirect",
-    "reject",
-    "set",
-    "map",
-    "meter",
-    "queue",
-    "vmap",
-    "tproxy",
-    "flow",
-    "reset",
-    "xt",
-    "opaque",
-    "comment",
+const KNOWN: [&str; 17] = [
+    "accept", "drop", "continue", "break", "return", "jump", "goto", "match", "mangle", "set",
+    "map", "meter", "vmap", "reset", "xt", "opaque", "comment",
 ];
 
 /// Operations that update a set from a rule.
@@ -82,9 +54,10 @@ impl Reader {
     }
 
     pub(crate) fn statement(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
-        // Form of the crate `nftables`.
-        if matches!(&node.kind, Kind::Text(text) if text == "notrack") {
-            return Ok(Statement::Notrack);
+        if let Kind::Text(text) = &node.kind
+            && let Some(statement) = Statement::of_word(text)
+        {
+            return Ok(statement);
         }
         let (key, value) = node.tagged("statement")?;
         if let Some(verdict) = self.verdict(&key.text, value)? {
@@ -110,45 +83,6 @@ impl Reader {
                 let (map_key, map) = self.key_and_map(value, "a verdict map")?;
                 Ok(Statement::VerdictMap(map_key, map))
             }
-            "reject" => reject(value),
-            "snat" => self.translation(value, Translation::Source),
-            "dnat" => self.translation(value, Translation::Destination),
-            "masquerade" => self.translation(value, Translation::Masquerade),
-            "redirect" => self.translation(value, Translation::Redirect),
-            "tproxy" => {
-                let known = ["family", "addr", "port"];
-                let fields = Fields::new(value, "a tproxy statement", &known)?;
-                Ok(Statement::Tproxy {
-                    family: version(&fields)?,
-                    address: self.maybe(&fields, "addr")?,
-                    port: self.maybe(&fields, "port")?,
-                })
-            }
-            "queue" => self.queue(value),
-            "notrack" => match value.is_bare() {
-                true => Ok(Statement::Notrack),
-                false => Err(value.wrong(["null"])),
-            },
-            "flow" => {
-                let fields = Fields::new(value, "a flow", &["op", "flowtable"])?;
-                fields.need("op")?.word("flow operation", &["add"])?;
-                let table = self.reference(fields.need("flowtable")?, "a flowtable")?;
-                Ok(Statement::FlowAdd(table))
-            }
-            "dup" => self.duplicate(value),
-            "fwd" => {
-                let known = ["dev", "family", "addr"];
-                let fields = Fields::new(value, "a forwarding", &known)?;
-                let (family, address) = (version(&fields)?, self.maybe(&fields, "addr")?);
-                if family.is_some() && address.is_none() {
-                    return Err(fields.missing("addr"));
-                }
-                Ok(Statement::Forward {
-                    family,
-                    address,
-                    device: self.expr(fields.need("dev")?)?,
-                })
-            }
             "set" => self.update(value, "set"),
             "map" => self.update(value, "map"),
             "meter" => self.meter(value),
@@ -170,12 +104,16 @@ impl Reader {
         }
     }
 
-    fn maybe(self, fields: &Fields<'_, '_>, key: &str) -> Result<Option<Expr>, Diagnostic> {
+    pub(crate) fn optional(
+        self,
+        fields: &Fields<'_, '_>,
+        key: &str,
+    ) -> Result<Option<Expr>, Diagnostic> {
         fields.get(key).map(|node| self.expr(node)).transpose()
     }
 
     /// Reads a reference to a set: `@name`.
-    fn reference(self, node: &Node<'_>, of: &str) -> Result<String, Diagnostic> {
+    pub(crate) fn reference(self, node: &Node<'_>, of: &str) -> Result<String, Diagnostic> {
         let text = node.text(&format!("the name of {of}"))?;
         match text.strip_prefix('@') {
             Some(name) => self.name_of(name, of, node.span),
@@ -228,85 +166,6 @@ impl Reader {
             left,
             relation,
             right,
-        })
-    }
-
-    fn translation(self, node: &Node<'_>, kind: Translation) -> Result<Statement, Diagnostic> {
-        let needs_address = matches!(kind, Translation::Source | Translation::Destination);
-        let known: &[&str] = match needs_address {
-            true => &["family", "addr", "port", "flags", "type_flags"],
-            false => &["port", "flags"],
-        };
-        if node.is_null() && !needs_address {
-            return Ok(Statement::Translate {
-                kind,
-                family: None,
-                prefix: false,
-                address: None,
-                port: None,
-                flags: Vec::new(),
-            });
-        }
-        let fields = Fields::new(node, "a translation", known)?;
-        let mut prefix = false;
-        let words = ["random", "fully-random", "persistent", "netmap"];
-        let mut flags = Vec::new();
-        for word in fields.words("flags", "nat flag", &words)? {
-            match FLAGS.iter().find(|known| **known == word) {
-                Some(flag) if !flags.contains(flag) => flags.push(*flag),
-                Some(_) => {}
-                None => prefix = true,
-            }
-        }
-        // In listing order.
-        flags.sort_unstable_by_key(|flag| FLAGS.iter().position(|known| known == flag));
-        // The first two follow from the map.
-        let types = ["interval", "concat", "prefix"];
-        let types = fields.words("type_flags", "nat type flag", &types)?;
-        prefix |= types.contains(&"prefix");
-        let (address, port) = (self.maybe(&fields, "addr")?, self.maybe(&fields, "port")?);
-        if needs_address && address.is_none() && port.is_none() {
-            return Err(fields.missing("addr"));
-        }
-        Ok(Statement::Translate {
-            kind,
-            family: version(&fields)?,
-            prefix,
-            address,
-            port,
-            flags,
-        })
-    }
-
-    fn queue(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
-        let (mut numbers, mut flags) = (None, Vec::new());
-        if !node.is_null() {
-            let fields = Fields::new(node, "a queue", &["num", "flags"])?;
-            numbers = self.maybe(&fields, "num")?;
-            for word in fields.words("flags", "queue flag", &["bypass", "fanout"])? {
-                let word = if word == "bypass" { "bypass" } else { "fanout" };
-                if !flags.contains(&word) {
-                    flags.push(word);
-                }
-            }
-        }
-        Ok(Statement::Queue { numbers, flags })
-    }
-
-    fn duplicate(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
-        let fields = Fields::new(node, "a copy", &["addr", "dev"])?;
-        let to = self.expr(fields.need("addr")?)?;
-        let device = self.maybe(&fields, "dev")?;
-        // In the netdev family, there is no address.
-        Ok(match (self.family, device) {
-            (Family::NETDEV, None) => Statement::Duplicate {
-                address: None,
-                device: Some(to),
-            },
-            (_, device) => Statement::Duplicate {
-                address: Some(to),
-                device,
-            },
         })
     }
 
@@ -371,40 +230,6 @@ impl Reader {
             element: Box::new(element),
         })
     }
-}
-
-/// Returns the IP version of a statement's addresses.
-fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Diagnostic> {
-    let word = fields.word("family", "IP version", &VERSIONS)?;
-    Ok(word.map(|word| if word == "ip" { "ip" } else { "ip6" }))
-}
-
-fn reject(node: &Node<'_>) -> Result<Statement, Diagnostic> {
-    if node.is_null() {
-        return Ok(Statement::Reject(None));
-    }
-    let fields = Fields::new(node, "a reject statement", &["type", "expr"])?;
-    let types = ["tcp reset", "icmp", "icmpv6", "icmpx"];
-    let Some(word) = fields.word("type", "reject type", &types)? else {
-        return match fields.get("expr") {
-            None => Ok(Statement::Reject(None)),
-            Some(_) => Err(fields.missing("type")),
-        };
-    };
-    let (word, data_type) = match word {
-        "tcp reset" => {
-            return match fields.get("expr") {
-                None => Ok(Statement::Reject(Some(("tcp reset", None)))),
-                Some(code) => Err(Diagnostic::new(code.span, "tcp reset has no code")),
-            };
-        }
-        "icmp" => ("icmp", DataType::ICMP_CODE),
-        "icmpv6" => ("icmpv6", DataType::ICMPV6_CODE),
-        _ => ("icmpx", DataType::ICMPX_CODE),
-    };
-    let code = fields.need("expr")?.symbol("a code")?;
-    let code = code_of(word, data_type, &code)?;
-    Ok(Statement::Reject(Some((word, Some(code)))))
 }
 
 /// Reads `reset tcp option`.
