@@ -578,8 +578,8 @@ fn sets_of(statement: &Statement) -> Vec<&str> {
         }
     }
     let mut names: Vec<&str> = Vec::new();
-    if let Statement::Update { set, .. } = statement {
-        names.push(set);
+    if let Statement::Update(update) = statement {
+        names.push(&update.set);
     }
     for operand in statement.operands() {
         of(operand, &mut names);
@@ -613,10 +613,10 @@ fn inner_statements(statement: &Statement) -> impl Iterator<Item = &Statement> {
 /// text declares them.
 pub(super) fn updated_sets(command: &Command) -> Vec<(Family, BString, BString)> {
     fn of<'s>(statement: &'s Statement, names: &mut Vec<&'s str>) {
-        if let Statement::Update { set, element, .. } = statement
-            && element.data.is_none()
+        if let Statement::Update(update) = statement
+            && update.element.data.is_none()
         {
-            names.push(set);
+            names.push(&update.set);
         }
         inner_statements(statement).for_each(|inner| of(inner, names));
     }

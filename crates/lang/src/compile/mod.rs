@@ -83,7 +83,7 @@ pub(crate) struct Compiler<'c> {
     span: Span,
     /// Numbers assigned so far to declared sets, anonymous sets and chains, as in nft.
     declared: u32,
-    anonymous: u32,
+    pub(crate) anonymous: u32,
     chains: u32,
 }
 
@@ -215,7 +215,7 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    fn add<T: KernelObject>(&mut self, object: &T) -> Result<(), Diagnostic> {
+    pub(crate) fn add<T: KernelObject>(&mut self, object: &T) -> Result<(), Diagnostic> {
         let added = self.tx.add(object).map(|_| ());
         self.fitted(added)
     }
@@ -421,7 +421,7 @@ impl<'c> Compiler<'c> {
     }
 
     /// Adds an anonymous chain and its rules, before the rule that jumps to it.
-    fn bound_chain(
+    pub(crate) fn bound_chain(
         &mut self,
         family: Family,
         table: &Name<'static>,

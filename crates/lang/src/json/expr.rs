@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use super::statement::Line;
 use super::{Tagged, Writer};
 use crate::constant;
 use crate::dialect::Form;
@@ -122,6 +121,11 @@ pub(crate) enum Expression<'e> {
 }
 
 impl Expression<'_> {
+    /// Creates an object with one key.
+    pub(crate) fn tagged(key: &'static str, value: Self) -> Self {
+        Self::Record(Record::new().field(key, value))
+    }
+
     pub(crate) const fn word(word: &'static str) -> Self {
         Self::Text(Cow::Borrowed(word))
     }
@@ -285,7 +289,7 @@ pub(crate) struct Elem<'e> {
 pub(crate) enum Destination<'e> {
     Target(&'e str),
     /// Rules of an anonymous chain.
-    Rules(Vec<Line<'e>>),
+    Rules(Vec<Expression<'e>>),
 }
 
 /// Writes a number; as a string if it exceeds the integers that nft reads.
@@ -474,9 +478,9 @@ impl<'o> Writer<'o> {
     fn states<'e>(self, statements: &'e [Statement]) -> Record<'e> {
         let mut record = Record::new();
         for key in statements::stateful_keys() {
-            let mut written = statements.iter().rev().filter_map(|each| each.json(self));
-            let found = written.find(|Tagged(written, _)| *written == key);
-            record = record.optional(key, found.map(|Tagged(_, value)| value));
+            let mut states = statements.iter().rev().filter_map(|each| each.state(self));
+            let found = states.find(|(known, _)| *known == key);
+            record = record.optional(key, found.map(|(_, value)| value));
         }
         record
     }

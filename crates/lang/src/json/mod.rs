@@ -19,12 +19,12 @@ use std::fmt;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-pub(crate) use self::expr::{Expression, Record, numeric};
+pub(crate) use self::expr::{Expression, Record, flags, numeric};
 pub(crate) use self::monitor::Events;
 #[cfg(feature = "nftables-crate")]
 pub use self::nftables::NotInStructs;
 use self::object::Object;
-pub(crate) use self::read::{Fields, Kind, Node, Reader as JsonReader, is_object};
+pub(crate) use self::read::{Fields, Key, Kind, Node, Reader as JsonReader, is_object, option};
 use super::dialect::Form;
 use super::list::{Listing, Options};
 use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};

@@ -249,7 +249,7 @@ struct Words<'o> {
 impl Serialize for Words<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let statements = self.statements.iter();
-        serializer.collect_seq(statements.map(|each| self.writer.statement(each)))
+        serializer.collect_seq(statements.map(|each| each.json(self.writer)))
     }
 }
 

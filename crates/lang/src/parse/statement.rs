@@ -4,14 +4,15 @@ use super::error::Diagnostic;
 use super::expr::Side;
 use super::lexer::Kind;
 use super::parser::Parser;
+use crate::statements::mangle::Mangle;
+use crate::statements::update::Update;
 use crate::statements::{self, parse_reference};
-use crate::syntax::{Element, Expr, Line, Span, Statement};
+use crate::syntax::{Expr, Line, Span, Statement};
 use chainwright::nft::expr::{CtKey, ObjectType};
 
 /// First words of statements that do not begin with an expression.
 const WORDS: &[&str] = &[
-    "accept", "drop", "continue", "break", "return", "jump", "goto", "add", "update", "delete",
-    "meter", "reset", "comment",
+    "accept", "drop", "continue", "break", "return", "jump", "goto", "comment",
 ];
 
 /// Returns the first words of statements that do not begin with an expression.
@@ -108,28 +109,9 @@ impl Parser<'_> {
         if let Some(statement) = parse_reference(self)? {
             return Ok(statement);
         }
-        match self.word() {
-            "add" | "update" | "delete" => self.update(),
-            "set" => self.old_update(),
-            "meter" => {
-                self.advance();
-                self.meter()
-            }
-            "reset" => {
-                self.advance();
-                if !self.at_two("tcp", &["option"]) {
-                    return Err(self.unexpected(["tcp option"]));
-                }
-                self.advance();
-                self.advance();
-                Ok(Statement::Reset(self.whole_tcp_option()?))
-            }
-            "xt" => Err(Diagnostic::new(
-                self.current.span,
-                "x_tables matches and targets cannot be written in nft's language",
-            )
-            .with_hint("the rule was made by iptables-nft: change it with iptables")),
-            _ => self.comparison(),
+        match self.eat("set") {
+            true => Update::parse_old(self).map(Statement::Update),
+            false => self.comparison(),
         }
     }
 
@@ -145,71 +127,11 @@ impl Parser<'_> {
         if let Expr::Ct(CtKey::EVENTMASK, ..) = left {
             let events = self.concat(Side::Right)?;
             let events = self.flags(events)?;
-            return Ok(Statement::Set(left, events));
+            return Ok(assigned(left, events));
         }
         let value = self.any()?;
         let value = self.flags(value)?;
         Ok(assigned(left, value))
-    }
-
-    /// Parses `update @name { … }`.
-    fn update(&mut self) -> Result<Statement, Diagnostic> {
-        let word = self.one_of(&["add", "update", "delete"])?;
-        let set = self.updated_set()?;
-        let element = Box::new(self.one_element()?);
-        Ok(Statement::Update { word, set, element })
-    }
-
-    /// Parses the element of an update statement, in braces.
-    fn one_element(&mut self) -> Result<Element, Diagnostic> {
-        let start = self.current.span;
-        match self.set(Side::Any, false)? {
-            Expr::Set(elements) if elements.len() == 1 => elements
-                .into_iter()
-                .next()
-                .ok_or_else(|| self.unclosed(start)),
-            _ => Err(Diagnostic::new(
-                self.since(start),
-                "a rule can only update one set element at a time",
-            )),
-        }
-    }
-
-    /// Parses `set update ip saddr timeout 5s @name`, the syntax of older versions.
-    fn old_update(&mut self) -> Result<Statement, Diagnostic> {
-        self.expect("set")?;
-        let word = self.one_of(&["add", "update", "delete"])?;
-        let mut element = Element::new(Some(self.concat(Side::Any)?));
-        loop {
-            if self.eat("timeout") {
-                element.timeout = self.lifetime()?;
-            } else if let Some(statement) = Statement::parse_stateful(self)? {
-                element.statements.push(statement);
-            } else {
-                break;
-            }
-        }
-        let set = self.updated_set()?;
-        Ok(Statement::Update {
-            word,
-            set,
-            element: Box::new(element),
-        })
-    }
-
-    /// Parses `meter name size n { … }`, behind the keyword.
-    fn meter(&mut self) -> Result<Statement, Diagnostic> {
-        let name = self.name_text("a meter")?;
-        let size = match self.eat("size") {
-            true => Some(self.number("a set size")?),
-            false => None,
-        };
-        let element = Box::new(self.one_element()?);
-        Ok(Statement::Meter {
-            name,
-            size,
-            element,
-        })
     }
 }
 
@@ -217,6 +139,6 @@ impl Parser<'_> {
 pub(crate) fn assigned(left: Expr, value: Expr) -> Statement {
     match statements::assigned(&left, &value) {
         Some(object_type) => Statement::Object(object_type, value),
-        None => Statement::Set(left, value),
+        None => Statement::Mangle(Mangle::new(left, value)),
     }
 }

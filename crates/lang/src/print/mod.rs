@@ -1,7 +1,6 @@
 //! Prints syntax trees as nft's language.
 
 pub(crate) mod expr;
-pub(crate) mod statement;
 
 use std::fmt::{self, Write};
 
@@ -98,7 +97,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints the element of an `add`, `update` or `delete` statement, without state.
-    fn update(&mut self, element: &Element) -> fmt::Result {
+    pub(crate) fn update(&mut self, element: &Element) -> fmt::Result {
         self.plans = true;
         let written = self.element_with(element, true);
         self.plans = false;

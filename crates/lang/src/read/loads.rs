@@ -4,6 +4,8 @@ use super::registers::{Content, Loaded};
 use super::rule::{Reader, is_place, value};
 use crate::headers;
 use crate::keys;
+use crate::statements::mangle::Mangle;
+use crate::statements::reset::Reset;
 use crate::syntax::{Expr, Operator, OptionField, Payload, Statement, Value};
 use crate::tunnels::Tunnel;
 use crate::types;
@@ -20,7 +22,7 @@ impl Reader<'_, '_> {
         if let Some(sreg) = meta.sreg {
             self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
-            return self.push(Statement::Set(selector, to));
+            return self.push(Statement::Mangle(Mangle::new(selector, to)));
         }
         self.load(meta.dreg?, selector)
     }
@@ -90,7 +92,7 @@ impl Reader<'_, '_> {
             && let Some((field, to)) = self.bits_set(&place, &loaded)
         {
             self.remove_implicit(&field);
-            return self.push(Statement::Set(Expr::Payload(field), to));
+            return self.push(Statement::Mangle(Mangle::new(Expr::Payload(field), to)));
         }
         let place = match self.context.is_outside(place.base, place.offset) {
             true => place,
@@ -100,7 +102,7 @@ impl Reader<'_, '_> {
         let target = Expr::Payload(place);
         let to = self.typed_in(sreg, target.data_type(), ByteOrder::Network)?;
         let (target, to) = self.listed(target, to);
-        self.push(Statement::Set(target, to))
+        self.push(Statement::Mangle(Mangle::new(target, to)))
     }
 
     /// Returns the field that a masked write changes, with its new value.
@@ -182,11 +184,11 @@ impl Reader<'_, '_> {
             (Some(sreg), _) => {
                 let target = Expr::Option(option);
                 let to = self.unresolved(sreg, target.data_type())?;
-                self.push(Statement::Set(target, to))
+                self.push(Statement::Mangle(Mangle::new(target, to)))
             }
             (None, Some(dreg)) => self.load(dreg, Expr::Option(option)),
             (None, None) if kind == ExthdrOp::TCPOPT => {
-                self.push(Statement::Reset(Expr::Option(option)))
+                self.push(Statement::Reset(Reset::new(option)))
             }
             (None, None) => None,
         }
@@ -199,7 +201,7 @@ impl Reader<'_, '_> {
             let data_type = keys::of(&target)?.data_type;
             self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
-            return self.push(Statement::Set(target, to));
+            return self.push(Statement::Mangle(Mangle::new(target, to)));
         }
         // Addresses that do not imply an IP version have that of the table.
         let version = match key {

@@ -4,9 +4,11 @@ use super::registers::{Content, Loaded};
 use super::rule::{Reader, valid_name};
 use super::set::{self, SetReader};
 use crate::statements;
+use crate::statements::meter::Meter;
+use crate::statements::update::{self, Update};
 use crate::syntax::{Element, Expr, Operator, Relation, Statement, Value};
 use crate::value::fields;
-use chainwright::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, Register};
+use chainwright::nft::expr::{self, DynsetFlags, LookupFlags, Register};
 use chainwright::nft::{DataType, SetFlags};
 
 impl Reader<'_, '_> {
@@ -180,21 +182,20 @@ impl Reader<'_, '_> {
         let element = Box::new(element);
         let name = valid_name(&name)?;
         let statement = match flags.contains(SetFlags::ANONYMOUS) {
-            true => Statement::Meter {
+            true => Statement::Meter(Meter {
                 name,
                 size,
                 element,
-            },
-            false => Statement::Update {
-                word: match dynset.op? {
-                    DynsetOp::ADD => "add",
-                    DynsetOp::UPDATE => "update",
-                    DynsetOp::DELETE => "delete",
-                    _ => return None,
-                },
-                set: name,
-                element,
-            },
+            }),
+            false => {
+                let op = dynset.op?;
+                update::word(op)?;
+                Statement::Update(Update {
+                    op,
+                    set: name,
+                    element,
+                })
+            }
         };
         self.push(statement)
     }

@@ -255,14 +255,6 @@ impl Reader<'_, '_> {
             Decoded::Lookup(lookup) => self.lookup(lookup),
             Decoded::Dynset(dynset) => self.dynset(dynset),
             Decoded::Objref(objref) => self.objref(objref),
-            Decoded::Match(matched) => {
-                let name = quotable(matched.name.as_deref()?)?;
-                self.push(Statement::Extension("match", name.to_owned()))
-            }
-            Decoded::Target(target) => {
-                let name = quotable(target.name.as_deref()?)?;
-                self.push(Statement::Extension("target", name.to_owned()))
-            }
             other => {
                 let statement = Statement::delinearize(other, self)?;
                 self.push(statement)

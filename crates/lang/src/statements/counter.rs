@@ -102,7 +102,7 @@ impl Object for Counter {
 
 #[cfg(feature = "json")]
 impl Json for Counter {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         match node.is_null() {
             true => Ok(Self::default()),
             false => ObjectJson::read(&Fields::new(node, "a counter", <Self as ObjectJson>::KEYS)?),

@@ -56,7 +56,7 @@ impl Stateful for CtCount {
 
 #[cfg(feature = "json")]
 impl Json for CtCount {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let fields = Fields::new(node, "a ct count statement", &["val", "inv"])?;
         Ok(Self {
             count: fields.need("val")?.small_count("a number of connections")?,

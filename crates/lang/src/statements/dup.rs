@@ -95,7 +95,7 @@ impl Delinearize<expr::Dup> for Dup {
 
 #[cfg(feature = "json")]
 impl Json for Dup {
-    fn read(reader: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(reader: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let fields = Fields::new(node, "a copy", &["addr", "dev"])?;
         let to = reader.expr(fields.need("addr")?)?;
         let device = reader.optional(&fields, "dev")?;

@@ -38,7 +38,7 @@ impl Delinearize<FlowOffload<'_>> for Flow {
 
 #[cfg(feature = "json")]
 impl Json for Flow {
-    fn read(reader: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(reader: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let fields = Fields::new(node, "a flow", &["op", "flowtable"])?;
         fields.need("op")?.word("flow operation", &["add"])?;
         let flowtable = fields.need("flowtable")?;

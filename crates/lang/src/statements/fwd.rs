@@ -85,7 +85,7 @@ impl Delinearize<expr::Fwd> for Fwd {
 
 #[cfg(feature = "json")]
 impl Json for Fwd {
-    fn read(reader: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(reader: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let fields = Fields::new(node, "a forwarding", &["dev", "family", "addr"])?;
         let (family, address) = (fields.version()?, reader.optional(&fields, "addr")?);
         if family.is_some() && address.is_none() {

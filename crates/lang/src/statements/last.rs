@@ -42,7 +42,7 @@ impl Stateful for Last {
 
 #[cfg(feature = "json")]
 impl Json for Last {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         if node.is_null() {
             return Ok(Self(None));
         }

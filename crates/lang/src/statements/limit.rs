@@ -303,7 +303,7 @@ impl Limit {
 
 #[cfg(feature = "json")]
 impl Json for Limit {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         Self::read(&Fields::new(node, "a limit", Option::<Self>::KEYS)?, true)
     }
 

@@ -285,7 +285,7 @@ impl Delinearize<expr::Log<'_>> for Log {
 
 #[cfg(feature = "json")]
 impl Json for Log {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         Self::read_or_null(node)
     }
 

@@ -15,6 +15,7 @@
 pub(crate) mod clauses;
 mod ct;
 mod destination;
+mod expression;
 mod object;
 mod prelude;
 mod units;
@@ -23,12 +24,12 @@ use std::fmt::{self, Write};
 
 use crate::compile::rule_builder::RuleBuilder;
 #[cfg(feature = "json")]
-use crate::json::{Expression, JsonReader, Node, Tagged, Writer, is_object};
+use crate::json::{Expression, JsonReader, Key, Node, Writer, is_object};
 use crate::parse::Diagnostic;
 use crate::parse::parser::Parser;
 use crate::print::Printer;
 use crate::read::rule::Reader;
-use crate::syntax::{Element, Expr, Relation, Verdict};
+use crate::syntax::{Expr, Relation, Verdict};
 use chainwright::nft::expr::{Decoded, ObjectType};
 use chainwright::nft::stateful::{CtHelper, Secmark, TunnelObject};
 
@@ -46,7 +47,9 @@ pub(crate) trait Text: Sized {
     const OBJECT: Option<ObjectType> = None;
 
     /// Parses the statement, behind the one of [`WORDS`](Self::WORDS) that begins it.
-    fn parse(parser: &mut Parser<'_>, word: &str) -> Result<Self, Diagnostic>;
+    fn parse(parser: &mut Parser<'_>, word: &str) -> Result<Self, Diagnostic> {
+        Err(parser.unexpected([word]))
+    }
 
     fn print<W: Write>(&self, printer: &mut Printer<'_, W>) -> fmt::Result;
 }
@@ -68,7 +71,7 @@ pub(crate) trait Json: Text {
     }
 
     /// Reads the value of this key.
-    fn read(reader: JsonReader, key: &str, node: &Node<'_>) -> Result<Self, Diagnostic>;
+    fn read(reader: JsonReader, key: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic>;
 
     /// Writes the value of the key.
     fn json(&self, writer: Writer<'_>) -> Expression<'_>;
@@ -128,11 +131,11 @@ fn parse<S: Text>(
 #[cfg(feature = "json")]
 fn read<S: Json>(
     reader: JsonReader,
-    key: &str,
+    key: &Key<'_>,
     node: &Node<'_>,
     statement: fn(S) -> Statement,
 ) -> Result<Option<Statement>, Diagnostic> {
-    if !S::KEYS.contains(&key) {
+    if !S::KEYS.contains(&&*key.text) {
         return Ok(None);
     }
     match S::OBJECT {
@@ -171,25 +174,8 @@ macro_rules! registry {
             /// Issues a verdict.
             Verdict(Expr),
             VerdictMap(Expr, Expr),
-            /// `left set right`
-            Set(Expr, Expr),
-            /// Overwrites a TCP option with padding.
-            Reset(Expr),
-            /// Adds, updates or deletes a set element from the packet path.
-            Update {
-                word: &'static str,
-                set: String,
-                element: Box<Element>,
-            },
-            Meter {
-                name: String,
-                size: Option<u32>,
-                element: Box<Element>,
-            },
             /// Refers to a stateful object of this type.
             Object(ObjectType, Expr),
-            /// x_tables match or target, with its name.
-            Extension(&'static str, String),
             /// Expression that nft's language cannot represent, as bytecode.
             Opaque(String),
         }
@@ -210,10 +196,10 @@ macro_rules! registry {
         #[cfg(feature = "json")]
         const STATEFUL_KEYS: &[&[&str]] = &[$($(<$module::$State as Json>::KEYS,)?)*];
 
-        /// The types of objects that a statement may name, and the statement's word.
-        const NAMED: &[(Option<ObjectType>, &str)] = &[$(
-            $((<$module::$State as Text>::OBJECT, <$module::$State as Text>::WORDS[0]),)?
-            $((<$module::$Statement as Text>::OBJECT, <$module::$Statement as Text>::WORDS[0]),)?
+        /// The types of objects that a statement may name, and the statement's words.
+        const NAMED: &[(Option<ObjectType>, &[&str])] = &[$(
+            $((<$module::$State as Text>::OBJECT, <$module::$State as Text>::WORDS),)?
+            $((<$module::$Statement as Text>::OBJECT, <$module::$Statement as Text>::WORDS),)?
         )*];
 
         /// The kinds of objects.
@@ -248,7 +234,7 @@ macro_rules! registry {
                         $(Self::$State(node) => node.print(printer),)?
                         $(Self::$Statement(node) => node.print(printer),)?
                     )*
-                    other => printer.other_statement(other),
+                    other => other.print_expression(printer),
                 }
             }
 
@@ -256,7 +242,7 @@ macro_rules! registry {
             pub(crate) fn operands(&self) -> Vec<&Expr> {
                 match self {
                     $($(Self::$Statement(node) => node.operands(),)?)*
-                    other => other.other_operands(),
+                    other => other.operands_of_expression(),
                 }
             }
 
@@ -289,7 +275,7 @@ macro_rules! registry {
             ) -> Result<(), Diagnostic> {
                 match self {
                     $($(Self::$Statement(node) => node.linearize(rule),)?)*
-                    other => rule.act(other),
+                    other => other.linearize_expression(rule),
                 }
             }
 
@@ -333,7 +319,7 @@ macro_rules! registry {
             #[cfg(feature = "json")]
             pub(crate) fn read_stateful(
                 reader: JsonReader,
-                key: &str,
+                key: &Key<'_>,
                 node: &Node<'_>,
             ) -> Result<Option<Self>, Diagnostic> {
                 $($(
@@ -348,7 +334,7 @@ macro_rules! registry {
             #[cfg(feature = "json")]
             pub(crate) fn read(
                 reader: JsonReader,
-                key: &str,
+                key: &Key<'_>,
                 node: &Node<'_>,
             ) -> Result<Option<Self>, Diagnostic> {
                 $($(
@@ -374,14 +360,23 @@ macro_rules! registry {
 
             /// Writes the statement as JSON.
             #[cfg(feature = "json")]
-            pub(crate) fn json(&self, writer: Writer<'_>) -> Option<Tagged<Expression<'_>>> {
-                Some(match self {
+            pub(crate) fn json(&self, writer: Writer<'_>) -> Expression<'_> {
+                match self {
                     $(
-                        $(Self::$State(node) => Tagged(node.key(), node.json(writer)),)?
-                        $(Self::$Statement(node) => Tagged(node.key(), node.json(writer)),)?
+                        $(Self::$State(node) => Expression::tagged(node.key(), node.json(writer)),)?
+                        $(Self::$Statement(node) => Expression::tagged(node.key(), node.json(writer)),)?
                     )*
-                    _ => return None,
-                })
+                    other => other.expression_json(writer),
+                }
+            }
+
+            /// Returns the key and the value of a stateful statement in JSON.
+            #[cfg(feature = "json")]
+            pub(crate) fn state(&self, writer: Writer<'_>) -> Option<(&'static str, Expression<'_>)> {
+                match self {
+                    $($(Self::$State(node) => Some((node.key(), node.json(writer))),)?)*
+                    _ => None,
+                }
             }
         }
     };
@@ -407,21 +402,12 @@ registry! {
     synproxy: statement Synproxy(Synproxy) object synproxy::Synproxy;
     dup: statement Dup(Dup);
     fwd: statement Fwd(Fwd);
+    mangle: statement Mangle();
+    update: statement Update();
+    meter: statement Meter();
+    reset: statement Reset();
+    xt: statement Xt(Match, Target);
     tunnel: object TunnelObject<'static>;
-}
-
-impl Statement {
-    fn other_operands(&self) -> Vec<&Expr> {
-        match self {
-            Self::Match { left, right, .. } => vec![left, right],
-            Self::VerdictMap(left, right) | Self::Set(left, right) => vec![left, right],
-            Self::Verdict(expr) | Self::Reset(expr) | Self::Object(_, expr) => vec![expr],
-            Self::Update { element, .. } | Self::Meter { element, .. } => {
-                element.key.iter().chain(&element.data).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
 }
 
 /// Returns the first words of statements that do not begin with an expression.

@@ -407,8 +407,8 @@ impl Json for Nat {
         self.kind.word()
     }
 
-    fn read(reader: JsonReader, key: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
-        let mut nat = Self::new(Translation::of(key));
+    fn read(reader: JsonReader, key: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
+        let mut nat = Self::new(Translation::of(&key.text));
         let needs_address = nat.kind.needs_address();
         if node.is_null() && !needs_address {
             return Ok(nat);

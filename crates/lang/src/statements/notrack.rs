@@ -33,7 +33,7 @@ impl Delinearize<expr::Notrack> for Notrack {
 
 #[cfg(feature = "json")]
 impl Json for Notrack {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         match node.is_bare() {
             true => Ok(Self),
             false => Err(node.wrong(["null"])),

@@ -148,23 +148,26 @@ pub(crate) fn parse_reference(parser: &mut Parser<'_>) -> Result<Option<Statemen
     Ok(None)
 }
 
+/// Returns the word of the statement that may name objects of this type.
+fn naming_word(object_type: ObjectType) -> Option<&'static str> {
+    let mut named = NAMED.iter();
+    let (_, words) = named.find(|(named, _)| *named == Some(object_type))?;
+    words.first().copied()
+}
+
 /// Returns the keywords of an object type: `ct helper`.
 pub(crate) fn object_name(object_type: ObjectType) -> &'static str {
-    let named = NAMED.iter().find(|(named, _)| *named == Some(object_type));
-    match (ObjectKind::find(object_type), named) {
-        (Some(kind), _) => kind.name,
-        (None, Some((_, word))) => word,
-        (None, None) => "unknown",
-    }
+    let kind = ObjectKind::find(object_type).map(|kind| kind.name);
+    kind.or_else(|| naming_word(object_type))
+        .unwrap_or("unknown")
 }
 
 /// Returns the words of the statement that refers to an object; `None` if there is none.
 pub(crate) fn reference(object_type: ObjectType) -> Option<String> {
-    if let Some(kind) = ObjectKind::find(object_type) {
-        return Some(kind.reference.to_owned());
+    match ObjectKind::find(object_type) {
+        Some(kind) => Some(kind.reference.to_owned()),
+        None => naming_word(object_type).map(|word| format!("{word} name")),
     }
-    let named = NAMED.iter().find(|(named, _)| *named == Some(object_type));
-    named.map(|(_, word)| format!("{word} name"))
 }
 
 /// Returns the type of the objects that an assignment assigns, if any.

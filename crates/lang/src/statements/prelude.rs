@@ -8,7 +8,9 @@ pub(crate) use super::{Delinearize, Linearize, Object, Stateful, Text};
 pub(crate) use super::{Json, ObjectJson};
 pub(crate) use crate::compile::rule_builder::RuleBuilder;
 #[cfg(feature = "json")]
-pub(crate) use crate::json::{Expression, Fields, JsonReader, Kind, Node, Record, Writer, numeric};
+pub(crate) use crate::json::{
+    Expression, Fields, JsonReader, Key, Kind, Node, Record, Writer, numeric,
+};
 pub(crate) use crate::list::Options;
 pub(crate) use crate::parse::Diagnostic;
 pub(crate) use crate::parse::error::shown;

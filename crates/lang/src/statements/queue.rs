@@ -159,7 +159,7 @@ impl Delinearize<expr::Queue> for Queue {
 
 #[cfg(feature = "json")]
 impl Json for Queue {
-    fn read(reader: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(reader: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let mut queue = Self {
             numbers: None,
             flags: QueueFlags::empty(),

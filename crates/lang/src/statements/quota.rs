@@ -104,7 +104,7 @@ impl Object for Option<Quota> {
 
 #[cfg(feature = "json")]
 impl Json for Quota {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let known = ["val", "val_unit", "used", "used_unit", "inv"];
         let fields = Fields::new(node, "a quota", &known)?;
         Ok(Self {

@@ -193,7 +193,7 @@ impl Delinearize<expr::Reject> for Reject {
 
 #[cfg(feature = "json")]
 impl Json for Reject {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         if node.is_null() {
             return Ok(Self(None));
         }

@@ -128,7 +128,7 @@ impl Object for Synproxy {
 
 #[cfg(feature = "json")]
 impl Json for Synproxy {
-    fn read(_: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         Self::read_or_null(node)
     }
 

@@ -85,7 +85,7 @@ impl Delinearize<expr::Tproxy> for Tproxy {
 
 #[cfg(feature = "json")]
 impl Json for Tproxy {
-    fn read(reader: JsonReader, _: &str, node: &Node<'_>) -> Result<Self, Diagnostic> {
+    fn read(reader: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         let fields = Fields::new(node, "a tproxy statement", &["family", "addr", "port"])?;
         Ok(Self {
             family: fields.version()?,

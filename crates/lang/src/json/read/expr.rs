@@ -318,7 +318,7 @@ impl Reader {
             for (key, value) in entries {
                 element
                     .statements
-                    .extend(Statement::read_stateful(self, &key.text, value)?);
+                    .extend(Statement::read_stateful(self, key, value)?);
             }
         }
         Ok(element)

@@ -17,9 +17,10 @@ pub(crate) mod statement;
 use std::collections::HashSet;
 
 pub(crate) use self::fields::Fields;
-use self::node::{Key, Kind as Json};
-pub(crate) use self::node::{Kind, Node};
+use self::node::Kind as Json;
+pub(crate) use self::node::{Key, Kind, Node};
 pub(crate) use self::object::is_object;
+pub(crate) use self::selector::option;
 use crate::parse::error::shown;
 use crate::parse::query::{kinds, reset_words};
 use crate::parse::script::{FAMILIES, OBJECTS, VERBS};
@@ -76,7 +77,7 @@ fn mark_dynamic(commands: &mut [Command]) {
     fn collect<'s>(statements: impl Iterator<Item = &'s Statement>, names: &mut Vec<&'s str>) {
         for statement in statements {
             match statement {
-                Statement::Update { set, .. } => names.push(set),
+                Statement::Update(update) => names.push(&update.set),
                 Statement::Verdict(Expr::Verdict(
                     Verdict::Jump(Target::Rules(lines)) | Verdict::Goto(Target::Rules(lines)),
                 )) => {

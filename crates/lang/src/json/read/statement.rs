@@ -5,23 +5,18 @@ use super::expr::opaque;
 use super::fields::Fields;
 use super::is_object;
 use super::node::{Kind, Node};
-use super::selector::option;
 use crate::parse::Diagnostic;
 use crate::parse::error::shown;
 use crate::parse::expr::to_presence_test;
 use crate::parse::statement::assigned;
 use crate::statements::{self, OBJECTS};
 use crate::syntax::{Element, Expr, Line, OptionField, Relation, Span, Statement};
-use chainwright::nft::expr::{ExthdrOp, ObjectType};
+use chainwright::nft::expr::ObjectType;
 
 /// Keys of statements.
-const KNOWN: [&str; 17] = [
-    "accept", "drop", "continue", "break", "return", "jump", "goto", "match", "mangle", "set",
-    "map", "meter", "vmap", "reset", "xt", "opaque", "comment",
+const KNOWN: [&str; 9] = [
+    "accept", "drop", "continue", "break", "return", "jump", "goto", "match", "vmap",
 ];
-
-/// Operations that update a set from a rule.
-const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
 
 impl Reader {
     /// Reads the statements of a rule, with their locations.
@@ -63,40 +58,28 @@ impl Reader {
         if let Some(verdict) = self.verdict(&key.text, value)? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
         }
-        if let Some(statement) = Statement::read_stateful(self, &key.text, value)? {
+        if let Some(statement) = Statement::read_stateful(self, key, value)? {
             return Ok(statement);
         }
-        if let Some(statement) = Statement::read(self, &key.text, value)? {
-            return Ok(statement);
+        if let Some(statement) = Statement::read(self, key, value)? {
+            return Ok(match statement {
+                Statement::Mangle(mangle) => assigned(mangle.target, mangle.value),
+                statement => statement,
+            });
         }
         if let Some(kind) = OBJECTS.iter().find(|kind| kind.name == key.text) {
             return self.object(kind.object_type, value);
         }
         match &*key.text {
             "match" => self.matched(value),
-            "mangle" => {
-                let fields = Fields::new(value, "a mangle statement", &["key", "value"])?;
-                let target = self.left(fields.need("key")?)?;
-                Ok(assigned(target, self.expr(fields.need("value")?)?))
-            }
             "vmap" => {
                 let (map_key, map) = self.key_and_map(value, "a verdict map")?;
                 Ok(Statement::VerdictMap(map_key, map))
             }
-            "set" => self.update(value, "set"),
-            "map" => self.update(value, "map"),
-            "meter" => self.meter(value),
-            "reset" => reset(value),
-            "xt" => Err(Diagnostic::new(
-                key.span,
-                "x_tables matches and targets cannot be written in nft's language",
-            )
-            .with_hint("the rule was made by iptables-nft: change it with iptables")),
             "opaque" => Err(opaque(key.span)),
             other => {
                 let message = format!("unknown statement `{}`", shown(other));
                 let known = KNOWN.into_iter().chain(statements::keys());
-                let known = known.filter(|word| !["opaque", "comment"].contains(word));
                 Err(Diagnostic::new(key.span, message)
                     .expecting(known)
                     .nearest_to(other))
@@ -174,7 +157,7 @@ impl Reader {
         let mut statements = Vec::new();
         for entry in node.one_or_many() {
             let (key, value) = entry.tagged("statement")?;
-            match Statement::read_stateful(self, &key.text, value)? {
+            match Statement::read_stateful(self, key, value)? {
                 Some(statement) => statements.push((statement, entry.span)),
                 None => {
                     let message = format!("`{}` is not allowed in an element", shown(&key.text));
@@ -189,64 +172,9 @@ impl Reader {
     }
 
     /// Reads the statements of set elements, and appends them to an element of a rule.
-    fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Diagnostic> {
+    pub(crate) fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Diagnostic> {
         let statements = self.kept(node)?.into_iter();
         element.statements.extend(statements.map(|(each, _)| each));
         Ok(())
-    }
-
-    /// Reads a statement that updates a set or map from the packet path.
-    fn update(self, node: &Node<'_>, of: &str) -> Result<Statement, Diagnostic> {
-        let known: &[&str] = match of {
-            "map" => &["op", "elem", "data", "map", "stmt"],
-            _ => &["op", "elem", "set", "stmt"],
-        };
-        let fields = Fields::new(node, &format!("a {of} statement"), known)?;
-        let word = fields.need("op")?.word("set operation", &OPERATIONS)?;
-        let word = OPERATIONS.iter().find(|known| **known == word);
-        let mut element = self.key(fields.need("elem")?)?;
-        if let Some(statements) = fields.get("stmt") {
-            self.keep(statements, &mut element)?;
-        }
-        if of == "map" {
-            element.data = Some(self.data(fields.need("data")?)?);
-        }
-        let set = self.reference(fields.need(of)?, &format!("a {of}"))?;
-        Ok(Statement::Update {
-            word: word.copied().unwrap_or("add"),
-            set,
-            element: Box::new(element),
-        })
-    }
-
-    fn meter(self, node: &Node<'_>) -> Result<Statement, Diagnostic> {
-        let fields = Fields::new(node, "a meter", &["name", "size", "key", "stmt"])?;
-        let name = fields.need("name")?;
-        let mut element = self.key(fields.need("key")?)?;
-        self.keep(fields.need("stmt")?, &mut element)?;
-        Ok(Statement::Meter {
-            name: self.name_of(name.text("the name of a meter")?, "a meter", name.span)?,
-            size: fields.number("size", "a set size")?,
-            element: Box::new(element),
-        })
-    }
-}
-
-/// Reads `reset tcp option`.
-fn reset(node: &Node<'_>) -> Result<Statement, Diagnostic> {
-    let (key, value) = node.tagged("expression")?;
-    if key.text != "tcp option" {
-        let message = format!("`{}` cannot be reset", shown(&key.text));
-        return Err(Diagnostic::new(key.span, message).expecting(["tcp option"]));
-    }
-    match option(value, ExthdrOp::TCPOPT)? {
-        Expr::Option(mut option) if option.presence || option.bits == 0 => {
-            (option.presence, option.bits) = (false, 0);
-            Ok(Statement::Reset(Expr::Option(option)))
-        }
-        _ => Err(Diagnostic::new(
-            value.span,
-            "only a whole option can be reset, not one of its fields",
-        )),
     }
 }

@@ -1,0 +1,150 @@
+//! Statements that are an expression, or begin with one: matches, verdicts, verdict maps, references to objects, and
+//! expressions of the kernel that nft's language cannot represent.
+
+#[cfg(feature = "json")]
+use super::object_name;
+use super::prelude::*;
+use super::{Statement, reference};
+use crate::compile::sets::Data;
+use crate::constant::{self, Plain};
+use crate::dialect::Form;
+use crate::syntax::{Relation, Target, Verdict};
+use chainwright::nft::expr::{Immediate, Objref, Register};
+
+impl Statement {
+    pub(super) fn print_expression<W: Write>(&self, printer: &mut Printer<'_, W>) -> fmt::Result {
+        match self {
+            Self::Match {
+                left,
+                relation,
+                right,
+            } => {
+                match (left, right) {
+                    (Expr::Fib(flags, _), Expr::Value(_) | Expr::Symbol(_))
+                        if !printer.options.has(Form::FibCheck) =>
+                    {
+                        printer.fib(left, *flags, "oif")?;
+                    }
+                    (left, _) => printer.expr(left)?,
+                }
+                if *relation != Relation::Implicit {
+                    write!(printer.out, " {}", relation.sign())?;
+                }
+                printer.out.write_char(' ')?;
+                let has_names =
+                    matches!(left, Expr::Binary(..)) && printer.options.has(Form::FlagMasks);
+                match right {
+                    // Several flags in one value.
+                    Expr::Value(value)
+                        if left.is_bitmask() && value.number.count_ones() > 1 && !has_names =>
+                    {
+                        constant::numeric(&mut printer.out, value, printer.options)
+                    }
+                    right => printer.expr(right),
+                }
+            }
+            Self::VerdictMap(key, map) => {
+                printer.expr(key)?;
+                printer.out.write_str(" vmap ")?;
+                printer.expr(map)
+            }
+            Self::Object(object_type, object) => {
+                let words = reference(*object_type).unwrap_or_default();
+                write!(printer.out, "{words} ")?;
+                printer.expr(object)
+            }
+            // Control characters in names could end the comment.
+            Self::Opaque(bytecode) => {
+                write!(printer.out, "{}", Plain(bytecode.as_str().into()))
+            }
+            Self::Verdict(verdict) => printer.expr(verdict),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn operands_of_expression(&self) -> Vec<&Expr> {
+        match self {
+            Self::Match { left, right, .. } | Self::VerdictMap(left, right) => vec![left, right],
+            Self::Verdict(expr) | Self::Object(_, expr) => vec![expr],
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn linearize_expression(
+        &self,
+        rule: &mut RuleBuilder<'_, '_>,
+    ) -> Result<(), Diagnostic> {
+        match self {
+            Self::Verdict(Expr::Verdict(verdict)) => {
+                let verdict = rule.jump(verdict)?;
+                rule.push(&Immediate::verdict(verdict));
+                Ok(())
+            }
+            Self::Object(object_type, object) => rule.object_reference(*object_type, object),
+            _ => Err(rule.error("this statement is not allowed here")),
+        }
+    }
+
+    #[cfg(feature = "json")]
+    pub(super) fn expression_json<'s>(&'s self, writer: Writer<'_>) -> Expression<'s> {
+        match self {
+            Self::Match {
+                left,
+                relation,
+                right,
+            } => writer.matched(left, *relation, right),
+            Self::VerdictMap(key, map) => {
+                let record = Record::new().field("key", writer.expr(key));
+                Expression::tagged("vmap", record.field("data", writer.expr(map)).into())
+            }
+            Self::Object(object_type, object) => {
+                Expression::tagged(object_name(*object_type), writer.expr(object))
+            }
+            // Bytecode that readers must not mistake for anything else.
+            Self::Opaque(bytecode) => Expression::Opaque(bytecode.into()),
+            Self::Verdict(verdict) => writer.expr(verdict),
+            _ => Expression::Null(()),
+        }
+    }
+}
+
+impl RuleBuilder<'_, '_> {
+    pub(crate) fn jump(&mut self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Diagnostic> {
+        match verdict {
+            Verdict::Jump(Target::Rules(rules)) => {
+                let id = self.compiler.bound_chain(self.family, &self.table, rules)?;
+                Ok(expr::Verdict::JumpId(id))
+            }
+            Verdict::Goto(Target::Rules(rules)) => {
+                let id = self.compiler.bound_chain(self.family, &self.table, rules)?;
+                Ok(expr::Verdict::GotoId(id))
+            }
+            verdict => self.compiler.verdict(verdict),
+        }
+    }
+
+    pub(crate) fn object_reference(
+        &mut self,
+        object_type: ObjectType,
+        object: &Expr,
+    ) -> Result<(), Diagnostic> {
+        match object {
+            Expr::Object(name) => self.push(&Objref::named(object_type, name.clone())),
+            Expr::Symbol(symbol) => {
+                self.push(&Objref::named(object_type, symbol.text.to_string()));
+            }
+            Expr::Map(key, map) => {
+                let data = Data::Object(object_type);
+                let set = self.sought(key, map, 0, Some(&data))?;
+                self.push(&Objref {
+                    set_id: set.id,
+                    ..Objref::mapped(Register::R1, set.set)
+                });
+            }
+            other => {
+                return Err(self.compiler.diagnostic(other, "expected an object name"));
+            }
+        }
+        Ok(())
+    }
+}
