@@ -8,7 +8,7 @@ use super::load::Loaded;
 use super::sets::Data;
 use crate::parse::Diagnostic;
 use crate::syntax::{Element, Expr, Span, Statement, Value};
-use chainwright::nft::expr::{Expressions, NestedExpression};
+use chainwright::nft::expr::{Decoded, Expressions, NestedExpression};
 use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
 
 /// The ranges to merge.
@@ -416,14 +416,8 @@ impl Compiler<'_> {
         &self,
         statement: &Statement,
     ) -> Result<NestedExpression<'static>, Diagnostic> {
-        match statement.expression() {
-            Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
-            None => {
-                let message =
-                    "an element can only have statements such as counters, limits and quotas";
-                Err(Diagnostic::new(self.span, message))
-            }
-        }
+        let expression = self.stateful(statement)?;
+        Ok(NestedExpression::of_decoded(&expression))
     }
 
     pub(crate) fn all_nested(
@@ -432,16 +426,15 @@ impl Compiler<'_> {
     ) -> Result<Expressions<'static>, Diagnostic> {
         let mut all = Expressions::new();
         for statement in statements {
-            match statement.expression() {
-                Some(expression) => _ = all.push_decoded(&expression),
-                None => {
-                    let message =
-                        "an element can only have statements such as counters, limits and quotas";
-                    return Err(Diagnostic::new(self.span, message));
-                }
-            }
+            all.push_decoded(&self.stateful(statement)?);
         }
         Ok(all)
+    }
+
+    fn stateful(&self, statement: &Statement) -> Result<Decoded<'static>, Diagnostic> {
+        let message = "an element can only have statements such as counters, limits and quotas";
+        let expression = statement.expression();
+        expression.ok_or_else(|| Diagnostic::new(self.span, message))
     }
 }
 

@@ -18,112 +18,39 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, Family, Milliseconds};
 
-/// Expression.
+/// JSON value of an expression.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(untagged)]
 pub(crate) enum Expression<'e> {
-    Payload(Payload),
-    Exthdr(OptionField),
-    #[serde(rename = "tcp option")]
-    TcpOption(OptionField),
-    #[serde(rename = "ip option")]
-    IpOption(OptionField),
-    #[serde(rename = "sctp chunk")]
-    SctpChunk(OptionField),
-    #[serde(rename = "dccp option")]
-    DccpOption {
-        #[serde(rename = "type")]
-        number: u8,
-    },
-    Meta {
-        key: &'static str,
-    },
-    Tunnel {
-        key: &'static str,
-    },
-    Ct {
-        key: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        dir: Option<&'static str>,
-    },
-    Rt {
-        key: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        family: Option<&'static str>,
-    },
-    Socket {
-        key: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        level: Option<u32>,
-    },
-    Fib {
-        result: &'static str,
-        flags: Vec<&'static str>,
-    },
-    Osf {
-        key: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        ttl: Option<&'static str>,
-    },
-    Ipsec {
-        key: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        family: Option<&'static str>,
-        dir: &'static str,
-        spnum: u32,
-    },
-    Numgen {
-        mode: &'static str,
-        #[serde(rename = "mod")]
-        modulus: u32,
-        offset: u32,
-    },
-    Jhash(Hash<'e>),
-    Symhash(Hash<'e>),
-    Prefix {
-        addr: Box<Self>,
-        len: u32,
-    },
-    Range(Box<[Self; 2]>),
-    Concat(Vec<Self>),
-    Set(Vec<Self>),
-    Map {
-        key: Box<Self>,
-        data: Box<Self>,
-    },
-    Elem(Box<Elem<'e>>),
-    Accept(()),
-    Drop(()),
-    Continue(()),
-    Break(()),
-    Return(()),
-    Jump(Destination<'e>),
-    Goto(Destination<'e>),
-    /// Expression that readers must not mistake for anything else.
-    Opaque(Cow<'e, str>),
-    #[serde(untagged)]
-    Binary(Tagged<Vec<Self>>),
-    #[serde(untagged)]
-    Number(i64),
-    #[serde(untagged)]
-    Bool(bool),
-    #[serde(untagged)]
-    Text(Cow<'e, str>),
-    #[serde(untagged)]
-    List(Vec<Self>),
-    #[serde(untagged)]
     Null(()),
+    Bool(bool),
+    Number(i64),
     /// Number that is never written as negative.
-    #[serde(untagged)]
     Count(u64),
-    #[serde(untagged)]
+    Text(Cow<'e, str>),
+    List(Vec<Self>),
     Record(Record<'e>),
+    /// Operation on these operands.
+    Binary(Tagged<Vec<Self>>),
 }
 
 impl Expression<'_> {
+    /// Creates a list that is written without brackets if it has one entry; `None` if it is empty.
+    pub(crate) fn one_or_many(mut all: Vec<Self>) -> Option<Self> {
+        match all.len() {
+            0 | 1 => all.pop(),
+            _ => Some(Self::List(all)),
+        }
+    }
+
     /// Creates an object with one key.
     pub(crate) fn tagged(key: &'static str, value: Self) -> Self {
         Self::Record(Record::new().field(key, value))
+    }
+
+    /// Creates an object that readers must not mistake for anything else.
+    pub(crate) fn opaque(text: Cow<'_, str>) -> Expression<'_> {
+        Expression::tagged("opaque", text.into())
     }
 
     pub(crate) const fn word(word: &'static str) -> Self {
@@ -131,28 +58,29 @@ impl Expression<'_> {
     }
 }
 
-impl From<i64> for Expression<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
-    }
+/// Implements `From` for a variant.
+macro_rules! from {
+    ($($Value:ty => $Variant:ident;)*) => {$(
+        impl<'e> From<$Value> for Expression<'e> {
+            fn from(value: $Value) -> Self {
+                Self::$Variant(value.into())
+            }
+        }
+    )*};
 }
 
-impl From<bool> for Expression<'_> {
-    fn from(is_true: bool) -> Self {
-        Self::Bool(is_true)
-    }
-}
-
-impl From<String> for Expression<'_> {
-    fn from(text: String) -> Self {
-        Self::Text(Cow::Owned(text))
-    }
-}
-
-impl<'e> From<Record<'e>> for Expression<'e> {
-    fn from(record: Record<'e>) -> Self {
-        Self::Record(record)
-    }
+from! {
+    bool => Bool;
+    u8 => Number;
+    u16 => Number;
+    u32 => Number;
+    i32 => Number;
+    i64 => Number;
+    u64 => Count;
+    String => Text;
+    Cow<'e, str> => Text;
+    Record<'e> => Record;
+    Vec<Expression<'e>> => List;
 }
 
 /// Object with these keys.
@@ -164,6 +92,16 @@ impl<'e> Record<'e> {
         Self(Vec::new())
     }
 
+    /// Creates an object whose first field is `key`.
+    fn keyed(key: &'static str) -> Self {
+        Self::new().field("key", Expression::word(key))
+    }
+
+    /// Creates an object with this object under one key.
+    pub(crate) fn tagged(self, key: &'static str) -> Expression<'e> {
+        Expression::tagged(key, self.into())
+    }
+
     const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -171,6 +109,12 @@ impl<'e> Record<'e> {
     /// Adds a key with its value.
     pub(crate) fn field(mut self, key: &'static str, value: impl Into<Expression<'e>>) -> Self {
         self.0.push((Cow::Borrowed(key), value.into()));
+        self
+    }
+
+    /// Adds the fields of another object.
+    pub(crate) fn append(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
         self
     }
 
@@ -218,80 +162,6 @@ pub(crate) fn seconds(milliseconds: u64) -> u64 {
     }
 }
 
-/// Payload expression.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Payload {
-    Field {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        tunnel: Option<&'static str>,
-        protocol: &'static str,
-        field: &'static str,
-    },
-    Raw {
-        base: &'static str,
-        offset: u32,
-        len: u32,
-    },
-}
-
-/// Field of an option, extension header or chunk.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum OptionField {
-    Field {
-        name: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        field: Option<&'static str>,
-    },
-    Raw {
-        base: u8,
-        offset: u32,
-        len: u32,
-    },
-}
-
-/// Hash of a key, or of the packet's connection.
-#[derive(Debug, Serialize)]
-pub(crate) struct Hash<'e> {
-    #[serde(rename = "mod")]
-    modulus: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u32>,
-    #[serde(skip_serializing_if = "is_zero")]
-    offset: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expr: Option<Box<Expression<'e>>>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// Set element with options or statements.
-#[derive(Debug, Serialize)]
-pub(crate) struct Elem<'e> {
-    val: Expression<'e>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<&'e str>,
-    #[serde(flatten)]
-    states: Record<'e>,
-}
-
-/// Target of a jump or goto.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Destination<'e> {
-    Target(&'e str),
-    /// Rules of an anonymous chain.
-    Rules(Vec<Expression<'e>>),
-}
-
 /// Writes a number; as a string if it exceeds the integers that nft reads.
 pub(crate) fn numeric(number: u128) -> Expression<'static> {
     match (i64::try_from(number), u64::try_from(number)) {
@@ -304,7 +174,7 @@ pub(crate) fn numeric(number: u128) -> Expression<'static> {
 /// Writes a string; as an opaque expression if nft would read it as something else.
 fn text(text: Cow<'_, str>) -> Expression<'_> {
     match text.starts_with('@') || text == "*" {
-        true => Expression::Opaque(text),
+        true => Expression::opaque(text),
         false => Expression::Text(text),
     }
 }
@@ -315,99 +185,97 @@ impl<'o> Writer<'o> {
             Expr::Value(value) => self.value(value),
             // Parsed text only, which is not listed.
             Expr::Symbol(symbol) => text(Cow::Borrowed(&symbol.text)),
-            Expr::Payload(payload) => Expression::Payload(self::payload(payload)),
+            Expr::Payload(payload) => self::payload(payload),
             Expr::Option(field) => option(field),
             Expr::Meta(key) => {
                 let whole = name(keys::meta(*key));
                 let key = whole.strip_prefix("meta ").unwrap_or(whole);
-                Expression::Meta { key }
+                Record::keyed(key).tagged("meta")
             }
-            Expr::QueueNumber => Expression::Text(Cow::Borrowed("queue")),
+            Expr::QueueNumber => Expression::word("queue"),
             // Never part of a listing.
-            Expr::Inside(_, key) => Expression::Meta {
-                key: name(keys::meta(*key)),
-            },
-            Expr::Tunnel(key) => Expression::Tunnel {
-                key: name(keys::tunnel(*key)),
-            },
+            Expr::Inside(_, key) => Record::keyed(name(keys::meta(*key))).tagged("meta"),
+            Expr::Tunnel(key) => Record::keyed(name(keys::tunnel(*key))).tagged("tunnel"),
             Expr::Ct(key, direction, version) => self.ct(*key, *direction, *version),
             Expr::Rt(key) => {
                 let (family, key) = versioned(name(keys::rt(*key)));
-                Expression::Rt { key, family }
+                Record::keyed(key)
+                    .optional("family", family.map(Expression::word))
+                    .tagged("rt")
             }
-            Expr::Socket(key, level) => Expression::Socket {
-                key: name(keys::socket(*key)),
-                level: (*key == SocketKey::CGROUPV2).then_some(*level),
-            },
+            Expr::Socket(key, level) => Record::keyed(name(keys::socket(*key)))
+                .optional("level", (*key == SocketKey::CGROUPV2).then_some(*level))
+                .tagged("socket"),
             Expr::Fib(flags, result) => fib(*flags, *result, "check"),
-            Expr::Osf { ttl, version } => Expression::Osf {
-                key: if *version { "version" } else { "name" },
-                ttl: match *ttl {
+            Expr::Osf { ttl, version } => {
+                let ttl = match *ttl {
                     OsfTtl::LESS => Some("loose"),
                     OsfTtl::NOCHECK => Some("skip"),
                     _ => None,
-                },
-            },
+                };
+                Record::keyed(if *version { "version" } else { "name" })
+                    .optional("ttl", ttl.map(Expression::word))
+                    .tagged("osf")
+            }
             Expr::Xfrm {
                 direction,
                 key,
                 number,
             } => {
                 let (family, key) = versioned(name(keys::xfrm(*key)));
-                Expression::Ipsec {
-                    key,
-                    family,
-                    dir: match *direction {
-                        XfrmDirection::OUT => "out",
-                        _ => "in",
-                    },
-                    spnum: *number,
-                }
+                let direction = match *direction {
+                    XfrmDirection::OUT => "out",
+                    _ => "in",
+                };
+                Record::keyed(key)
+                    .optional("family", family.map(Expression::word))
+                    .field("dir", Expression::word(direction))
+                    .field("spnum", *number)
+                    .tagged("ipsec")
             }
             Expr::Numgen {
                 kind,
                 modulus,
                 offset,
-            } => Expression::Numgen {
-                mode: match *kind {
+            } => {
+                let mode = match *kind {
                     NumgenType::INCREMENTAL => "inc",
                     _ => "random",
-                },
-                modulus: *modulus,
-                offset: *offset,
-            },
+                };
+                Record::new()
+                    .field("mode", Expression::word(mode))
+                    .field("mod", *modulus)
+                    .field("offset", *offset)
+                    .tagged("numgen")
+            }
             Expr::Hash {
                 key,
                 modulus,
                 seed,
                 offset,
-            } => {
-                let hash = Hash {
-                    modulus: *modulus,
-                    seed: *seed,
-                    offset: *offset,
-                    expr: key.as_deref().map(|key| Box::new(self.expr(key))),
-                };
-                match hash.expr {
-                    Some(_) => Expression::Jhash(hash),
-                    None => Expression::Symhash(hash),
-                }
-            }
+            } => Record::new()
+                .field("mod", *modulus)
+                .optional("seed", *seed)
+                .optional("offset", Some(*offset).filter(|offset| *offset > 0))
+                .optional("expr", key.as_deref().map(|key| self.expr(key)))
+                .tagged(if key.is_some() { "jhash" } else { "symhash" }),
             Expr::Binary(operator, left, right) => {
                 self.binary(*operator, self.expr(left), self.expr(right))
             }
-            Expr::Prefix(value, bits) => Expression::Prefix {
-                addr: Box::new(self.expr(value)),
-                len: *bits,
-            },
-            Expr::Range(from, to) => Expression::Range(Box::new([self.end(from), self.end(to)])),
+            Expr::Prefix(value, bits) => Record::new()
+                .field("addr", self.expr(value))
+                .field("len", *bits)
+                .tagged("prefix"),
+            Expr::Range(from, to) => {
+                Expression::tagged("range", vec![self.end(from), self.end(to)].into())
+            }
             Expr::Beginning(value, bits) => {
                 let mut name = String::new();
                 // Writing to a string does not fail.
                 let _ = constant::beginning(&mut name, value.number, value.bits, *bits);
                 text(Cow::Owned(unquoted(&name).to_owned()))
             }
-            Expr::Concat(parts) => Expression::Concat(self.exprs(parts)),
+            Expr::Concat(parts) => Expression::tagged("concat", self.exprs(parts).into()),
             Expr::Flags(flags) => match &flags[..] {
                 [one] => self.expr(one),
                 many => Expression::List(self.exprs(many)),
@@ -415,13 +283,14 @@ impl<'o> Writer<'o> {
             // Only on the right side of matches: see `Writer::matched`.
             Expr::Masked(flags, of) => self.binary(Operator::And, self.expr(flags), self.expr(of)),
             Expr::Set(elements) => {
-                Expression::Set(elements.iter().map(|each| self.element(each)).collect())
+                let elements: Vec<_> = elements.iter().map(|each| self.element(each)).collect();
+                Expression::tagged("set", elements.into())
             }
             Expr::Reference(name) => Expression::Text(Cow::Owned(format!("@{name}"))),
-            Expr::Map(key, map) => Expression::Map {
-                key: Box::new(self.expr(key)),
-                data: Box::new(self.expr(map)),
-            },
+            Expr::Map(key, map) => Record::new()
+                .field("key", self.expr(key))
+                .field("data", self.expr(map))
+                .tagged("map"),
             Expr::Verdict(verdict) => self.verdict(verdict),
             Expr::Object(name) => text(Cow::Borrowed(name)),
         }
@@ -447,20 +316,25 @@ impl<'o> Writer<'o> {
     }
 
     fn verdict<'e>(self, verdict: &'e Verdict) -> Expression<'e> {
-        let destination = |target: &'e Target| match target {
-            Target::Chain(name) => Destination::Target(name),
-            Target::Rules(rules) => {
-                Destination::Rules(rules.iter().map(|rule| self.line(rule)).collect())
-            }
+        let jump = |word, target: &'e Target| {
+            let record = match target {
+                Target::Chain(name) => Record::new().field("target", Cow::Borrowed(&**name)),
+                Target::Rules(rules) => {
+                    let rules: Vec<_> = rules.iter().map(|rule| self.line(rule)).collect();
+                    Record::new().field("rules", rules)
+                }
+            };
+            record.tagged(word)
         };
+        let plain = |word| Expression::tagged(word, Expression::Null(()));
         match verdict {
-            Verdict::Accept => Expression::Accept(()),
-            Verdict::Drop => Expression::Drop(()),
-            Verdict::Continue => Expression::Continue(()),
-            Verdict::Break => Expression::Break(()),
-            Verdict::Return => Expression::Return(()),
-            Verdict::Jump(target) => Expression::Jump(destination(target)),
-            Verdict::Goto(target) => Expression::Goto(destination(target)),
+            Verdict::Accept => plain("accept"),
+            Verdict::Drop => plain("drop"),
+            Verdict::Continue => plain("continue"),
+            Verdict::Break => plain("break"),
+            Verdict::Return => plain("return"),
+            Verdict::Jump(target) => jump("jump", target),
+            Verdict::Goto(target) => jump("goto", target),
         }
     }
 
@@ -477,7 +351,7 @@ impl<'o> Writer<'o> {
     /// Writes stateful statements as fields, one of each kind, in the order of the registry.
     fn states<'e>(self, statements: &'e [Statement]) -> Record<'e> {
         let mut record = Record::new();
-        for key in statements::stateful_keys() {
+        for key in statements::stateful_words() {
             let mut states = statements.iter().rev().filter_map(|each| each.state(self));
             let found = states.find(|(known, _)| *known == key);
             record = record.optional(key, found.map(|(_, value)| value));
@@ -489,25 +363,25 @@ impl<'o> Writer<'o> {
     pub(crate) fn key<'e>(self, element: &'e Element, states: Record<'e>) -> Expression<'e> {
         let val = match &element.key {
             Some(key) => self.expr(key),
-            None => Expression::Text(Cow::Borrowed("*")),
+            None => Expression::word("*"),
         };
-        let is_plain = element.timeout.is_none()
-            && element.expires.is_none()
-            && element.comment.is_none()
-            && states.is_empty();
-        if is_plain {
-            return val;
+        let timeout = element.timeout.map(|time| match time {
+            0 => NEVER,
+            time => seconds(time),
+        });
+        let comment = element.comment.as_deref().map(Cow::Borrowed);
+        let options = Record::new()
+            .optional("timeout", timeout)
+            .optional("expires", element.expires.map(|time| time / 1000))
+            .optional("comment", comment)
+            .append(states);
+        match options.is_empty() {
+            true => val,
+            false => Record::new()
+                .field("val", val)
+                .append(options)
+                .tagged("elem"),
         }
-        Expression::Elem(Box::new(Elem {
-            val,
-            timeout: element.timeout.map(|time| match time {
-                0 => NEVER,
-                time => seconds(time),
-            }),
-            expires: element.expires.map(|time| time / 1000),
-            comment: element.comment.as_deref(),
-            states,
-        }))
     }
 
     /// Writes a constant, by name if it has one.
@@ -533,7 +407,7 @@ impl<'o> Writer<'o> {
                 Err(_) => numeric(value.number),
             },
             // Number of a bit.
-            CT_LABEL if value.number == 0 => Expression::Opaque(Cow::Borrowed("no label")),
+            CT_LABEL if value.number == 0 => Expression::opaque("no label".into()),
             data_type if data_type == CT_LABEL || types::is_bitmask(data_type) => {
                 flags(value, self.options)
                     .reduce(|left, right| self.binary(Operator::Or, left, right))
@@ -551,14 +425,14 @@ impl<'o> Writer<'o> {
     ) -> Expression<'static> {
         // Addresses include the IP version in tables of both families.
         let is_of_one = matches!(self.family, Family::IP | Family::IP6);
-        Expression::Ct {
-            key: name(keys::ct(key, version.filter(|_| !is_of_one))),
-            dir: match direction {
-                Some(CtDirection::ORIGINAL) => Some("original"),
-                Some(CtDirection::REPLY) => Some("reply"),
-                _ => None,
-            },
-        }
+        let direction = match direction {
+            Some(CtDirection::ORIGINAL) => Some("original"),
+            Some(CtDirection::REPLY) => Some("reply"),
+            _ => None,
+        };
+        Record::keyed(name(keys::ct(key, version.filter(|_| !is_of_one))))
+            .optional("dir", direction.map(Expression::word))
+            .tagged("ct")
     }
 
     /// Writes a binary operation.
@@ -631,51 +505,54 @@ fn versioned(name: &'static str) -> (Option<&'static str>, &'static str) {
     }
 }
 
-fn payload(payload: &syntax::Payload) -> Payload {
-    match payload.field {
-        Some((protocol, field)) => Payload::Field {
-            tunnel: payload.tunnel.map(|tunnel| tunnel.name()),
-            protocol: protocol.name,
-            field: protocol.fields[field].name,
-        },
-        None => Payload::Raw {
-            base: match payload.base {
+fn payload(payload: &syntax::Payload) -> Expression<'static> {
+    let record = match payload.field {
+        Some((protocol, field)) => Record::new()
+            .optional(
+                "tunnel",
+                payload.tunnel.map(|tunnel| Expression::word(tunnel.name())),
+            )
+            .field("protocol", Expression::word(protocol.name))
+            .field("field", Expression::word(protocol.fields[field].name)),
+        None => {
+            let base = match payload.base {
                 PayloadBase::LINK => "ll",
                 PayloadBase::NETWORK => "nh",
                 PayloadBase::TRANSPORT => "th",
                 _ => "ih",
-            },
-            offset: payload.offset,
-            len: payload.bits,
-        },
-    }
+            };
+            Record::new()
+                .field("base", Expression::word(base))
+                .field("offset", payload.offset)
+                .field("len", payload.bits)
+        }
+    };
+    record.tagged("payload")
 }
 
 fn option(field: &syntax::OptionField) -> Expression<'static> {
     let extension = field.extension;
-    let name = extension.name;
+    let name = Expression::word(extension.name);
     let is_whole = field.presence || (field.bits == 0 && field.offset == 0);
-    let found = field.field();
-    let place = match (is_whole, found) {
-        (true, _) if !name.is_empty() => OptionField::Field { name, field: None },
-        (false, Some(found)) if !name.is_empty() => OptionField::Field {
-            name,
-            field: Some(found.name),
-        },
-        _ => OptionField::Raw {
-            base: field.number,
-            offset: field.offset,
-            len: field.bits,
-        },
+    let record = match (is_whole, field.field()) {
+        (true, _) if !extension.name.is_empty() => Record::new().field("name", name),
+        (false, Some(found)) if !extension.name.is_empty() => {
+            let record = Record::new().field("name", name);
+            record.field("field", Expression::word(found.name))
+        }
+        _ => Record::new()
+            .field("base", field.number)
+            .field("offset", field.offset)
+            .field("len", field.bits),
     };
     match extension.kind {
-        ExthdrOp::TCPOPT => Expression::TcpOption(place),
-        ExthdrOp::IPV4 => Expression::IpOption(place),
-        ExthdrOp::SCTP => Expression::SctpChunk(place),
-        ExthdrOp::DCCP => Expression::DccpOption {
-            number: field.number,
-        },
-        _ => Expression::Exthdr(place),
+        ExthdrOp::TCPOPT => record.tagged("tcp option"),
+        ExthdrOp::IPV4 => record.tagged("ip option"),
+        ExthdrOp::SCTP => record.tagged("sctp chunk"),
+        ExthdrOp::DCCP => Record::new()
+            .field("type", field.number)
+            .tagged("dccp option"),
+        _ => record.tagged("exthdr"),
     }
 }
 
@@ -687,13 +564,15 @@ pub(crate) fn fib(
 ) -> Expression<'static> {
     let words = FibFlags::NAMED.iter();
     let words = words.filter(|(flag, _)| flags.contains(*flag));
-    Expression::Fib {
-        result: match result {
-            _ if flags.contains(FibFlags::PRESENT) => present,
-            FibResult::OIF => "oif",
-            FibResult::OIFNAME => "oifname",
-            _ => "type",
-        },
-        flags: words.map(|(_, word)| *word).collect(),
-    }
+    let result = match result {
+        _ if flags.contains(FibFlags::PRESENT) => present,
+        FibResult::OIF => "oif",
+        FibResult::OIFNAME => "oifname",
+        _ => "type",
+    };
+    let words: Vec<_> = words.map(|(_, word)| Expression::word(word)).collect();
+    Record::new()
+        .field("result", Expression::word(result))
+        .field("flags", words)
+        .tagged("fib")
 }

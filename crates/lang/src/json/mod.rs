@@ -121,28 +121,6 @@ impl<T: Serialize> Serialize for Tagged<T> {
     }
 }
 
-/// List that is written without brackets if it has one entry.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum OneOrMany<T> {
-    One(T),
-    Many(Vec<T>),
-}
-
-impl<T> OneOrMany<T> {
-    /// Creates a list; `None` if it is empty.
-    fn new(mut all: Vec<T>) -> Option<Self> {
-        match (all.pop(), all.is_empty()) {
-            (None, _) => None,
-            (Some(one), true) => Some(Self::One(one)),
-            (Some(last), false) => {
-                all.push(last);
-                Some(Self::Many(all))
-            }
-        }
-    }
-}
-
 /// Writer from syntax trees to JSON.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writer<'o> {
@@ -203,19 +181,10 @@ impl Serialize for Objects<'_> {
 impl<'o> Writer<'o> {
     /// Writes names of flags; `None` if there are none.
     pub(crate) fn flags(self, words: Vec<&'static str>) -> Option<Expression<'static>> {
-        let mut words: Vec<_> = words.into_iter().map(Expression::word).collect();
-        match words.len() {
-            0 => None,
-            1 if !self.options.has(Form::JsonFlags) => words.pop(),
-            _ => Some(Expression::List(words)),
-        }
-    }
-
-    /// Writes names of flags; `None` if there are none.
-    pub(crate) fn words(self, words: Vec<&'static str>) -> Option<OneOrMany<&'static str>> {
+        let words: Vec<_> = words.into_iter().map(Expression::word).collect();
         match self.options.has(Form::JsonFlags) && !words.is_empty() {
-            true => Some(OneOrMany::Many(words)),
-            false => OneOrMany::new(words),
+            true => Some(Expression::List(words)),
+            false => Expression::one_or_many(words),
         }
     }
 

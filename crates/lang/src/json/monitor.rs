@@ -4,7 +4,7 @@ use bstr::BStr;
 use serde::Serialize;
 
 use super::layout::JanssonLayout;
-use super::object::{Members, Named};
+use super::object::{Members, named, named_chain};
 use super::{Tagged, Writer};
 use crate::monitor::{EventFormatter, OutputFormat};
 use chainwright::nft::is_map;
@@ -37,14 +37,16 @@ fn format_object_event<'e>(
     let writer = Events::writer(formatter, event.family());
     // The name is enough for a deletion.
     let gone = |kind: &'static str, table: &'e BStr, name: &'e BStr| {
-        let named = Named::other(event.family(), table, name, event.handle());
+        let named = named(event.family(), table, name);
+        let named = named.optional("handle", event.handle());
         Some(line(verb, Tagged(kind, named)))
     };
     let is_deletion = event.is_deletion();
     let object = match &event.object().ok()? {
         EventObject::Table(view) => writer.table(view),
         EventObject::Chain(view) if is_deletion => {
-            let named = Named::chain(event.family(), view.table(), view.name(), event.handle());
+            let named = named_chain(event.family(), view.table(), view.name());
+            let named = named.optional("handle", event.handle());
             return Some(line(verb, Tagged("chain", named)));
         }
         EventObject::Chain(view) => writer.chain(view),

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 use serde::{Serialize, Serializer};
 
 use super::expr::{Expression, Record, seconds};
-use super::{OneOrMany, Tagged, Writer};
+use super::{Tagged, Writer};
 use crate::dialect::Form;
 use crate::list::TABLE_FLAGS;
 use crate::list::chain::{devices, names};
@@ -50,63 +50,23 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-fn texts(names: &[BString]) -> Vec<String> {
+/// Writes the names of devices; `None` if there are none.
+fn texts(names: &[BString]) -> Option<Expression<'static>> {
     let texts = names
         .iter()
-        .map(|each| name(each.as_slice().as_bstr()).into_owned());
-    texts.collect()
+        .map(|each| name(each.as_slice().as_bstr()).into_owned().into());
+    Expression::one_or_many(texts.collect())
 }
 
 /// Object of a ruleset.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Object<'o> {
-    Table(Table<'o>),
-    Chain(Chain<'o>),
     Rule(Rule<'o>),
     Set(Set<'o>),
     Map(Set<'o>),
-    Flowtable(Flowtable<'o>),
     #[serde(untagged)]
-    Stateful(Tagged<Stateful<'o>>),
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Table<'o> {
-    family: &'static str,
-    name: Cow<'o, str>,
-    handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flags: Option<OneOrMany<&'static str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<Cow<'o, str>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Chain<'o> {
-    family: &'static str,
-    table: Cow<'o, str>,
-    name: Cow<'o, str>,
-    handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<Cow<'o, str>>,
-    #[serde(flatten)]
-    base: Option<Base<'o>>,
-}
-
-/// Properties of a base chain.
-#[derive(Debug, Serialize)]
-struct Base<'o> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dev: Option<OneOrMany<String>>,
-    #[serde(rename = "type")]
-    kind: Cow<'o, str>,
-    hook: &'static str,
-    prio: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flags: Option<&'static str>,
+    Other(Tagged<Record<'o>>),
 }
 
 #[derive(Debug, Serialize)]
@@ -152,70 +112,20 @@ pub(crate) struct Set<'o> {
     stmt: Option<Words<'o>>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Flowtable<'o> {
-    family: &'static str,
-    name: Cow<'o, str>,
-    table: Cow<'o, str>,
-    handle: u64,
-    hook: &'static str,
-    prio: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dev: Option<OneOrMany<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flags: Option<OneOrMany<&'static str>>,
+/// Writes a chain that is only named. As in nft, it has its table first, other objects their name.
+pub(crate) fn named_chain<'o>(of: Family, table: &'o BStr, named: &'o BStr) -> Record<'o> {
+    Record::new()
+        .field("family", Expression::word(family(of)))
+        .field("table", name(table))
+        .field("name", name(named))
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Stateful<'o> {
-    family: &'static str,
-    name: Cow<'o, str>,
-    table: Cow<'o, str>,
-    handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<Cow<'o, str>>,
-    #[serde(flatten)]
-    data: Option<Record<'static>>,
-}
-
-/// Object that is only named. As in nft, a chain has its table first, others their name.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Named<'o> {
-    Chain {
-        family: &'static str,
-        table: Cow<'o, str>,
-        name: Cow<'o, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        handle: Option<u64>,
-    },
-    Other {
-        family: &'static str,
-        name: Cow<'o, str>,
-        table: Cow<'o, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        handle: Option<u64>,
-    },
-}
-
-impl<'o> Named<'o> {
-    pub(crate) fn chain(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
-        Self::Chain {
-            family: family(of),
-            table: name(table),
-            name: name(named),
-            handle,
-        }
-    }
-
-    pub(crate) fn other(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
-        Self::Other {
-            family: family(of),
-            name: name(named),
-            table: name(table),
-            handle,
-        }
-    }
+/// Writes an object that is only named.
+pub(crate) fn named<'o>(of: Family, table: &'o BStr, named: &'o BStr) -> Record<'o> {
+    Record::new()
+        .field("family", Expression::word(family(of)))
+        .field("name", name(named))
+        .field("table", name(table))
 }
 
 /// Elements of a named set.
@@ -256,25 +166,24 @@ impl Serialize for Words<'_> {
 /// Types of keys or data.
 #[derive(Debug)]
 enum Types<'o> {
-    Keys(OneOrMany<Cow<'static, str>>),
-    Data(String),
+    Names(Expression<'static>),
     /// The expression of a `typeof`.
     Typeof(Writer<'o>, Box<Expr>),
 }
 
 impl Types<'_> {
     /// Creates a list of types.
-    fn of(names: Vec<Cow<'static, str>>) -> Self {
-        let names = OneOrMany::new(names);
-        Self::Keys(names.unwrap_or_else(|| OneOrMany::Many(Vec::new())))
+    fn of(data_type: DataType) -> Self {
+        let names = type_names(data_type).into_iter().map(Expression::Text);
+        let names = Expression::one_or_many(names.collect());
+        Self::Names(names.unwrap_or_else(|| Expression::List(Vec::new())))
     }
 }
 
 impl Serialize for Types<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Keys(names) => names.serialize(serializer),
-            Self::Data(names) => names.serialize(serializer),
+            Self::Names(names) => names.serialize(serializer),
             Self::Typeof(writer, expr) => serializer.collect_map([("typeof", writer.expr(expr))]),
         }
     }
@@ -309,7 +218,7 @@ impl Serialize for Elements<'_> {
             }
             Self::Opaque => {
                 let why = Cow::Borrowed("elements that nft cannot express");
-                serializer.collect_seq([Expression::Opaque(why)])
+                serializer.collect_seq([Expression::opaque(why)])
             }
         }
     }
@@ -323,38 +232,35 @@ impl<'o> Writer<'o> {
     pub(crate) fn table(self, table: &TableRef<'o>) -> Object<'o> {
         let set = table.flags().unwrap_or_default();
         let words = TABLE_FLAGS.iter().filter(|(flag, _)| set.contains(*flag));
-        Object::Table(Table {
-            family: family(table.family()),
-            name: name(table.name()),
-            handle: table.handle(),
-            flags: self.words(words.map(|(_, word)| *word).collect()),
-            comment: table.comment().map(name),
-        })
+        let record = Record::new()
+            .field("family", Expression::word(family(table.family())))
+            .field("name", name(table.name()))
+            .field("handle", table.handle())
+            .optional("flags", self.flags(words.map(|(_, word)| *word).collect()))
+            .optional("comment", table.comment().map(name));
+        Object::Other(Tagged("table", record))
     }
 
     pub(crate) fn chain(self, chain: &ChainRef<'o>) -> Object<'o> {
-        let base = chain.hook().map(|hook| {
+        let mut record = named_chain(chain.family(), chain.table(), chain.name())
+            .field("handle", chain.handle())
+            .optional("comment", chain.comment().map(name));
+        if let Some(hook) = chain.hook() {
             let number = hook.number.unwrap_or_default();
+            let word = hook_name(chain.family(), number).unwrap_or("unknown");
+            let policy = chain.policy();
+            let policy = policy.map(|policy| policy.name().unwrap_or("unknown"));
             let flags = chain.flags().unwrap_or_default();
-            Base {
-                kind: name(chain.chain_type().unwrap_or_default()),
-                hook: hook_name(chain.family(), number).unwrap_or("unknown"),
-                prio: hook.priority.unwrap_or_default(),
-                dev: OneOrMany::new(texts(&devices(&hook))),
-                policy: chain
-                    .policy()
-                    .map(|policy| policy.name().unwrap_or("unknown")),
-                flags: flags.contains(ChainFlags::HW_OFFLOAD).then_some("offload"),
-            }
-        });
-        Object::Chain(Chain {
-            family: family(chain.family()),
-            table: name(chain.table()),
-            name: name(chain.name()),
-            handle: chain.handle(),
-            comment: chain.comment().map(name),
-            base,
-        })
+            let flag = flags.contains(ChainFlags::HW_OFFLOAD).then_some("offload");
+            record = record
+                .optional("dev", texts(&devices(&hook)))
+                .field("type", name(chain.chain_type().unwrap_or_default()))
+                .field("hook", Expression::word(word))
+                .field("prio", hook.priority.unwrap_or_default())
+                .optional("policy", policy.map(Expression::word))
+                .optional("flags", flag.map(Expression::word));
+        }
+        Object::Other(Tagged("chain", record))
     }
 
     pub(crate) fn rule(self, table: &SnapshotTable<'o>, rule: &RuleRef<'o>) -> Object<'o> {
@@ -404,12 +310,12 @@ impl<'o> Writer<'o> {
         };
         let map =
             is_map.then(|| match view.object_type() {
-                Some(object) => Types::Data(object_name(object).to_owned()),
-                None if is_to_queues => Types::Data("queue".to_owned()),
+                Some(object) => Types::Names(Expression::word(object_name(object))),
+                None if is_to_queues => Types::Names(Expression::word("queue")),
                 None => typeof_(reader.data_typeof.filter(|_| has_values), is_data).unwrap_or_else(
                     || match self.options.has(Form::JsonDataTypes) {
-                        true => Types::of(type_names(data_type)),
-                        false => Types::Data(type_names(data_type).join(" . ")),
+                        true => Types::of(data_type),
+                        false => Types::Names(type_names(data_type).join(" . ").into()),
                     },
                 ),
             });
@@ -426,8 +332,7 @@ impl<'o> Writer<'o> {
             family: family(view.family()),
             name: name(view.name()),
             table: name(view.table()),
-            key: typeof_(reader.key_typeof, is_key)
-                .unwrap_or_else(|| Types::of(type_names(key_type))),
+            key: typeof_(reader.key_typeof, is_key).unwrap_or_else(|| Types::of(key_type)),
             handle: view.handle(),
             comment: view.comment().map(name),
             map,
@@ -462,17 +367,13 @@ impl<'o> Writer<'o> {
         ];
         let words = words.iter().filter(|(flag, _)| set.contains(*flag));
         let devices = hook.devices.unwrap_or_default();
-        let devices = texts(&names(&devices));
-        Object::Flowtable(Flowtable {
-            family: family(flowtable.family()),
-            name: name(flowtable.name()),
-            table: name(flowtable.table()),
-            handle: flowtable.handle(),
-            hook: "ingress",
-            prio: hook.priority.unwrap_or_default(),
-            dev: OneOrMany::new(devices),
-            flags: self.words(words.map(|(_, word)| *word).collect()),
-        })
+        let record = named(flowtable.family(), flowtable.table(), flowtable.name())
+            .field("handle", flowtable.handle())
+            .field("hook", Expression::word("ingress"))
+            .field("prio", hook.priority.unwrap_or_default())
+            .optional("dev", texts(&names(&devices)))
+            .optional("flags", self.flags(words.map(|(_, word)| *word).collect()));
+        Object::Other(Tagged("flowtable", record))
     }
 
     pub(crate) fn object(self, object: &StatefulObjectRef<'o>) -> Object<'o> {
@@ -490,15 +391,11 @@ impl<'o> Writer<'o> {
                 opaque
             })
         });
-        let stateful = Stateful {
-            family: family(object.family()),
-            name: name(object.name()),
-            table: name(object.table()),
-            handle: object.handle(),
-            comment: object.comment().map(name),
-            data,
-        };
-        Object::Stateful(Tagged(name_of_kind, stateful))
+        let record = named(object.family(), object.table(), object.name())
+            .field("handle", object.handle())
+            .optional("comment", object.comment().map(name))
+            .append(data.unwrap_or_default());
+        Object::Other(Tagged(name_of_kind, record))
     }
 }
 

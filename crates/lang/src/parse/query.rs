@@ -198,10 +198,7 @@ impl Parser<'_> {
     /// device.
     fn kind(&mut self, kind: Kind) -> Result<Object, Diagnostic> {
         if kind == Kind::Hooks {
-            let found = self.eat_any(&FAMILIES);
-            let family = found
-                .and_then(|word| word.parse().ok())
-                .unwrap_or(Family::UNSPEC);
+            let family = self.any_family();
             let device = match self.eat("device") {
                 true => Some(self.name("a device")?),
                 false => None,

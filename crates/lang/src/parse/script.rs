@@ -293,15 +293,7 @@ impl Parser<'_> {
         start: Span,
         commands: &mut Vec<Command>,
     ) -> Result<(), Diagnostic> {
-        match self.eat_any(&[
-            "table",
-            "chain",
-            "rule",
-            "set",
-            "map",
-            "element",
-            "flowtable",
-        ]) {
+        match self.eat_any(&OBJECTS) {
             Some("table") => self.table(verb, start, commands),
             Some("chain") => {
                 let at = self.in_table()?;
@@ -453,15 +445,7 @@ impl Parser<'_> {
     }
 
     fn delete(&mut self, verb: Verb, start: Span) -> Result<Command, Diagnostic> {
-        let object = match self.eat_any(&[
-            "table",
-            "chain",
-            "rule",
-            "set",
-            "map",
-            "element",
-            "flowtable",
-        ]) {
+        let object = match self.eat_any(&OBJECTS) {
             Some("table") => {
                 // A family may precede the handle.
                 let family = self.family();

@@ -6,6 +6,7 @@ use super::expr::Side;
 use super::parser::{Ending, Parser};
 use super::script::{InTable, only_named};
 use super::tree::{Command, Declared, Elements, Object, SetDeclaration, Verb};
+use crate::statements;
 use crate::syntax::{Element, Expr, Span, Statement};
 use chainwright::nft::{DataType, Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
 
@@ -16,7 +17,7 @@ pub(crate) const FLAGS: [(&str, SetFlags); 4] = [
     ("dynamic", SetFlags::EVAL),
 ];
 
-const ENTRIES: [&str; 16] = [
+const ENTRIES: [&str; 10] = [
     "type",
     "typeof",
     "flags",
@@ -27,12 +28,6 @@ const ENTRIES: [&str; 16] = [
     "policy",
     "auto-merge",
     "comment",
-    "counter",
-    "quota",
-    "limit",
-    "last",
-    "ct count",
-    "define",
 ];
 
 impl Parser<'_> {
@@ -158,9 +153,10 @@ impl Parser<'_> {
             }
             None => {
                 let Some(statement) = Statement::parse_stateful(self)? else {
-                    return Err(
-                        self.no_entry(if declared.is_map { "a map" } else { "a set" }, &ENTRIES)
-                    );
+                    let of = if declared.is_map { "a map" } else { "a set" };
+                    let known = ENTRIES.into_iter().chain(statements::stateful_words());
+                    let known: Vec<_> = known.chain(["define"]).collect();
+                    return Err(self.no_entry(of, &known));
                 };
                 declared.statements.push((statement, self.since(start)));
                 // A line may contain several statements.

@@ -1,14 +1,8 @@
 //! Clauses: parts of a statement or object that consist of a word and a value, such as `mss 1460`.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::Display;
 
-#[cfg(feature = "json")]
-use crate::json::{Expression, Fields, Node, Record, Writer, numeric};
-use crate::list::Options;
-use crate::parse::Diagnostic;
-use crate::parse::parser::Parser;
-use crate::print::Printer;
-use crate::syntax::Span;
+use super::prelude::*;
 
 /// Syntax of one clause with a value of type `V`. `key` is its name in JSON.
 pub(crate) trait Clause<V> {
@@ -153,20 +147,39 @@ pub(crate) trait Clauses: Default {
         let mut texts = self.texts(printer.options);
         texts.try_for_each(|text| write!(printer.out, " {text}"))
     }
+}
 
-    /// Reads a statement whose value is `null` if it has no clauses.
-    #[cfg(feature = "json")]
-    fn read_or_null(node: &Node<'_>) -> Result<Self, Diagnostic> {
+/// Object that consists of clauses.
+pub(crate) trait ClauseObject: Clauses + Object {
+    /// Reads an object of the kernel; `None` if nft's language cannot represent it.
+    fn of_data(data: &ObjectData<'_>) -> Option<Self>;
+}
+
+/// The value is `null` if the statement has no clauses.
+#[cfg(feature = "json")]
+impl<N: Clauses + Text> Json for N {
+    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
         match node.is_null() {
             true => Ok(Self::default()),
-            false => Self::read(&Fields::new(node, Self::OF, Self::KEYS)?),
+            false => Clauses::read(&Fields::new(node, Self::OF, <Self as Clauses>::KEYS)?),
         }
     }
 
-    /// Writes a statement whose value is `null` if it has no clauses.
-    #[cfg(feature = "json")]
-    fn record_or_null(&self, writer: Writer<'_>) -> Expression<'static> {
-        self.record(writer).or_null()
+    fn json(&self, writer: Writer<'_>) -> Expression<'_> {
+        Clauses::record(self, writer).or_null()
+    }
+}
+
+#[cfg(feature = "json")]
+impl<O: ClauseObject> ObjectJson for O {
+    const KEYS: &'static [&'static str] = <Self as Clauses>::KEYS;
+
+    fn read(fields: &Fields<'_, '_>) -> Result<Self, Diagnostic> {
+        Clauses::read(fields)
+    }
+
+    fn record(data: &ObjectData<'_>, writer: Writer<'_>) -> Option<Record<'static>> {
+        Some(Clauses::record(&Self::of_data(data)?, writer))
     }
 }
 
@@ -245,13 +258,29 @@ pub(crate) struct Flags<F: 'static> {
 }
 
 impl<F: bitflags::Flags + Copy> Flags<F> {
-    fn flag(&self, word: &str) -> F {
+    /// Returns the flag of a word; no flag for any other word.
+    pub(crate) fn flag(&self, word: &str) -> F {
         let found = self.names.iter().find(|(_, name)| *name == word);
         found.map_or_else(F::empty, |(flag, _)| *flag)
     }
 
+    pub(crate) fn all_words(&self) -> Vec<&'static str> {
+        self.names.iter().map(|(_, name)| *name).collect()
+    }
+
+    /// Parses words that are separated by commas.
+    pub(crate) fn parse_list(&self, parser: &mut Parser<'_>) -> Result<F, Diagnostic> {
+        let mut value = F::empty();
+        loop {
+            value.insert(self.flag(parser.one_of(&self.all_words())?));
+            if !parser.eat_sign(",") {
+                return Ok(value);
+            }
+        }
+    }
+
     /// Returns the words of the flags that are set.
-    fn set(&self, value: F) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn set(&self, value: F) -> impl Iterator<Item = &'static str> {
         let set = self
             .names
             .iter()
@@ -262,7 +291,7 @@ impl<F: bitflags::Flags + Copy> Flags<F> {
 
 impl<F: bitflags::Flags + Copy> Clause<F> for Flags<F> {
     fn words(&self, _: &'static str) -> Vec<&'static str> {
-        self.names.iter().map(|(_, name)| *name).collect()
+        self.all_words()
     }
 
     fn parse(&self, word: &str, value: &mut F, _: &mut Parser<'_>) -> Result<bool, Diagnostic> {
@@ -280,7 +309,7 @@ impl<F: bitflags::Flags + Copy> Clause<F> for Flags<F> {
     #[cfg(feature = "json")]
     fn read(&self, key: &str, fields: &Fields<'_, '_>) -> Result<F, Diagnostic> {
         let mut value = F::empty();
-        for word in fields.words(key, self.what, &self.words(""))? {
+        for word in fields.words(key, self.what, &self.all_words())? {
             value.insert(self.flag(word));
         }
         Ok(value)

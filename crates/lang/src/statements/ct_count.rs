@@ -65,7 +65,7 @@ impl Json for CtCount {
     }
 
     fn json(&self, _: Writer<'_>) -> Expression<'_> {
-        let record = Record::new().field("val", i64::from(self.count));
+        let record = Record::new().field("val", self.count);
         record.optional("inv", self.over.then_some(true)).into()
     }
 }

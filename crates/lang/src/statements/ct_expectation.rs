@@ -41,11 +41,11 @@ impl Clause<Option<u32>> for Timeout {
 
     #[cfg(feature = "json")]
     fn json(&self, value: &Option<u32>, _: Writer<'_>) -> Option<Expression<'static>> {
-        value.map(|time| i64::from(time).into())
+        value.map(Into::into)
     }
 }
 
-impl CtExpectation {
+impl ClauseObject for CtExpectation {
     fn of_data(data: &ObjectData<'_>) -> Option<Self> {
         let ObjectData::CtExpect(expect) = data else {
             return None;
@@ -103,18 +103,5 @@ impl Object for CtExpectation {
 
     fn lines(data: &ObjectData<'_>, options: &Options) -> Option<Vec<String>> {
         Some(Self::of_data(data)?.texts(options).collect())
-    }
-}
-
-#[cfg(feature = "json")]
-impl ObjectJson for CtExpectation {
-    const KEYS: &'static [&'static str] = <Self as Clauses>::KEYS;
-
-    fn read(fields: &Fields<'_, '_>) -> Result<Self, Diagnostic> {
-        Clauses::read(fields)
-    }
-
-    fn record(data: &ObjectData<'_>, writer: Writer<'_>) -> Option<Record<'static>> {
-        Some(Clauses::record(&Self::of_data(data)?, writer))
     }
 }

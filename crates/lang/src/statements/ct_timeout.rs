@@ -100,7 +100,7 @@ impl Clause<Vec<StateTimeout>> for Policy {
     #[cfg(feature = "json")]
     fn json(&self, value: &Vec<StateTimeout>, _: Writer<'_>) -> Option<Expression<'static>> {
         let each = value.iter();
-        let each = each.map(|each| (each.state.clone().into(), i64::from(each.seconds).into()));
+        let each = each.map(|each| (each.state.clone().into(), each.seconds.into()));
         Some(match value.is_empty() {
             true => Expression::Null(()),
             false => Expression::Record(each.collect()),
@@ -131,7 +131,7 @@ const fn states(protocol: u8) -> &'static [(&'static str, u32)] {
     }
 }
 
-impl CtTimeout {
+impl ClauseObject for CtTimeout {
     /// Reads an object, with the timeouts that differ from the defaults; `None` if nft has no name for a part of it.
     fn of_data(data: &ObjectData<'_>) -> Option<Self> {
         let ObjectData::CtTimeout(timeout) = data else {
@@ -202,18 +202,5 @@ impl Object for CtTimeout {
 
     fn lines(data: &ObjectData<'_>, options: &Options) -> Option<Vec<String>> {
         Some(Self::of_data(data)?.texts(options).collect())
-    }
-}
-
-#[cfg(feature = "json")]
-impl ObjectJson for CtTimeout {
-    const KEYS: &'static [&'static str] = <Self as Clauses>::KEYS;
-
-    fn read(fields: &Fields<'_, '_>) -> Result<Self, Diagnostic> {
-        Clauses::read(fields)
-    }
-
-    fn record(data: &ObjectData<'_>, writer: Writer<'_>) -> Option<Record<'static>> {
-        Some(Clauses::record(&Self::of_data(data)?, writer))
     }
 }

@@ -101,7 +101,7 @@ impl Statement {
                 Expression::tagged(object_name(*object_type), writer.expr(object))
             }
             // Bytecode that readers must not mistake for anything else.
-            Self::Opaque(bytecode) => Expression::Opaque(bytecode.into()),
+            Self::Opaque(bytecode) => Expression::opaque(bytecode.into()),
             Self::Verdict(verdict) => writer.expr(verdict),
             _ => Expression::Null(()),
         }

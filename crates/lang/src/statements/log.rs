@@ -148,7 +148,7 @@ impl Clause<Option<LogLevel>> for Level {
     fn json(&self, value: &Option<LogLevel>, _: Writer<'_>) -> Option<Expression<'static>> {
         let level = Self::unusual(*value)?;
         let name = level.name().map(Expression::word);
-        Some(name.unwrap_or_else(|| i64::from(level.0).into()))
+        Some(name.unwrap_or_else(|| level.0.into()))
     }
 }
 
@@ -280,16 +280,5 @@ impl Delinearize<expr::Log<'_>> for Log {
             level: log.level,
             flags: log.flags.unwrap_or_default(),
         })
-    }
-}
-
-#[cfg(feature = "json")]
-impl Json for Log {
-    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
-        Self::read_or_null(node)
-    }
-
-    fn json(&self, writer: Writer<'_>) -> Expression<'_> {
-        self.record_or_null(writer)
     }
 }

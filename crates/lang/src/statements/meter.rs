@@ -110,7 +110,7 @@ impl Json for Meter {
         let record = Record::new()
             .field("key", planned.key(&self.element, Record::new()))
             .optional("stmt", statements.next())
-            .optional("size", self.size.map(i64::from))
+            .optional("size", self.size)
             .field("name", self.name.clone());
         record.into()
     }

@@ -193,8 +193,7 @@ macro_rules! registry {
             $(<$module::$Statement as Json>::KEYS,)?
         )*];
 
-        #[cfg(feature = "json")]
-        const STATEFUL_KEYS: &[&[&str]] = &[$($(<$module::$State as Json>::KEYS,)?)*];
+        const STATEFUL_WORDS: &[&[&str]] = &[$($(<$module::$State as Text>::WORDS,)?)*];
 
         /// The types of objects that a statement may name, and the statement's words.
         const NAMED: &[(Option<ObjectType>, &[&str])] = &[$(
@@ -425,8 +424,9 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
         .chain(objects)
 }
 
-/// Returns the keys of stateful statements in JSON.
-#[cfg(feature = "json")]
-pub(crate) fn stateful_keys() -> impl Iterator<Item = &'static str> {
-    STATEFUL_KEYS.iter().flat_map(|keys| keys.iter().copied())
+/// Returns the words of stateful statements, which are their keys in JSON, too.
+pub(crate) fn stateful_words() -> impl Iterator<Item = &'static str> {
+    STATEFUL_WORDS
+        .iter()
+        .flat_map(|words| words.iter().copied())
 }

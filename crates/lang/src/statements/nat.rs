@@ -39,11 +39,14 @@ const KINDS: [(&str, Translation); 4] = [
 ];
 
 /// Flags with words, in the order of the listing.
-const FLAGS: [(NatRangeFlags, &str); 3] = [
-    (NatRangeFlags::PROTO_RANDOM, "random"),
-    (NatRangeFlags::PROTO_RANDOM_FULLY, "fully-random"),
-    (NatRangeFlags::PERSISTENT, "persistent"),
-];
+const FLAGS: Flags<NatRangeFlags> = Flags {
+    what: "nat flag",
+    names: &[
+        (NatRangeFlags::PROTO_RANDOM, "random"),
+        (NatRangeFlags::PROTO_RANDOM_FULLY, "fully-random"),
+        (NatRangeFlags::PERSISTENT, "persistent"),
+    ],
+};
 
 impl Translation {
     fn of(word: &str) -> Self {
@@ -60,15 +63,10 @@ impl Translation {
     }
 }
 
-/// Returns the flag of a word; `None` for words that are not a flag in text.
-fn flag(word: &str) -> Option<NatRangeFlags> {
-    let found = FLAGS.iter().find(|(_, known)| *known == word);
-    found.map(|(flag, _)| *flag)
-}
-
 /// Returns the flags with words; `None` if others are set that do not follow from the operands.
 fn named_flags(flags: NatRangeFlags) -> Option<NatRangeFlags> {
     let named = FLAGS
+        .names
         .iter()
         .fold(NatRangeFlags::empty(), |all, (flag, _)| all | *flag);
     let implied = NatRangeFlags::MAP_IPS | NatRangeFlags::PROTO_SPECIFIED | NatRangeFlags::NETMAP;
@@ -87,12 +85,6 @@ impl Nat {
             },
             flags: NatRangeFlags::empty(),
         }
-    }
-
-    /// Returns the words of the flags.
-    fn words(&self) -> Vec<&'static str> {
-        let set = FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag));
-        set.map(|(_, word)| *word).collect()
     }
 }
 
@@ -127,12 +119,8 @@ impl Text for Nat {
         } else if needs_address {
             return Err(Diagnostic::new(parser.since(start), "missing address").expecting(["to"]));
         }
-        let words = FLAGS.map(|(_, word)| word);
-        if let Some(word) = parser.eat_any(&words) {
-            nat.flags |= flag(word).unwrap_or_default();
-            while parser.eat_sign(",") {
-                nat.flags |= flag(parser.one_of(&words)?).unwrap_or_default();
-            }
+        if parser.at_any(&FLAGS.all_words()).is_some() {
+            nat.flags = FLAGS.parse_list(parser)?;
         }
         Ok(nat)
     }
@@ -144,9 +132,10 @@ impl Text for Nat {
             printer.word(self.prefix.then_some("prefix"))?;
             self.to.print(printer, self.to.port.is_some())?;
         }
-        match self.flags.is_empty() {
+        let words: Vec<_> = FLAGS.set(self.flags).collect();
+        match words.is_empty() {
             true => Ok(()),
-            false => write!(printer.out, " {}", self.words().join(",")),
+            false => write!(printer.out, " {}", words.join(",")),
         }
     }
 }
@@ -420,10 +409,8 @@ impl Json for Nat {
         let fields = Fields::new(node, "a translation", known)?;
         let words = ["random", "fully-random", "persistent", "netmap"];
         for word in fields.words("flags", "nat flag", &words)? {
-            match flag(word) {
-                Some(flag) => nat.flags |= flag,
-                None => nat.prefix = true,
-            }
+            nat.flags |= FLAGS.flag(word);
+            nat.prefix |= word == "netmap";
         }
         // The first two follow from the map.
         let types = ["interval", "concat", "prefix"];
@@ -438,7 +425,7 @@ impl Json for Nat {
     }
 
     fn json(&self, writer: Writer<'_>) -> Expression<'_> {
-        let mut words = self.words();
+        let mut words: Vec<_> = FLAGS.set(self.flags).collect();
         words.extend(self.prefix.then_some("netmap"));
         let types = self.prefix.then_some("prefix").into_iter().collect();
         let family = self

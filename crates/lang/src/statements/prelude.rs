@@ -2,7 +2,7 @@
 
 pub(crate) use std::fmt::{self, Write};
 
-pub(crate) use super::clauses::{Clause, Clauses, Number, clauses};
+pub(crate) use super::clauses::{Clause, ClauseObject, Clauses, Flags, Number, clauses};
 pub(crate) use super::{Delinearize, Linearize, Object, Stateful, Text};
 #[cfg(feature = "json")]
 pub(crate) use super::{Json, ObjectJson};

@@ -14,33 +14,13 @@ pub(crate) struct Queue {
     flags: QueueFlags,
 }
 
-const FLAGS: [(QueueFlags, &str); 2] = [
-    (QueueFlags::BYPASS, "bypass"),
-    (QueueFlags::CPU_FANOUT, "fanout"),
-];
-
-fn flag(word: &str) -> QueueFlags {
-    let found = FLAGS.iter().find(|(_, known)| *known == word);
-    found.map_or(QueueFlags::empty(), |(flag, _)| *flag)
-}
-
-fn flags(parser: &mut Parser<'_>) -> Result<QueueFlags, Diagnostic> {
-    let mut flags = QueueFlags::empty();
-    loop {
-        flags |= flag(parser.one_of(&FLAGS.map(|(_, word)| word))?);
-        if !parser.eat_sign(",") {
-            return Ok(flags);
-        }
-    }
-}
-
-impl Queue {
-    /// Returns the words of the flags.
-    fn words(&self) -> Vec<&'static str> {
-        let set = FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag));
-        set.map(|(_, word)| *word).collect()
-    }
-}
+const FLAGS: Flags<QueueFlags> = Flags {
+    what: "queue flag",
+    names: &[
+        (QueueFlags::BYPASS, "bypass"),
+        (QueueFlags::CPU_FANOUT, "fanout"),
+    ],
+};
 
 impl Text for Queue {
     const WORDS: &'static [&'static str] = &["queue"];
@@ -51,13 +31,13 @@ impl Text for Queue {
             flags: QueueFlags::empty(),
         };
         if parser.eat("flags") {
-            queue.flags = flags(parser)?;
+            queue.flags = FLAGS.parse_list(parser)?;
         }
         if parser.eat("num") || parser.eat("to") {
             queue.numbers = Some(parser.any()?);
         }
-        if queue.flags.is_empty() && FLAGS.iter().any(|(_, word)| parser.at(word)) {
-            queue.flags = flags(parser)?;
+        if queue.flags.is_empty() && parser.at_any(&FLAGS.all_words()).is_some() {
+            queue.flags = FLAGS.parse_list(parser)?;
         }
         Ok(queue)
     }
@@ -65,7 +45,8 @@ impl Text for Queue {
     fn print<W: Write>(&self, printer: &mut Printer<'_, W>) -> fmt::Result {
         printer.out.write_str("queue")?;
         if !self.flags.is_empty() {
-            write!(printer.out, " flags {}", self.words().join(","))?;
+            let words: Vec<_> = FLAGS.set(self.flags).collect();
+            write!(printer.out, " flags {}", words.join(","))?;
         }
         match &self.numbers {
             Some(numbers) => {
@@ -167,9 +148,7 @@ impl Json for Queue {
         if !node.is_null() {
             let fields = Fields::new(node, "a queue", &["num", "flags"])?;
             queue.numbers = reader.optional(&fields, "num")?;
-            for word in fields.words("flags", "queue flag", &FLAGS.map(|(_, word)| word))? {
-                queue.flags |= flag(word);
-            }
+            queue.flags = FLAGS.read("flags", &fields)?;
         }
         Ok(queue)
     }
@@ -178,7 +157,7 @@ impl Json for Queue {
         let numbers = self.numbers.as_ref().map(|numbers| writer.expr(numbers));
         let record = Record::new().optional("num", numbers);
         record
-            .optional("flags", writer.flags(self.words()))
+            .optional("flags", writer.flags(FLAGS.set(self.flags).collect()))
             .or_null()
     }
 }

@@ -1,6 +1,5 @@
 //! `synproxy`: answers the handshake of a TCP connection before the packet reaches its destination.
 
-use super::clauses::Flags;
 use super::prelude::*;
 use chainwright::nft::expr::SynproxyFlags;
 
@@ -27,7 +26,9 @@ impl Synproxy {
         let (mss, scale) = (self.mss, self.window_scale);
         expr::Synproxy::new(mss.unwrap_or_default(), scale.unwrap_or_default(), flags)
     }
+}
 
+impl ClauseObject for Synproxy {
     fn of_data(data: &ObjectData<'_>) -> Option<Self> {
         let ObjectData::Synproxy(data) = data else {
             return None;
@@ -123,29 +124,5 @@ impl Object for Synproxy {
             _ => {}
         }
         Some(lines)
-    }
-}
-
-#[cfg(feature = "json")]
-impl Json for Synproxy {
-    fn read(_: JsonReader, _: &Key<'_>, node: &Node<'_>) -> Result<Self, Diagnostic> {
-        Self::read_or_null(node)
-    }
-
-    fn json(&self, writer: Writer<'_>) -> Expression<'_> {
-        self.record_or_null(writer)
-    }
-}
-
-#[cfg(feature = "json")]
-impl ObjectJson for Synproxy {
-    const KEYS: &'static [&'static str] = <Self as Clauses>::KEYS;
-
-    fn read(fields: &Fields<'_, '_>) -> Result<Self, Diagnostic> {
-        Clauses::read(fields)
-    }
-
-    fn record(data: &ObjectData<'_>, writer: Writer<'_>) -> Option<Record<'static>> {
-        Some(Clauses::record(&Self::of_data(data)?, writer))
     }
 }

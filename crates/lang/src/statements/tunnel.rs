@@ -378,19 +378,17 @@ impl Kind {
 impl Kind {
     fn json(&self) -> Expression<'static> {
         let record = match self {
-            Self::Vxlan { gbp } => Record::new().field("gbp", i64::from(*gbp)),
-            Self::Erspan1 { index } => Record::new()
-                .field("version", 1)
-                .field("index", i64::from(*index)),
+            Self::Vxlan { gbp } => Record::new().field("gbp", *gbp),
+            Self::Erspan1 { index } => Record::new().field("version", 1).field("index", *index),
             Self::Erspan2 { direction, id } => Record::new()
                 .field("version", 2)
                 .field("dir", Expression::word(direction))
-                .field("hwid", i64::from(*id)),
+                .field("hwid", *id),
             Self::Geneve(options) => {
                 let option = |option: &GeneveOption| {
                     Record::new()
-                        .field("class", i64::from(option.class))
-                        .field("opt-type", i64::from(option.option_type))
+                        .field("class", option.class)
+                        .field("opt-type", option.option_type)
                         .field("data", option.data.clone())
                         .into()
                 };
@@ -452,15 +450,15 @@ impl ObjectJson for TunnelObject<'static> {
             address.map(|address| address.to_string())
         };
         let record = Record::new()
-            .field("id", i64::from(tunnel.id))
+            .field("id", tunnel.id)
             .optional("src-ipv4", address(tunnel.source, true))
             .optional("dst-ipv4", address(tunnel.destination, true))
             .optional("src-ipv6", address(tunnel.source, false))
             .optional("dst-ipv6", address(tunnel.destination, false))
-            .field("sport", i64::from(tunnel.sport))
-            .field("dport", i64::from(tunnel.dport))
-            .field("tos", i64::from(tunnel.tos))
-            .optional("ttl", tunnel.ttl.map(i64::from));
+            .field("sport", tunnel.sport)
+            .field("dport", tunnel.dport)
+            .field("tos", tunnel.tos)
+            .optional("ttl", tunnel.ttl);
         let kind = tunnel.kind.as_ref();
         Some(
             record

@@ -83,6 +83,21 @@ impl<'n, 't> Fields<'n, 't> {
         self.get(key).map(|node| node.word(what, words)).transpose()
     }
 
+    /// Returns the flags of a list of words; `None` if there is none.
+    pub(crate) fn flags<F: bitflags::Flags + Copy>(
+        &self,
+        what: &str,
+        names: &[(&str, F)],
+    ) -> Result<Option<F>, Diagnostic> {
+        let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        let mut all = None;
+        for word in self.words("flags", what, &known)? {
+            let flags = names.iter().filter(|(name, _)| *name == word);
+            flags.for_each(|(_, flag)| all.get_or_insert(F::empty()).insert(*flag));
+        }
+        Ok(all)
+    }
+
     /// Returns the IP version of a statement's addresses.
     pub(crate) fn version(&self) -> Result<Option<Family>, Diagnostic> {
         let word = self.word("family", "IP version", &VERSIONS)?;

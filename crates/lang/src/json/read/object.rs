@@ -18,7 +18,7 @@ use crate::statements::{OBJECTS, ObjectKind};
 use crate::syntax::{Expr, Span, Statement};
 use chainwright::nft::{
     Chain, ChainFlags, DataType, Devices, Family, Flowtable, FlowtableFlags, Hook, Milliseconds,
-    Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, StatefulObject, Table, TableFlags,
+    Milliseconds32, Name, Policy, Set, SetPolicy, StatefulObject, Table,
 };
 
 /// Returns `true` if the value is an object name, or a map to objects.
@@ -197,12 +197,7 @@ fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Diagnostic> {
         });
     }
     let mut table = Table::new(family, name(&fields, "name", "a table")?);
-    let words = fields.words("flags", "table flag", &table::FLAGS.map(|(word, _)| word))?;
-    for word in words {
-        let found = table::FLAGS.iter().find(|(known, _)| *known == word);
-        let flag = found.map_or(TableFlags::default(), |(_, flag)| *flag);
-        table.flags = Some(table.flags.unwrap_or_default() | flag);
-    }
+    table.flags = fields.flags("table flag", &table::FLAGS)?;
     commented(&fields, table, |table, comment| {
         table
             .with_comment(comment)
@@ -437,12 +432,7 @@ impl Reader {
             declared.data = Some((data_type, data.span));
         }
         let set = &mut declared.set;
-        let words = set::FLAGS.map(|(word, _)| word);
-        for word in fields.words("flags", "set flag", &words)? {
-            let found = set::FLAGS.iter().find(|(known, _)| *known == word);
-            let flag = found.map_or(SetFlags::default(), |(_, flag)| *flag);
-            set.flags = Some(set.flags.unwrap_or_default() | flag);
-        }
+        set.flags = fields.flags("set flag", &set::FLAGS)?;
         if let Some(time) = fields.get("timeout") {
             set.timeout = Some(Milliseconds(milliseconds(time)?));
         }
@@ -549,13 +539,11 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Diagnost
             Flowtable::new(at.family, at.table, name, priority, devices)
         }
     };
-    for word in fields.words("flags", "flowtable flag", &["offload", "counter"])? {
-        let flag = match word {
-            "offload" => FlowtableFlags::HW_OFFLOAD,
-            _ => FlowtableFlags::COUNTER,
-        };
-        flowtable.flags = Some(flowtable.flags.unwrap_or_default() | flag);
-    }
+    let names = [
+        ("offload", FlowtableFlags::HW_OFFLOAD),
+        ("counter", FlowtableFlags::COUNTER),
+    ];
+    flowtable.flags = fields.flags("flowtable flag", &names)?;
     Ok(flowtable)
 }
 

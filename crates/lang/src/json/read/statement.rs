@@ -161,7 +161,7 @@ impl Reader {
                 Some(statement) => statements.push((statement, entry.span)),
                 None => {
                     let message = format!("`{}` is not allowed in an element", shown(&key.text));
-                    let known = statements::stateful_keys();
+                    let known = statements::stateful_words();
                     return Err(Diagnostic::new(key.span, message)
                         .expecting(known)
                         .nearest_to(&key.text));
