@@ -238,7 +238,13 @@ fn commands_are_sent_like_nft() {
 /// A plan leaves rules alone that another version of nft wrote: the forms of both versions are the same rules.
 #[test]
 fn plans_treat_the_forms_of_both_versions_as_equal() {
-    let text: String = TypedRules::new().pieces().collect();
+    let mut rules = TypedRules::new();
+    // They differ in their effect: the newer form gives a packet without a checksum none.
+    let changes_udp = |rule: &String| rule.contains(" udp ") && rule.contains(" set ");
+    let udp = rules.rules.iter().filter(|rule| changes_udp(rule)).count();
+    assert!(udp > 5, "{udp}");
+    rules.rules.retain(|rule| !changes_udp(rule));
+    let text: String = rules.pieces().collect();
     let [older, newer] = [NftVersion::V1_0, NftVersion::V1_1].map(|version| {
         Script::parse("rules.nft", &text)
             .expect("cannot parse the rules")

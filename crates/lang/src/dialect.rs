@@ -123,6 +123,8 @@ forms! {
         "policy = { replied : 300 }" => "policy = { replied : 5m }";
     RangeExpression: V1_1, Sent, "a range that a rule compares with",
         "[ cmp gte reg 1 0x00005000 ] [ cmp lte reg 1 0x00005a00 ]" => "[ range eq reg 1 0x00005000 0x00005a00 ]";
+    UdpChecksums: V1_1, Sent, "a statement that changes a field of UDP: a packet without a checksum gets none",
+        "[ payload write … csum_type 1 csum_off 6 csum_flags 0x0 ]" => "[ payload write … csum_type 0 csum_off 0 csum_flags 0x1 ]";
     JsonChainsFirst: V1_1, Json, "the order of a table's objects",
         "in words: objects, sets, flowtables, chains" => "in words: chains, objects, sets, flowtables";
     JsonFlags: V1_1, Json, "a single flag",

@@ -66,7 +66,7 @@ pub(crate) struct Compiler<'c> {
     names: Arc<Names>,
     time_zone: Zone,
     /// Version of nft whose instructions are written.
-    version: NftVersion,
+    pub(crate) version: NftVersion,
     /// Current ruleset, as far as the commands need it.
     now: Option<&'c Snapshot>,
     known_sets: KnownSets,

@@ -2,7 +2,8 @@
 
 use super::prelude::*;
 use crate::compile::constant::ExpectedType;
-use crate::headers;
+use crate::dialect::Form;
+use crate::headers::{self, Protocol};
 #[cfg(feature = "json")]
 use crate::json::flags;
 use crate::syntax::{self, Value};
@@ -114,8 +115,13 @@ impl RuleBuilder<'_, '_> {
             self.push(&Payload::load(payload.base, first, length, Register::R1));
             self.mask_xor(0, kept, xor << shift, length as usize, ByteOrder::Network);
         }
+        let by_flag = |protocol: &Protocol| {
+            *protocol == headers::UDP && self.compiler.version.has(Form::UdpChecksums)
+        };
+        let checksum = checksum.filter(|_| !protocol.is_some_and(by_flag));
         // The transport checksum also covers these bytes.
         let is_pseudo = match payload.field {
+            Some((protocol, _)) if by_flag(protocol) => true,
             Some((protocol, field)) => {
                 headers::is_in_pseudo_header(protocol, &protocol.fields[field])
             }
