@@ -2,8 +2,8 @@
 
 use super::rule_builder::RuleBuilder;
 use crate::parse::Diagnostic;
-use crate::syntax::{Statement, Target, Verdict};
-use chainwright::nft::expr::{self};
+use crate::syntax::{Expr, Statement, Target, Verdict};
+use chainwright::nft::expr;
 
 impl RuleBuilder<'_, '_> {
     /// Compiles a statement. `is_last` means that no other follows in the rule.
@@ -39,6 +39,12 @@ impl RuleBuilder<'_, '_> {
         }
         self.flush_pending();
         Ok(())
+    }
+
+    /// Adds the matches that these operands depend on.
+    pub(crate) fn add_dependencies(&mut self, operands: Vec<&Expr>) -> Result<(), Diagnostic> {
+        let mut operands = operands.into_iter();
+        operands.try_for_each(|operand| self.add_dependency(operand))
     }
 
     pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {

@@ -9,7 +9,6 @@ use crate::constant;
 use crate::dialect::Form;
 use crate::keys::{self, Key};
 use crate::list::Options;
-use crate::statements;
 use crate::syntax::{self, Element, Expr, Operator, Statement, Target, Value, Verdict};
 use crate::types::{self, CT_LABEL, DATE, DAY, HOUR};
 use chainwright::nft::expr::{
@@ -110,6 +109,12 @@ impl<'e> Record<'e> {
     pub(crate) fn field(mut self, key: &'static str, value: impl Into<Expression<'e>>) -> Self {
         self.0.push((Cow::Borrowed(key), value.into()));
         self
+    }
+
+    /// Adds a key with its value, in place of an earlier value.
+    fn replace(mut self, key: &'static str, value: Expression<'e>) -> Self {
+        self.0.retain(|(known, _)| known != key);
+        self.field(key, value)
     }
 
     /// Adds the fields of another object.
@@ -348,15 +353,12 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Writes stateful statements as fields, one of each kind, in the order of the registry.
+    /// Writes stateful statements as fields.
     fn states<'e>(self, statements: &'e [Statement]) -> Record<'e> {
-        let mut record = Record::new();
-        for key in statements::stateful_words() {
-            let mut states = statements.iter().rev().filter_map(|each| each.state(self));
-            let found = states.find(|(known, _)| *known == key);
-            record = record.optional(key, found.map(|(_, value)| value));
-        }
-        record
+        let states = statements.iter().filter_map(|each| each.state(self));
+        states.fold(Record::new(), |record, (key, value)| {
+            record.replace(key, value)
+        })
     }
 
     /// Writes the key of an element, with its options and these statements.

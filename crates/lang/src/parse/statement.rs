@@ -100,14 +100,10 @@ impl Parser<'_> {
         if !self.is_word() {
             return self.comparison();
         }
-        if let Some(statement) = Statement::parse_stateful(self)? {
-            return Ok(statement);
-        }
-        if let Some(statement) = Statement::parse(self)? {
-            return Ok(statement);
-        }
-        if let Some(statement) = parse_reference(self)? {
-            return Ok(statement);
+        for parse in [Statement::parse_stateful, Statement::parse, parse_reference] {
+            if let Some(statement) = parse(self)? {
+                return Ok(statement);
+            }
         }
         match self.eat("set") {
             true => Update::parse_old(self).map(Statement::Update),

@@ -8,7 +8,7 @@ use crate::statements::meter::Meter;
 use crate::statements::update::{self, Update};
 use crate::syntax::{Element, Expr, Operator, Relation, Statement, Value};
 use crate::value::fields;
-use chainwright::nft::expr::{self, DynsetFlags, LookupFlags, Register};
+use chainwright::nft::expr::{self, DynsetFlags, Expressions, LookupFlags, Register};
 use chainwright::nft::{DataType, SetFlags};
 
 impl Reader<'_, '_> {
@@ -149,13 +149,8 @@ impl Reader<'_, '_> {
         let flags = view.flags().unwrap_or_default();
         let (length, size) = (view.key_length()? as usize, set::size(&view));
         let (key_type, data_type) = (view.key_type(), view.data_type());
-        let mut statements = Vec::new();
-        if let Some(nested) = &dynset.expr {
-            statements.push(Statement::of_expression(&nested.decode().ok()?)?);
-        }
-        for nested in dynset.expressions.iter().flat_map(|list| list.iter()) {
-            statements.push(Statement::of_expression(&nested.ok()?.decode().ok()?)?);
-        }
+        let several = dynset.expressions.as_ref().map(Expressions::iter);
+        let statements = set::nested(dynset.expr.as_ref(), several)?;
         if dynset.flags.unwrap_or_default().contains(DynsetFlags::INV) {
             return None;
         }

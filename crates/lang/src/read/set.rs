@@ -11,6 +11,7 @@ use crate::types::{self, info};
 use crate::value::{before, fields};
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{self, Data};
+use chainwright::nft::expr::{ExpressionIter, NestedExpression};
 use chainwright::nft::userdata::{
     BIG_ENDIAN, SET_DATA_BYTE_ORDER, SET_DATA_INTERVAL, SET_DATA_TYPEOF, SET_KEY_BYTE_ORDER,
     SET_KEY_TYPEOF, UserData,
@@ -330,14 +331,7 @@ impl<'s> SetReader<'s> {
 
     fn element(&self, element: &ElementRef<'_>, key: Option<Expr>) -> Option<Element> {
         let mut read = Element::new(key);
-        if let Some(nested) = element.expression() {
-            read.statements
-                .push(Statement::of_expression(&nested.decode().ok()?)?);
-        }
-        for nested in element.expressions().into_iter().flatten() {
-            read.statements
-                .push(Statement::of_expression(&nested.ok()?.decode().ok()?)?);
-        }
+        read.statements = nested(element.expression().as_ref(), element.expressions())?;
         let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
         // 0 means "never", and is only printed if the set has a default timeout.
         let of_set = self.view.timeout().is_some_and(|time| !time.is_zero());
@@ -402,14 +396,20 @@ pub(crate) fn size(set: &SetRef<'_>) -> Option<u32> {
 
 /// Returns the statements that apply to each element of a set; `None` if nft's language cannot represent one of them.
 pub(crate) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
-    let mut statements = Vec::new();
-    if let Some(nested) = set.expression() {
-        statements.push(Statement::of_expression(&nested.decode().ok()?)?);
-    }
-    for nested in set.expressions().into_iter().flatten() {
-        statements.push(Statement::of_expression(&nested.ok()?.decode().ok()?)?);
-    }
-    Some(statements)
+    nested(set.expression().as_ref(), set.expressions())
+}
+
+/// Decodes stateful expressions; `None` if nft's language cannot represent one of them.
+pub(crate) fn nested(
+    one: Option<&NestedExpression<'_>>,
+    several: Option<ExpressionIter<'_>>,
+) -> Option<Vec<Statement>> {
+    let one = one.map(|nested| nested.decode().ok());
+    let several = several.into_iter().flatten();
+    let several = several.map(|nested| nested.ok()?.decode().ok());
+    let all = one.into_iter().chain(several);
+    all.map(|expression| Statement::of_expression(&expression?))
+        .collect()
 }
 
 /// Returns the fields of a type with their positions.

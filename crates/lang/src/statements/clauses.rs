@@ -1,4 +1,4 @@
-//! Clauses: parts of a statement or object that consist of a word and a value, such as `mss 1460`.
+//! Clauses: parts of a statement or object that consist of a word and a value, such as `group 5`.
 
 use std::fmt::Display;
 
@@ -90,7 +90,7 @@ pub(crate) use clauses;
 
 /// Node that consists of clauses; implemented by [`clauses!`].
 pub(crate) trait Clauses: Default {
-    /// What the node is called in errors: `a synproxy`.
+    /// What the node is called in errors: `a log`.
     const OF: &'static str;
     /// Keys in JSON.
     #[cfg(feature = "json")]

@@ -100,8 +100,7 @@ pub(crate) trait Linearize: Text {
 
     /// Adds the matches that the statement depends on.
     fn add_dependencies(&self, rule: &mut RuleBuilder<'_, '_>) -> Result<(), Diagnostic> {
-        let mut operands = self.operands().into_iter();
-        operands.try_for_each(|operand| rule.add_dependency(operand))
+        rule.add_dependencies(self.operands())
     }
 
     fn linearize(&self, rule: &mut RuleBuilder<'_, '_>) -> Result<(), Diagnostic>;
@@ -260,10 +259,7 @@ macro_rules! registry {
             ) -> Result<(), Diagnostic> {
                 match self {
                     $($(Self::$Statement(node) => node.add_dependencies(rule),)?)*
-                    _ => {
-                        let mut operands = self.operands().into_iter();
-                        operands.try_for_each(|operand| rule.add_dependency(operand))
-                    }
+                    other => rule.add_dependencies(other.operands()),
                 }
             }
 
@@ -409,24 +405,20 @@ registry! {
     tunnel: object TunnelObject<'static>;
 }
 
-/// Returns the first words of statements that do not begin with an expression.
+/// Returns the words of statements that begin with their name.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
-    WORDS.iter().flat_map(|words| words.iter().copied())
+    WORDS.iter().copied().flatten().copied()
+}
+
+/// Returns the words of stateful statements, which are their keys in JSON, too.
+pub(crate) fn stateful_words() -> impl Iterator<Item = &'static str> {
+    STATEFUL_WORDS.iter().copied().flatten().copied()
 }
 
 /// Returns the keys of statements in JSON, and of objects that only an assignment refers to.
 #[cfg(feature = "json")]
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    let keys = || KEYS.iter().copied().flatten().copied();
     let objects = OBJECTS.iter().map(|kind| kind.name);
-    let objects = objects.filter(|name| !KEYS.iter().any(|keys| keys.contains(name)));
-    KEYS.iter()
-        .flat_map(|keys| keys.iter().copied())
-        .chain(objects)
-}
-
-/// Returns the words of stateful statements, which are their keys in JSON, too.
-pub(crate) fn stateful_words() -> impl Iterator<Item = &'static str> {
-    STATEFUL_WORDS
-        .iter()
-        .flat_map(|words| words.iter().copied())
+    keys().chain(objects.filter(move |name| !keys().any(|key| key == *name)))
 }

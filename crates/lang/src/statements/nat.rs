@@ -1,6 +1,6 @@
 //! `snat`, `dnat`, `masquerade`, `redirect`: change the packet's source or destination.
 
-use super::destination::{Destination, address_type, port, port_type, version};
+use super::destination::{Destination, address_type, limits, port, port_type, version};
 use super::prelude::*;
 use crate::compile::constant::ExpectedType;
 use crate::compile::rule_builder::{REGISTER, register};
@@ -8,8 +8,6 @@ use crate::compile::sets::Data;
 use crate::read::registers::{Content, Registers};
 use crate::syntax::Value;
 use chainwright::nft::expr::{Immediate, Masq, NatRangeFlags, NatType, Redir, Register};
-
-use super::destination::limits;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Nat {

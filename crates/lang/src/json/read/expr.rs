@@ -10,6 +10,7 @@ use crate::json::expr::NEVER;
 use crate::parse::error::shown;
 use crate::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
 use crate::parse::{Diagnostic, with_data};
+use crate::statements::stateful_words;
 use crate::syntax::{Element, Expr, Operator, Span, Statement, Target, Verdict};
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
@@ -296,10 +297,9 @@ impl Reader {
         if tag.text != "elem" {
             return Ok(Element::new(value(node)?));
         }
-        const KEYS: [&str; 9] = [
-            "val", "timeout", "expires", "comment", "counter", "limit", "quota", "ct count", "last",
-        ];
-        let fields = Fields::new(inner, "an element", &KEYS)?;
+        let own = ["val", "timeout", "expires", "comment"];
+        let known: Vec<_> = own.into_iter().chain(stateful_words()).collect();
+        let fields = Fields::new(inner, "an element", &known)?;
         let mut element = Element::new(value(fields.need("val")?)?);
         let seconds = |key| match fields.get(key) {
             None => Ok(None),

@@ -58,14 +58,14 @@ impl Reader {
         if let Some(verdict) = self.verdict(&key.text, value)? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
         }
-        if let Some(statement) = Statement::read_stateful(self, key, value)? {
-            return Ok(statement);
-        }
-        if let Some(statement) = Statement::read(self, key, value)? {
-            return Ok(match statement {
-                Statement::Mangle(mangle) => assigned(mangle.target, mangle.value),
-                statement => statement,
-            });
+        for read in [Statement::read_stateful, Statement::read] {
+            match read(self, key, value)? {
+                Some(Statement::Mangle(mangle)) => {
+                    return Ok(assigned(mangle.target, mangle.value));
+                }
+                Some(statement) => return Ok(statement),
+                None => {}
+            }
         }
         if let Some(kind) = OBJECTS.iter().find(|kind| kind.name == key.text) {
             return self.object(kind.object_type, value);
