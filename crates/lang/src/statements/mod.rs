@@ -146,7 +146,8 @@ fn read<S: Json>(
     }
 }
 
-/// Declares the statements and objects: one line for each file.
+/// Declares the statements and objects: one line for each file. (`cargo fmt` does not find modules that a macro declares:
+/// run `rustfmt crates/lang/src/statements/*.rs`.)
 ///
 /// `stateful` and `statement` name a node, and in parentheses the expressions of the kernel that it is read from.
 macro_rules! registry {
