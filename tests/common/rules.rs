@@ -67,7 +67,7 @@ pub(crate) fn files() -> Vec<File> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-fn read(path: &Path) -> File {
+pub(crate) fn read(path: &Path) -> File {
     let mut file = File {
         path: path.to_owned(),
         ..File::default()

@@ -6,28 +6,36 @@
 //! is [rejected](Untranslatable); a translated [text](Translation) has a comment in its place. [`Script`] parses and
 //! compiles every translated rule.
 //!
-//! | iptables' | nft's |
+//! The text has the words of `iptables-translate` 1.8.13 wherever they mean the same as the rule. Matches that nft can
+//! only negate for packets that have what it compares become an anonymous chain: `jump { skuid 5 return; accept; }`.
+//!
+//! | topic | module |
 //! |---|---|
-//! | `-s`, `-d`, `-i`, `-o`, `-p`, `-f` | `ip saddr`, `ip daddr`, `iifname`, `oifname`, `ip protocol` or `meta l4proto`, `ip frag-off` |
-//! | `-m tcp`, `udp`, `multiport`, `icmp`, `icmp6` | `tcp dport`, …, `icmp type` |
-//! | `-m mark`, `connmark`, `conntrack`, `state`, `addrtype`, `iprange`, `limit` | `meta mark`, `ct mark`, `ct state`, `fib daddr type`, `ip saddr`, `limit rate` |
-//! | `-m mac`, `pkttype`, `ttl`, `hl`, `length`, `owner`, `dscp`, `cpu`, `comment` | `ether saddr`, `meta pkttype`, `ip ttl`, `ip6 hoplimit`, `meta length`, `meta skuid`, `ip dscp`, `meta cpu`, `comment` |
-//! | `-j ACCEPT`, `DROP`, `RETURN`, a chain, `QUEUE`, `NFQUEUE` | `accept`, `drop`, `return`, `jump`, `goto`, `queue` |
-//! | `-j LOG`, `NFLOG`, `REJECT`, `MARK`, `CONNMARK`, `CLASSIFY`, `DSCP`, `TRACE`, `CT --notrack` | `log`, `reject`, `meta mark set`, `ct mark set`, `meta priority set`, `ip dscp set`, `meta nftrace set`, `notrack` |
-//! | `-j DNAT`, `SNAT`, `MASQUERADE`, `REDIRECT` | `dnat to`, `snat to`, `masquerade`, `redirect` |
+//! | rules, addresses, interfaces | this one |
+//! | matches | `matches` |
+//! | targets | `targets` |
+//! | syntax trees, and their text | `build`, `text` |
+//! | output of iptables-save | `script` |
+//! | the other direction | `back` |
 
 mod back;
+mod build;
 mod matches;
 mod script;
 mod targets;
+mod text;
 
 use std::net::IpAddr;
 
 use bstr::{BStr, ByteSlice};
 
 use crate::Script;
+use crate::headers::{self, Protocol};
+use crate::syntax::{Expr, Target as Destination, Verdict};
+use build::{Statement, field, hex, is, joined, meta, under, word};
 use chainwright::internal::nft_name;
-use chainwright::iptables::{Address, Counters, Interface, Rule, Target};
+use chainwright::iptables::{Address, Counters, Rule, Target};
+use chainwright::nft::expr::MetaKey;
 use chainwright::xt::{self, Family};
 
 pub use back::ReverseTranslation;
@@ -40,6 +48,15 @@ pub enum Untranslatable {
     /// An extension, or its options, have no equivalent.
     #[error("`{0}` has no equivalent in nft's language")]
     Extension(String),
+    /// An extension, or its options, only have an equivalent that would match other packets.
+    #[error("`{part}` has no equivalent in nft's language: {why}")]
+    #[non_exhaustive]
+    Inexact {
+        /// The extension, in iptables' syntax.
+        part: String,
+        /// How nft differs.
+        why: &'static str,
+    },
     /// nft's language cannot represent a name or string.
     #[error("nft's language cannot express {0:?}")]
     Text(String),
@@ -54,7 +71,7 @@ pub enum Untranslatable {
 chainwright::debug_as_message!(Untranslatable);
 
 /// Translation of a part of a rule; empty if it adds no condition.
-type Words = Result<Vec<String>, Untranslatable>;
+type Statements = Result<Vec<Statement>, Untranslatable>;
 
 /// Translates a rule, without the chain. The result has a counter, like every iptables rule, without its values.
 ///
@@ -73,93 +90,127 @@ type Words = Result<Vec<String>, Untranslatable>;
 /// # Errors
 /// [`Untranslatable`]. A rule is never replaced by one that matches more packets.
 pub fn rule(rule: &Rule, family: Family) -> Result<String, Untranslatable> {
-    rule_with(rule, family, None)
+    rule_with(rule, family, None, 0)
 }
 
+/// Translates a rule, the `number`th of a text; 0 for a single one.
 fn rule_with(
     rule: &Rule,
     family: Family,
     counters: Option<Counters>,
+    number: u32,
 ) -> Result<String, Untranslatable> {
-    let mut words = Vec::new();
-    for (interface, word) in [
-        (&rule.in_interface, "iifname"),
-        (&rule.out_interface, "oifname"),
+    let mut tests = Vec::new();
+    for (interface, key) in [
+        (&rule.in_interface, MetaKey::IIFNAME),
+        (&rule.out_interface, MetaKey::OIFNAME),
     ] {
         if let Some(interface) = interface {
-            words.extend(translated_interface(interface, word)?);
+            tests.extend(matches::interface(interface, key)?);
         }
     }
-    for (address, word) in [(&rule.source, "saddr"), (&rule.destination, "daddr")] {
-        if let Some(address) = address {
-            words.extend(translated_address(address, family, word)?);
-        }
-    }
-    match rule.fragment {
-        Some(true) => words.push("ip frag-off & 0x1fff != 0".to_owned()),
-        Some(false) => words.push("ip frag-off & 0x1fff == 0".to_owned()),
-        None => {}
+    if let Some(is_fragment) = rule.fragment {
+        let offset = field(&headers::IP, "frag-off");
+        tests.push(match is_fragment {
+            true => under(offset, word("0x1fff"), true, word(0)),
+            false => build::test(
+                build::binary(crate::syntax::Operator::And, offset, word("0x1fff")),
+                word(0),
+            ),
+        });
     }
     let (mut behind, mut comment) = (Vec::new(), None);
-    let (mut implies, mut is_limited) = (false, false);
+    let (mut implies, mut is_counted) = (false, false);
     for one in &rule.matches {
-        if let xt::Match::Comment(translated) = one {
-            let text = quoted(translated.as_bytes().as_bstr(), 127)?;
-            if comment.replace(text).is_some() {
-                return Err(Untranslatable::Extension(part(one)));
-            }
+        if let xt::Match::Comment(of) = one {
+            // The last one counts, and nft has no empty ones.
+            let text = of.as_bytes().as_bstr();
+            comment = match text.is_empty() {
+                true => None,
+                false => Some(checked(text, 127)?.to_owned()),
+            };
             continue;
         }
-        let translated = matches::translated(one, rule, family)?;
         // nft implies the protocol of a field just before the field. Behind a limit that would be too late: only
         // packets of the protocol may use up the limit.
-        implies |= !is_limited && matches::implies_protocol(one, &translated);
-        is_limited |= matches!(one, xt::Match::Limit(_));
-        behind.extend(translated);
+        implies |= !is_counted && matches::implies_protocol(one, family);
+        is_counted |= matches::counts(one);
+        behind.extend(matches::translated(one, rule, number, family)?);
     }
     if let Some(protocol) = rule.protocol.filter(|protocol| !implies || protocol.invert) {
-        let not = sign(protocol.invert);
-        let field = match family {
-            Family::Ipv4 => "ip protocol",
-            Family::Ipv6 => "meta l4proto",
+        let left = match family {
+            Family::Ipv4 => field(&headers::IP, "protocol"),
+            Family::Ipv6 => meta(MetaKey::L4PROTO),
         };
-        words.push(format!("{field} {not}{}", protocol_word(protocol.number)));
+        tests.push(is(
+            left,
+            protocol.invert,
+            word(protocol_word(protocol.number)),
+        ));
     }
-    words.extend(behind);
-    match counters {
-        Some(counters) if counters != Counters::default() => words.push(format!(
-            "counter packets {} bytes {}",
-            counters.packets, counters.bytes
-        )),
-        _ => words.push("counter".to_owned()),
+    for (address, name) in [(&rule.source, "saddr"), (&rule.destination, "daddr")] {
+        if let Some(address) = address {
+            tests.extend(translated_address(address, family, name)?);
+        }
     }
-    words.extend(match &rule.target {
+    tests.extend(behind);
+    let counters = counters.unwrap_or_default();
+    let mut rest = vec![Statement::Counter {
+        packets: counters.packets,
+        bytes: counters.bytes,
+    }];
+    let jump = |chain: &[u8], to: fn(Destination) -> Verdict| {
+        Ok(vec![Statement::Verdict(to(Destination::Chain(name(
+            chain.as_bstr(),
+        )?)))])
+    };
+    rest.extend(match &rule.target {
         Target::None => vec![],
-        Target::Accept => vec!["accept".to_owned()],
-        Target::Drop => vec!["drop".to_owned()],
-        Target::Return => vec!["return".to_owned()],
-        Target::Queue => vec!["queue to 0".to_owned()],
-        Target::Jump(chain) => vec![format!("jump {}", name(chain.as_bstr())?)],
-        Target::Goto(chain) => vec![format!("goto {}", name(chain.as_bstr())?)],
-        Target::Extension(target) => targets::translated(target, family)?,
+        Target::Accept => vec![Statement::Verdict(Verdict::Accept)],
+        Target::Drop => vec![Statement::Verdict(Verdict::Drop)],
+        Target::Return => vec![Statement::Verdict(Verdict::Return)],
+        Target::Queue => vec![Statement::Queue {
+            numbers: word(0),
+            flags: Vec::new(),
+        }],
+        Target::Jump(chain) => jump(chain, Verdict::Jump)?,
+        Target::Goto(chain) => jump(chain, Verdict::Goto)?,
+        Target::Extension(target) => targets::translated(target, rule, family)?,
     });
-    if let Some(comment) = comment {
-        words.push(format!("comment {comment}"));
-    }
-    let translated = words.join(" ");
-    is_read(family, &translated)?;
+    let statements = joined(tests, rest).ok_or_else(|| Untranslatable::Inexact {
+        part: rule.to_string(),
+        why: "an inverted condition needs a chain of its own, which this verdict would leave",
+    })?;
+    let finished = |statements: &[Statement]| match &comment {
+        Some(comment) => format!("{} comment \"{comment}\"", text::text(statements)),
+        None => text::text(statements),
+    };
+    let translated = finished(&statements);
+    is_read(family, &finished(&anywhere(statements)))?;
     Ok(translated)
 }
 
 /// Translates with counter values, for [`Program::run`](chainwright::iptables::program::Program::run).
 #[must_use]
 pub fn for_program(rule: &Rule, family: Family, counters: Option<Counters>) -> Option<String> {
-    rule_with(rule, family, counters).ok()
+    rule_with(rule, family, counters, 0).ok()
+}
+
+/// Replaces the names of devices, whose numbers the text needs when it is loaded, by one that every machine has.
+fn anywhere(mut statements: Vec<Statement>) -> Vec<Statement> {
+    for statement in &mut statements {
+        if let Statement::Duplicate { device, .. } = statement
+            && let Some(device) = device
+        {
+            *device = word("lo");
+        }
+    }
+    statements
 }
 
 /// Checks that a rule parses and compiles.
 fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
-    let line = format!("add rule {} t c {rule}\n", word(family));
+    let line = format!("add rule {} t c {rule}\n", family_word(family));
     let not_read = |error: crate::Error| Untranslatable::ParseLineError(error.message);
     let script = Script::parse("rule", line).map_err(not_read)?;
     script.transaction(None).map_err(not_read)?;
@@ -167,7 +218,7 @@ fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
 }
 
 /// Returns nft's name of a family.
-const fn word(family: Family) -> &'static str {
+const fn family_word(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",
         Family::Ipv6 => "ip6",
@@ -179,13 +230,6 @@ fn part(one: &xt::Match) -> String {
     Rule::default().with(one.clone()).to_string()
 }
 
-const fn sign(invert: bool) -> &'static str {
-    match invert {
-        true => "!= ",
-        false => "",
-    }
-}
-
 /// Returns a protocol name that every version of nft knows, or the number.
 fn protocol_word(number: u8) -> String {
     match number {
@@ -195,6 +239,7 @@ fn protocol_word(number: u8) -> String {
         33 => "dccp".to_owned(),
         50 => "esp".to_owned(),
         51 => "ah".to_owned(),
+        58 => "ipv6-icmp".to_owned(),
         132 => "sctp".to_owned(),
         136 => "udplite".to_owned(),
         other => other.to_string(),
@@ -209,43 +254,35 @@ pub fn name(name: &BStr) -> Result<String, Untranslatable> {
     nft_name(name).ok_or_else(|| Untranslatable::Text(name.to_string()))
 }
 
-/// Quotes a text.
-fn quoted(text: &BStr, longest: usize) -> Result<String, Untranslatable> {
+/// Returns a text if nft's language can represent it in quotation marks.
+fn checked(text: &BStr, longest: usize) -> Result<&str, Untranslatable> {
     let wrong = || Untranslatable::Text(text.to_string());
-    let text = text.to_str().map_err(|_| wrong())?;
+    let checked = text.to_str().map_err(|_| wrong())?;
     let is_odd = |c: char| c.is_control() || matches!(c, '"' | '$' | '\\');
-    match text.len() <= longest && !text.contains(is_odd) {
-        true => Ok(format!("\"{text}\"")),
+    match checked.len() <= longest && !checked.contains(is_odd) {
+        true => Ok(checked),
         false => Err(wrong()),
     }
 }
 
-fn translated_interface(interface: &Interface, word: &str) -> Words {
-    let not = sign(interface.invert);
-    if interface.name.is_empty() && interface.prefix {
-        return match interface.invert {
-            true => Err(Untranslatable::Never),
-            false => Ok(Vec::new()),
-        };
-    }
-    if interface.name.contains(&b'*') {
-        return Err(Untranslatable::Text(interface.name.to_string()));
-    }
-    let mut name = interface.name.clone();
-    if interface.prefix {
-        name.push(b'*');
-    }
-    Ok(vec![format!("{word} {not}{}", quoted(name.as_bstr(), 16)?)])
+/// Returns the prefix length of a netmask.
+fn prefix_of(mask: IpAddr) -> Option<u8> {
+    let (bits, length) = match mask {
+        IpAddr::V4(mask) => (u128::from(mask.to_bits()) << 96, 32),
+        IpAddr::V6(mask) => (mask.to_bits(), 128),
+    };
+    let ones = bits.leading_ones();
+    let is_prefix = bits.count_ones() == ones && ones <= length;
+    is_prefix.then_some(ones as u8) // at most 128
 }
 
-fn translated_address(address: &Address, family: Family, field: &str) -> Words {
-    let word = word(family);
+fn translated_address(address: &Address, family: Family, name: &str) -> Statements {
     if address.family() != family {
         return Err(Untranslatable::Text(address.address.to_string()));
     }
-    let (whole, has_more) = match (address.address, address.mask) {
-        (IpAddr::V4(address), IpAddr::V4(mask)) => (32, address & mask != address),
-        (IpAddr::V6(address), IpAddr::V6(mask)) => (128, address & mask != address),
+    let has_more = match (address.address, address.mask) {
+        (IpAddr::V4(address), IpAddr::V4(mask)) => address & mask != address,
+        (IpAddr::V6(address), IpAddr::V6(mask)) => address & mask != address,
         _ => return Err(Untranslatable::Text(address.mask.to_string())),
     };
     // No masked address has bits outside of the mask.
@@ -254,32 +291,34 @@ fn translated_address(address: &Address, family: Family, field: &str) -> Words {
         (true, false) => return Err(Untranslatable::Never),
         (false, _) => {}
     }
-    let not = sign(address.invert);
-    let translated = match address.prefix() {
-        Some(0) if address.invert => return Err(Untranslatable::Never),
-        Some(0) => return Ok(Vec::new()),
-        Some(bits) if bits == whole => format!("{word} {field} {not}{}", address.address),
-        Some(bits) => format!("{word} {field} {not}{}/{bits}", address.address),
-        None => {
-            let sign = if address.invert { "!=" } else { "==" };
-            let (address, mask) = (address.address, address.mask);
-            format!("{word} {field} & {mask} {sign} {address}")
-        }
+    let (protocol, whole): (&'static Protocol, u32) = match family {
+        Family::Ipv4 => (&headers::IP, 32),
+        Family::Ipv6 => (&headers::IP6, 128),
     };
-    Ok(vec![translated])
+    let left = field(protocol, name);
+    let value = build::address(address.address);
+    Ok(match address.prefix() {
+        Some(0) if address.invert => return Err(Untranslatable::Never),
+        Some(0) => Vec::new(),
+        Some(bits) if bits == whole => vec![is(left, address.invert, value)],
+        Some(bits) => {
+            let prefix = Expr::Prefix(Box::new(value), bits);
+            vec![is(left, address.invert, prefix)]
+        }
+        None => vec![under(left, word(address.mask), address.invert, value)],
+    })
 }
 
 /// Translates the comparison of a masked value.
-fn masked(what: &str, value: u32, mask: u32, invert: bool) -> Words {
+fn masked(left: Expr, value: u32, mask: u32, invert: bool) -> Statements {
     // No masked value has bits outside of the mask.
     let never = value & !mask != 0;
-    let sign = if invert { "!=" } else { "==" };
     match (mask, never) {
         (_, true) if invert => Ok(Vec::new()),
         (_, true) => Err(Untranslatable::Never),
-        (u32::MAX, _) => Ok(vec![format!("{what} {}{value:#x}", self::sign(invert))]),
+        (u32::MAX, _) => Ok(vec![is(left, invert, hex(value))]),
         (0, _) if invert => Err(Untranslatable::Never),
         (0, _) => Ok(Vec::new()),
-        (mask, _) => Ok(vec![format!("{what} & {mask:#x} {sign} {value:#x}")]),
+        (mask, _) => Ok(vec![under(left, hex(mask), invert, hex(value))]),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Untranslatable, name, word};
+use super::{Untranslatable, family_word, name};
 use chainwright::internal::hook_declaration;
 use chainwright::iptables::text::{Command, ParseError, Verb, Word, words};
 use chainwright::iptables::{Counters, builtin};
@@ -263,8 +263,9 @@ impl Reader {
                     _ => None,
                 };
                 for rule in command.spec.rules() {
+                    let number = u32::try_from(self.translation.rules + 1).unwrap_or(u32::MAX);
                     let translated = name(table.chains[chain].name.as_bstr())
-                        .and_then(|_| super::rule_with(&rule, family, counters));
+                        .and_then(|_| super::rule_with(&rule, family, counters, number));
                     let translated = match translated {
                         Ok(translated) => {
                             self.translation.rules += 1;
@@ -304,7 +305,7 @@ impl Reader {
 
     fn write(&mut self) {
         let out = &mut self.translation.text;
-        let family = word(self.family);
+        let family = family_word(self.family);
         for table in &self.tables {
             // Writing to a string does not fail.
             let _ = writeln!(out, "table {family} {} {{", table.name);

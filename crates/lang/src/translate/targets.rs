@@ -4,87 +4,64 @@ use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
-use super::{Untranslatable, Words, quoted};
+use super::build::{
+    Nat, Statement, address, binary, ct, field, hex, meta, quoted, sets, span, test, word,
+};
+use super::{Statements, Untranslatable, checked, protocol_word};
+use crate::headers::{self, Protocol};
+use crate::syntax::{Expr, Operator, Verdict};
 use chainwright::iptables::{Rule, Target as Of};
-use chainwright::xt::targets::connmark::ConnmarkOperation;
-use chainwright::xt::targets::ct::{Ct, CtZone};
-use chainwright::xt::targets::log::LogFlags;
+use chainwright::nft::expr::{CtKey, ExthdrOp, MetaKey, RtKey};
+use chainwright::xt::targets::connmark::{Connmark, ConnmarkOperation, ConnmarkShift};
+use chainwright::xt::targets::log::{Log, LogFlags};
+use chainwright::xt::targets::nflog::Nflog;
 use chainwright::xt::targets::reject::Reject;
+use chainwright::xt::targets::tcpmss::Tcpmss;
+use chainwright::xt::targets::tos::Tos;
+use chainwright::xt::targets::tproxy::Tproxy;
 use chainwright::xt::targets::{AddressRange, NatPorts};
 use chainwright::xt::{Family, Target};
 
-/// Syslog levels.
-const LEVELS: [&str; 8] = [
-    "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug",
-];
+/// nft's log level for messages of the audit subsystem.
+const AUDIT: u32 = 8;
+/// The kernel's default log level, which nft does not print.
+const WARNING: u8 = 4;
 
-pub(super) fn translated(target: &Target, family: Family) -> Words {
-    let untranslatable =
-        || Untranslatable::Extension(Rule::new(Of::Extension(target.clone())).to_string());
-    let one = |text: String| Ok(vec![text]);
+const fn network(family: Family) -> &'static Protocol {
+    match family {
+        Family::Ipv4 => &headers::IP,
+        Family::Ipv6 => &headers::IP6,
+    }
+}
+
+pub(super) fn translated(target: &Target, rule: &Rule, family: Family) -> Statements {
+    let part = || Rule::new(Of::Extension(target.clone())).to_string();
+    let untranslatable = || Untranslatable::Extension(part());
+    let inexact = |why| Untranslatable::Inexact { part: part(), why };
+    let one = |statement: Statement| Ok(vec![statement]);
     match target {
-        Target::Log(log) => {
-            let mut words = vec!["log".to_owned()];
-            if !log.prefix.is_empty() {
-                words.push(format!("prefix {}", quoted(log.prefix.as_bstr(), 127)?));
-            }
-            match LEVELS.get(usize::from(log.level)) {
-                Some(&"warn") => {}
-                Some(level) => words.push(format!("level {level}")),
-                None => return Err(untranslatable()),
-            }
-            let has = |flag| log.flags.contains(flag);
-            let tcp = [
-                (LogFlags::TCP_SEQUENCE, "sequence"),
-                (LogFlags::TCP_OPTIONS, "options"),
-            ];
-            let tcp: Vec<_> = tcp.iter().filter(|(flag, _)| has(*flag)).collect();
-            if !tcp.is_empty() {
-                let names: Vec<_> = tcp.iter().map(|(_, name)| *name).collect();
-                words.push(format!("flags tcp {}", names.join(",")));
-            }
-            for (flag, name) in [
-                (LogFlags::IP_OPTIONS, "ip options"),
-                (LogFlags::UID, "skuid"),
-                (LogFlags::MACDECODE, "ether"),
-            ] {
-                if has(flag) {
-                    words.push(format!("flags {name}"));
-                }
-            }
-            if !LogFlags::all().contains(log.flags) {
-                return Err(untranslatable());
-            }
-            Ok(words)
+        Target::Log(log) => one(self::log(log)?.ok_or_else(untranslatable)?),
+        Target::Nflog(nflog) => one(self::nflog(nflog)?),
+        Target::Audit(_) => one(Statement::Log {
+            prefix: None,
+            group: None,
+            snaplen: None,
+            queue_threshold: None,
+            level: Some(AUDIT),
+            flags: 0,
+        }),
+        Target::Reject(reject) => {
+            let words = self::reject(*reject, family).ok_or_else(untranslatable)?;
+            one(Statement::Reject(words))
         }
-        Target::Nflog(nflog) => {
-            if nflog.length != 0 && !nflog.cut {
-                return Err(untranslatable()); // the kernel ignores the length
-            }
-            let mut text = "log".to_owned();
-            if !nflog.prefix.is_empty() {
-                text += &format!(" prefix {}", quoted(nflog.prefix.as_bstr(), 127)?);
-            }
-            text += &format!(" group {}", nflog.group);
-            if nflog.cut {
-                text += &format!(" snaplen {}", nflog.length);
-            }
-            if nflog.threshold > 0 {
-                text += &format!(" queue-threshold {}", nflog.threshold);
-            }
-            one(text)
-        }
-        Target::Reject(reject) => one(self::reject(*reject, family)
-            .ok_or_else(untranslatable)?
-            .into()),
-        Target::Dnat(dnat) if dnat.base_port.is_none() => one(translation(
-            "dnat",
+        Target::Dnat(dnat) if dnat.base_port.is_none() => translation(
+            Nat::Destination,
             dnat.addresses,
             dnat.ports,
             &[(dnat.random, "random"), (dnat.persistent, "persistent")],
-        )),
-        Target::Snat(snat) => one(translation(
-            "snat",
+        ),
+        Target::Snat(snat) => translation(
+            Nat::Source,
             snat.addresses,
             snat.ports,
             &[
@@ -92,146 +69,289 @@ pub(super) fn translated(target: &Target, family: Family) -> Words {
                 (snat.random_fully, "fully-random"),
                 (snat.persistent, "persistent"),
             ],
-        )),
-        Target::Masquerade(masquerade) => one(translation(
-            "masquerade",
+        ),
+        Target::Masquerade(masquerade) => translation(
+            Nat::Masquerade,
             None,
             masquerade.ports,
             &[
                 (masquerade.random, "random"),
                 (masquerade.random_fully, "fully-random"),
             ],
-        )),
-        Target::Redirect(redirect) => one(translation(
-            "redirect",
+        ),
+        Target::Redirect(redirect) => translation(
+            Nat::Redirect,
             None,
             redirect.ports,
             &[(redirect.random, "random")],
-        )),
-        Target::Mark(mark) => one(changed("meta mark", mark.value, mark.mask)),
-        Target::Connmark(connmark) if connmark.shift.is_none() => match connmark.operation {
-            ConnmarkOperation::Set { value, mask } => one(changed("ct mark", value, mask)),
-            ConnmarkOperation::Save {
-                nfmask,
-                ctmask: u32::MAX,
-            } => one(copied("ct mark", "meta mark", nfmask)),
-            ConnmarkOperation::Restore {
-                nfmask: u32::MAX,
-                ctmask,
-            } => one(copied("meta mark", "ct mark", ctmask)),
-            // nft 1.0.6 has no syntax for a combination of both.
-            _ => Err(untranslatable()),
-        },
+        ),
+        Target::Mark(mark) => one(changed(meta(MetaKey::MARK), mark.value, mark.mask)),
+        Target::Connmark(connmark) => one(self::connmark(*connmark).ok_or_else(|| {
+            inexact("it keeps bits of one mark and copies those of another, which needs nft 1.1 and Linux 6.14")
+        })?),
         Target::Nfqueue(queue) => {
             let flags = [(queue.bypass, "bypass"), (queue.cpu_fanout, "fanout")];
-            let flags: Vec<_> = flags
-                .iter()
-                .filter(|(is, _)| *is)
-                .map(|(_, name)| *name)
-                .collect();
-            let numbers = match queue.first == queue.last {
-                true => queue.first.to_string(),
-                false => format!("{}-{}", queue.first, queue.last),
-            };
-            match flags.is_empty() {
-                true => one(format!("queue to {numbers}")),
-                false => one(format!("queue flags {} to {numbers}", flags.join(","))),
-            }
+            let flags = flags.iter().filter(|(is, _)| *is);
+            one(Statement::Queue {
+                numbers: span(queue.first, queue.last),
+                flags: flags.map(|(_, name)| *name).collect(),
+            })
         }
-        Target::Classify(class) => one(format!(
-            "meta priority set {:x}:{:x}",
-            class.major, class.minor
+        Target::Classify(class) => {
+            let value = match (class.major, class.minor) {
+                (0, 0) => word("none"),
+                (u16::MAX, u16::MAX) => word("root"),
+                (major, minor) => word(format_args!("{major:x}:{minor:x}")),
+            };
+            one(sets(meta(MetaKey::PRIORITY), value))
+        }
+        Target::Trace(_) => one(sets(meta(MetaKey::NFTRACE), word(1))),
+        // Packets without a connection have no other properties.
+        Target::Ct(ct) if ct.notrack => one(Statement::Notrack),
+        Target::Dscp(dscp) => one(sets(
+            field(network(family), "dscp"),
+            word(format_args!("{:#04x}", dscp.code_point)),
         )),
-        Target::Trace(_) => one("meta nftrace set 1".to_owned()),
-        Target::Ct(ct) if is_notrack(ct) => one("notrack".to_owned()),
-        Target::Dscp(dscp) => {
-            let ip = super::word(family);
-            one(format!("{ip} dscp set {:#04x}", dscp.code_point))
+        Target::Tos(tos) => Ok(self::tos(*tos, family)),
+        Target::Tcpmss(tcpmss) => {
+            let size = super::build::option(ExthdrOp::TCPOPT, "maxseg", "size");
+            one(match tcpmss {
+                Tcpmss::Set(size_) => sets(size, word(size_)),
+                Tcpmss::ClampToPmtu => sets(size, Expr::Rt(RtKey::TCPMSS)),
+            })
+        }
+        Target::Tee(tee) => one(Statement::Duplicate {
+            address: address(tee.gateway),
+            device: match tee.out_interface.is_empty() {
+                true => None,
+                false => Some(device(tee.out_interface.as_bstr())?),
+            },
+        }),
+        Target::Tproxy(tproxy) => {
+            one(self::tproxy(tproxy, rule, family).ok_or_else(untranslatable)?)
+        }
+        Target::Synproxy(synproxy) => {
+            if synproxy.ecn || synproxy.wscale.is_some_and(|scale| scale > 14) {
+                return Err(inexact("nft does not have this option, or this value"));
+            }
+            one(Statement::Synproxy {
+                mss: synproxy.mss,
+                window_scale: synproxy.wscale,
+                timestamp: synproxy.timestamp,
+                sack_permitted: synproxy.sack_perm,
+            })
         }
         _ => Err(untranslatable()),
     }
 }
 
-/// Returns `true` if the target only disables tracking.
-fn is_notrack(ct: &Ct) -> bool {
-    let only = Ct {
-        shown_as_notrack: ct.shown_as_notrack,
-        ..Ct::notrack()
+/// Returns an interface name, in quotation marks if it is not a word.
+fn device(name: &bstr::BStr) -> Result<Expr, Untranslatable> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = checked(name, 15)?;
+    let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_plain);
+    Ok(match is_word {
+        true => word(name),
+        false => quoted(name),
+    })
+}
+
+fn log(log: &Log) -> Result<Option<Statement>, Untranslatable> {
+    if log.level > 7 || !LogFlags::all().contains(log.flags) {
+        return Ok(None);
+    }
+    Ok(Some(Statement::Log {
+        prefix: prefix(log.prefix.as_bstr())?,
+        group: None,
+        snaplen: None,
+        queue_threshold: None,
+        level: (log.level != WARNING).then(|| log.level.into()),
+        flags: log.flags.bits().into(),
+    }))
+}
+
+fn prefix(prefix: &bstr::BStr) -> Result<Option<String>, Untranslatable> {
+    Ok(match prefix.is_empty() {
+        true => None,
+        false => Some(checked(prefix, 127)?.to_owned()),
+    })
+}
+
+fn nflog(nflog: &Nflog) -> Result<Statement, Untranslatable> {
+    Ok(Statement::Log {
+        // The kernel cuts longer ones.
+        prefix: prefix(nflog.prefix[..nflog.prefix.len().min(63)].as_bstr())?,
+        group: Some(nflog.group),
+        // Without `cut`, the kernel ignores the length.
+        snaplen: nflog.cut.then_some(nflog.length),
+        queue_threshold: (nflog.threshold > 0).then_some(nflog.threshold),
+        level: None,
+        flags: 0,
+    })
+}
+
+/// Returns the packet that is dropped if no socket takes it: an anonymous chain whose last rule drops.
+fn tproxy(tproxy: &Tproxy, rule: &Rule, family: Family) -> Option<Statement> {
+    let protocol = rule.protocol.filter(|protocol| !protocol.invert)?.number;
+    matches!(protocol, 6 | 17).then_some(())?;
+    let to = match (tproxy.address.is_unspecified(), family) {
+        (true, _) => None,
+        (false, Family::Ipv4) => Some(address(tproxy.address)),
+        (false, Family::Ipv6) => Some(bracketed(tproxy.address)),
     };
-    *ct == only && ct.zone == CtZone::Id(0)
+    let mut takes = vec![
+        test(meta(MetaKey::L4PROTO), word(protocol_word(protocol))),
+        Statement::Tproxy {
+            address: to,
+            port: word(tproxy.port),
+        },
+    ];
+    if (tproxy.mark, tproxy.mask) != (0, 0) {
+        takes.push(changed(meta(MetaKey::MARK), tproxy.mark, tproxy.mask));
+    }
+    takes.push(Statement::Verdict(Verdict::Accept));
+    Some(Statement::Block(vec![
+        takes,
+        vec![Statement::Verdict(Verdict::Drop)],
+    ]))
+}
+
+/// Translates the change `(value & !mask) ^ value` of six bits of the header's byte, and of the two others if they
+/// change.
+fn tos(tos: Tos, family: Family) -> Vec<Statement> {
+    let part = |name, value: u8, mask: u8, all: u8, shown: fn(u8) -> Expr| {
+        let left = || field(network(family), name);
+        let (kept, value) = (!mask & all, value & all);
+        let with = |operator, value| binary(operator, left(), shown(value));
+        let to = match (kept, value) {
+            (0, value) => shown(value),
+            (kept, 0) => with(Operator::And, kept),
+            (kept, value) if kept == all => with(Operator::Xor, value),
+            (kept, value) if kept == !value & all => with(Operator::Or, value),
+            (kept, value) => binary(Operator::Xor, with(Operator::And, kept), shown(value)),
+        };
+        sets(left(), to)
+    };
+    let code_point: fn(u8) -> Expr = |value| word(format_args!("{value:#04x}"));
+    let changes = |bits: u8| (tos.value | tos.mask) & bits != 0;
+    let mut all = Vec::new();
+    if changes(0xfc) || !changes(3) {
+        all.push(part(
+            "dscp",
+            tos.value >> 2,
+            tos.mask >> 2,
+            0x3f,
+            code_point,
+        ));
+    }
+    if changes(3) {
+        let names: fn(u8) -> Expr = |value| {
+            let names = ["not-ect", "ect1", "ect0", "ce"];
+            word(names[usize::from(value & 3)])
+        };
+        all.push(part("ecn", tos.value, tos.mask, 3, names));
+    }
+    all
 }
 
 /// Translates the change `(mark & !mask) ^ value`.
-fn changed(what: &str, value: u32, mask: u32) -> String {
-    let kept = !mask;
-    match (kept, value) {
-        (0, value) => format!("{what} set {value:#x}"),
-        (kept, 0) => format!("{what} set {what} & {kept:#x}"),
-        (u32::MAX, value) => format!("{what} set {what} ^ {value:#x}"),
-        (kept, value) if kept == !value => format!("{what} set {what} | {value:#x}"),
-        (kept, value) => format!("{what} set {what} & {kept:#x} ^ {value:#x}"),
-    }
+fn changed(what: Expr, value: u32, mask: u32) -> Statement {
+    let with = |operator, value| binary(operator, what.clone(), hex(value));
+    let to = match (!mask, value) {
+        (0, value) => hex(value),
+        (kept, 0) => with(Operator::And, kept),
+        (u32::MAX, value) => with(Operator::Xor, value),
+        (kept, value) if kept == !value => with(Operator::Or, value),
+        (kept, value) => binary(Operator::Xor, with(Operator::And, kept), hex(value)),
+    };
+    sets(what, to)
 }
 
-fn copied(to: &str, from: &str, mask: u32) -> String {
-    match mask {
-        u32::MAX => format!("{to} set {from}"),
-        mask => format!("{to} set {from} & {mask:#x}"),
+fn connmark(connmark: Connmark) -> Option<Statement> {
+    let shifted = |value: Expr| match connmark.shift {
+        None => value,
+        Some(ConnmarkShift::Left(bits)) => binary(Operator::LeftShift, value, word(bits)),
+        Some(ConnmarkShift::Right(bits)) => binary(Operator::RightShift, value, word(bits)),
+    };
+    let under = |from: Expr, mask| match mask {
+        u32::MAX => from,
+        mask => binary(Operator::And, from, hex(mask)),
+    };
+    let (packet, connection) = (meta(MetaKey::MARK), ct(CtKey::MARK));
+    Some(match connmark.operation {
+        ConnmarkOperation::Set { value, mask } => match (connmark.shift, mask) {
+            (None, mask) => changed(connection, value, mask),
+            (Some(ConnmarkShift::Left(bits)), u32::MAX) => {
+                sets(connection, hex(value.checked_shl(bits.into())?))
+            }
+            (Some(ConnmarkShift::Right(bits)), u32::MAX) => {
+                sets(connection, hex(value.checked_shr(bits.into())?))
+            }
+            _ => return None,
+        },
+        ConnmarkOperation::Save {
+            nfmask,
+            ctmask: u32::MAX,
+        } => sets(connection, shifted(under(packet, nfmask))),
+        ConnmarkOperation::Restore {
+            nfmask: u32::MAX,
+            ctmask,
+        } => sets(packet, shifted(under(connection, ctmask))),
+        _ => return None,
+    })
+}
+
+/// Returns an address in brackets, for a port behind it.
+fn bracketed(of: IpAddr) -> Expr {
+    match address(of) {
+        Expr::Symbol(symbol) => word(format_args!("[{}]", symbol.text)),
+        other => other,
     }
 }
 
 fn translation(
-    word: &str,
+    kind: Nat,
     addresses: Option<AddressRange>,
     ports: Option<NatPorts>,
-    flags: &[(bool, &str)],
-) -> String {
-    let mut text = word.to_owned();
-    if addresses.is_some() || ports.is_some() {
-        text.push_str(" to ");
-    }
-    if let Some(range) = addresses {
-        let translated = |address: IpAddr| match (address, ports.is_some()) {
-            (IpAddr::V6(address), true) => format!("[{address}]"),
-            (address, _) => address.to_string(),
+    flags: &[(bool, &'static str)],
+) -> Statements {
+    let to = addresses.map(|range| {
+        let shown = match range.first.is_ipv6() && ports.is_some() {
+            true => bracketed,
+            false => address,
         };
-        text += &translated(range.first);
-        if range.last != range.first {
-            text += &format!("-{}", translated(range.last));
+        match range.first == range.last {
+            true => shown(range.first),
+            false => Expr::Range(Box::new(shown(range.first)), Box::new(shown(range.last))),
         }
-    }
-    if let Some(ports) = ports {
-        text += &format!(":{}", ports.first);
-        if ports.last != ports.first {
-            text += &format!("-{}", ports.last);
-        }
-    }
-    let flags: Vec<_> = flags
-        .iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, name)| *name)
-        .collect();
-    if !flags.is_empty() {
-        text += &format!(" {}", flags.join(","));
-    }
-    text
+    });
+    let flags = flags.iter().filter(|(is, _)| *is);
+    Ok(vec![Statement::Nat {
+        kind,
+        address: to,
+        port: ports.map(|ports| span(ports.first, ports.last)),
+        flags: flags.map(|(_, name)| *name).collect(),
+    }])
 }
 
-fn reject(reject: Reject, family: Family) -> Option<&'static str> {
+/// Returns the words behind `reject with`, `Some(None)` for the default.
+fn reject(reject: Reject, family: Family) -> Option<Option<&'static str>> {
     let name = match (family, reject) {
-        (_, Reject::TcpReset) => "reject with tcp reset",
-        (Family::Ipv4, Reject::IcmpNetUnreachable) => "reject with icmp type net-unreachable",
-        (Family::Ipv4, Reject::IcmpHostUnreachable) => "reject with icmp type host-unreachable",
-        (Family::Ipv4, Reject::IcmpProtoUnreachable) => "reject with icmp type prot-unreachable",
-        (Family::Ipv4, Reject::IcmpPortUnreachable) => "reject",
-        (Family::Ipv4, Reject::IcmpNetProhibited) => "reject with icmp type net-prohibited",
-        (Family::Ipv4, Reject::IcmpHostProhibited) => "reject with icmp type host-prohibited",
-        (Family::Ipv4, Reject::IcmpAdminProhibited) => "reject with icmp type admin-prohibited",
-        (Family::Ipv6, Reject::Icmp6NoRoute) => "reject with icmpv6 type no-route",
-        (Family::Ipv6, Reject::Icmp6AdmProhibited) => "reject with icmpv6 type admin-prohibited",
-        (Family::Ipv6, Reject::Icmp6AddrUnreachable) => "reject with icmpv6 type addr-unreachable",
-        (Family::Ipv6, Reject::Icmp6PortUnreachable) => "reject",
+        (_, Reject::TcpReset) => "tcp reset",
+        (Family::Ipv4, Reject::IcmpPortUnreachable) => return Some(None),
+        (Family::Ipv6, Reject::Icmp6PortUnreachable) => return Some(None),
+        (Family::Ipv4, Reject::IcmpNetUnreachable) => "icmp type net-unreachable",
+        (Family::Ipv4, Reject::IcmpHostUnreachable) => "icmp type host-unreachable",
+        (Family::Ipv4, Reject::IcmpProtoUnreachable) => "icmp type prot-unreachable",
+        (Family::Ipv4, Reject::IcmpNetProhibited) => "icmp type net-prohibited",
+        (Family::Ipv4, Reject::IcmpHostProhibited) => "icmp type host-prohibited",
+        (Family::Ipv4, Reject::IcmpAdminProhibited) => "icmp type admin-prohibited",
+        (Family::Ipv6, Reject::Icmp6NoRoute) => "icmpv6 type no-route",
+        (Family::Ipv6, Reject::Icmp6AdmProhibited) => "icmpv6 type admin-prohibited",
+        (Family::Ipv6, Reject::Icmp6AddrUnreachable) => "icmpv6 type addr-unreachable",
+        (Family::Ipv6, Reject::Icmp6PolicyFail) => "icmpv6 type policy-fail",
+        (Family::Ipv6, Reject::Icmp6RejectRoute) => "icmpv6 type reject-route",
         _ => return None,
     };
-    Some(name)
+    Some(Some(name))
 }

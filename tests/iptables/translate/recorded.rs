@@ -1,0 +1,259 @@
+//! Translations of rules for every option of every extension, compared with those of iptables-translate 1.8.13
+//! (`tests/data/translate`).
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::process::Command;
+
+use crate::common::rules::{File, files, parse, read};
+use crate::common::tools::words;
+use crate::common::{in_workspace, sandbox};
+use chainwright::iptables::Family;
+use chainwright::nft::Connection;
+use chainwright_lang::Script;
+use chainwright_lang::translate::{self, Untranslatable};
+
+/// Directory of the program that writes the records again.
+const CAPTURE: &str = "CHAINWRIGHT_CAPTURE_TRANSLATE";
+
+/// A rule, its translations, and why there is none.
+struct Record {
+    family: Family,
+    table: String,
+    rule: String,
+    theirs: Option<String>,
+    ours: Result<String, String>,
+}
+
+/// What became of a rule. The order is that of the printed numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Only iptables-translate translates it.
+    Refused,
+    Same,
+    Different,
+    OnlyOurs,
+    Neither,
+}
+
+impl Record {
+    fn kind(&self) -> Kind {
+        match (&self.theirs, &self.ours) {
+            (Some(_), Err(_)) => Kind::Refused,
+            // iptables-translate writes two blanks before some matches.
+            (Some(theirs), Ok(ours)) if theirs.replace("  ", " ").trim_start() == ours => {
+                Kind::Same
+            }
+            (Some(_), Ok(_)) => Kind::Different,
+            (None, Ok(_)) => Kind::OnlyOurs,
+            (None, Err(_)) => Kind::Neither,
+        }
+    }
+
+    fn text(&self) -> String {
+        let digit = if self.family == Family::Ipv4 { 4 } else { 6 };
+        let mut text = format!("{digit} {} {}\n", self.table, self.rule);
+        let theirs = self.theirs.as_deref().unwrap_or("#");
+        let _ = writeln!(text, "\t{theirs}");
+        match (&self.ours, self.kind()) {
+            (_, Kind::Same) => {}
+            (Ok(ours), _) => drop(writeln!(text, "\t> {ours}")),
+            (Err(why), _) => drop(writeln!(text, "\t> # {why}")),
+        }
+        text
+    }
+}
+
+fn data() -> std::path::PathBuf {
+    in_workspace("tests/data/translate/1.8.13.txt")
+}
+
+/// All rules: family, table and text.
+fn rules() -> Vec<(Family, String, String)> {
+    let mut files: Vec<File> = files();
+    files.push(read(&in_workspace("tests/data/translate/more.rules")));
+    let mut seen = HashSet::new();
+    let mut rules = Vec::new();
+    for section in files.iter().flat_map(|file| &file.sections) {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let digit = if family == Family::Ipv4 { '4' } else { '6' };
+            for (_, rule) in &section.rules {
+                let all = (family, section.table.clone(), rule.clone());
+                if section.families.contains(digit) && seen.insert(all.clone()) {
+                    rules.push(all);
+                }
+            }
+        }
+    }
+    rules
+}
+
+fn ours(family: Family, rule: &str) -> Result<String, String> {
+    let parsed = parse(family, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
+    translate::rule(&parsed, family).map_err(|why| match why {
+        Untranslatable::Extension(_) => "no equivalent".to_owned(),
+        Untranslatable::Inexact { why, .. } => why.to_owned(),
+        why => why.to_string(),
+    })
+}
+
+/// Runs iptables-translate; `None` if it does not translate the rule, `Err` if it rejects the rule.
+fn theirs(directory: &str, family: Family, table: &str, rule: &str) -> Result<Option<String>, ()> {
+    let (program, nft) = match family {
+        Family::Ipv4 => ("iptables-translate", "ip"),
+        Family::Ipv6 => ("ip6tables-translate", "ip6"),
+    };
+    let ran = Command::new(format!("{directory}/{program}"))
+        .args(["-t", table, "-A", "c"])
+        .args(words(rule))
+        .env("TZ", "UTC")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    if !ran.status.success() {
+        return Err(());
+    }
+    let text = text.trim_end_matches('\n').replace('\n', " ");
+    let head = format!("nft 'add rule {nft} {table} c ");
+    let text = text.replacen(&head, "nft '", 1).replace("'\\''", "'");
+    let text = text
+        .strip_prefix("nft '")
+        .and_then(|text| text.strip_suffix('\''));
+    Ok(text.map(str::to_owned))
+}
+
+fn records() -> Vec<Record> {
+    let text = std::fs::read_to_string(data()).unwrap();
+    let mut records: Vec<Record> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(ours) = line.strip_prefix("\t> ") {
+            let last = records.last_mut().unwrap();
+            last.ours = match ours.strip_prefix("# ") {
+                Some(why) => Err(why.to_owned()),
+                None => Ok(ours.to_owned()),
+            };
+        } else if let Some(theirs) = line.strip_prefix('\t') {
+            let last = records.last_mut().unwrap();
+            last.theirs = Some(theirs.to_owned()).filter(|theirs| theirs != "#");
+            last.ours = Ok(theirs.replace("  ", " ").trim_start().to_owned());
+        } else {
+            let mut parts = line.splitn(3, ' ');
+            records.push(Record {
+                family: match parts.next() {
+                    Some("4") => Family::Ipv4,
+                    _ => Family::Ipv6,
+                },
+                table: parts.next().unwrap().to_owned(),
+                rule: parts.next().unwrap().to_owned(),
+                theirs: None,
+                ours: Err(String::new()),
+            });
+        }
+    }
+    records
+}
+
+/// With [`CAPTURE`], writes the records: only then are the real programs needed.
+fn capture(directory: &str) {
+    let mut text = "# Rules, their translation by iptables-translate 1.8.13 (`#` if it has none), and behind `>` this \
+                    library's, or the reason why there is none, if it is another.\n"
+        .to_owned();
+    for (family, table, rule) in rules() {
+        if let Ok(theirs) = theirs(directory, family, &table, &rule) {
+            let ours = ours(family, &rule);
+            text += &Record {
+                family,
+                table,
+                rule,
+                theirs,
+                ours,
+            }
+            .text();
+        }
+    }
+    std::fs::write(data(), text).unwrap();
+}
+
+/// Every rule is translated as recorded, and no rule without a reason is refused that iptables-translate translates.
+#[test]
+fn translations_are_those_of_1_8_13_or_recorded_differences() {
+    if let Ok(directory) = std::env::var(CAPTURE) {
+        capture(&directory);
+    }
+    let records = records();
+    let (mut wrong, mut counts) = (Vec::new(), [0; 5]);
+    for record in &records {
+        counts[record.kind() as usize] += 1;
+        let now = ours(record.family, &record.rule);
+        if now != record.ours {
+            wrong.push(format!(
+                "{}\n  now      {now:?}\n  recorded {:?}",
+                record.rule, record.ours
+            ));
+        }
+        let has_reason = record
+            .ours
+            .as_ref()
+            .err()
+            .is_none_or(|why| why != "no equivalent");
+        if record.kind() == Kind::Refused && !has_reason {
+            wrong.push(format!("{}: refused without a reason", record.rule));
+        }
+    }
+    println!(
+        "{} rules: {} only iptables-translate translates, {} alike, {} differently, {} only we, {} neither",
+        records.len(),
+        counts[0],
+        counts[1],
+        counts[2],
+        counts[3],
+        counts[4]
+    );
+    assert!(records.len() > 2500, "{}", records.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The kernel accepts every translation, except for statements that it lacks altogether.
+#[test]
+fn the_kernel_accepts_the_translations() {
+    let sandbox = sandbox();
+    let wrong = sandbox
+        .run(|| {
+            let mut nft = Connection::open().unwrap();
+            let mut load = |family: Family, table: &str, rule: &str| {
+                let family = if family == Family::Ipv4 { "ip" } else { "ip6" };
+                let text = format!(
+                    "add table {family} {table}\nadd chain {family} {table} user\n\
+                     add chain {family} {table} other\nadd chain {family} {table} c\n\
+                     add rule {family} {table} c {rule}\n"
+                );
+                let script = Script::parse("rule", text).map_err(|error| error.to_string())?;
+                let change = script
+                    .transaction(None)
+                    .map_err(|error| error.to_string())?;
+                nft.commit(change.transaction())
+                    .map_err(|error| error.to_string())
+            };
+            let has_queues = load(Family::Ipv4, "filter", "queue to 0").is_ok();
+            let (mut wrong, mut seen) = (Vec::new(), HashSet::new());
+            for record in records() {
+                if let Ok(rule) = &record.ours
+                    && seen.insert((record.family, rule.clone()))
+                    // Devices that this machine does not have.
+                    && (!rule.contains(" device ") || rule.ends_with("device lo"))
+                    && (has_queues || !rule.contains("queue num"))
+                    && let Err(error) = load(record.family, &record.table, rule)
+                {
+                    wrong.push(format!("{rule}: {error}"));
+                }
+            }
+            wrong
+        })
+        .unwrap();
+    assert!(
+        wrong.is_empty(),
+        "{} rules\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
