@@ -4,6 +4,7 @@
 mod kube_proxy;
 mod large;
 mod semantics;
+mod translated;
 
 use chainwright::nft::{Scope, Snapshot};
 use chainwright_lang::Script;

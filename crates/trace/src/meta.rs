@@ -31,7 +31,7 @@ impl PathState {
             MetaKey::IIFNAME | MetaKey::OIFNAME => Value::known(0, 128),
             MetaKey::IIFTYPE | MetaKey::IIFGROUP | MetaKey::IIFKIND if !has_in => return Ok(None),
             MetaKey::OIFTYPE | MetaKey::OIFGROUP | MetaKey::OIFKIND if !has_out => return Ok(None),
-            MetaKey::SKUID | MetaKey::SKGID => {
+            MetaKey::SKUID | MetaKey::SKGID | MetaKey::CGROUP => {
                 if !self.has_sender()? {
                     return Ok(None);
                 }

@@ -118,7 +118,7 @@ pub(super) fn synproxy(path_state: &mut PathState) -> Result<Effect, Undetermine
     }
     let flags = |mask, value| Test::Masked { mask, value };
     if path_state.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, SYN))? {
-        return Ok(Effect::Stolen("answered by SYNPROXY".to_owned()));
+        return Ok(Effect::Stolen("answered by synproxy".to_owned()));
     }
     if path_state.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, ACK))? {
         return Ok(
