@@ -8,9 +8,10 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
     NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
     NFT_MSG_DESTROYOBJ, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM,
-    NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE,
-    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_TABLE_NAME,
+    NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWGEN, NFT_MSG_NEWOBJ,
+    NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_TABLE_NAME,
 };
+use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use crate::netlink::{Malformed, Message, Messages};
 use crate::nft::declare::Field;
@@ -49,6 +50,37 @@ impl Change {
             events,
             generation,
         }
+    }
+
+    /// Parses what [`as_bytes`](Self::as_bytes) returned.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are not the events of a transaction, followed by its generation.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Malformed> {
+        let refused = |offset, reason| Malformed {
+            what: "a recorded transaction",
+            offset,
+            reason,
+        };
+        let (mut at, mut events) = (0, 0);
+        while at < bytes.len() {
+            let (message, _) = Message::split(&bytes[at..])?;
+            if message.kind >> 8 != u16::from(NFNL_SUBSYS_NFTABLES) {
+                return Err(refused(at, "it contains a message of something else"));
+            }
+            message.nfgenmsg()?;
+            let next = at + message.padded_length();
+            if message.kind as u8 == NFT_MSG_NEWGEN {
+                if next < bytes.len() {
+                    return Err(refused(at, "its generation is not its last message"));
+                }
+                let generation = Generation::recorded(GenerationRef::parse(&message)?.id());
+                return Ok(Self::new(bytes, at, events, generation));
+            }
+            crate::nft::snapshot::check_outside_message(&message)?;
+            (at, events) = (next, events + 1);
+        }
+        Err(refused(at, "its generation is missing"))
     }
 
     fn closing(&self) -> Message<'_> {

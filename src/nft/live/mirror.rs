@@ -1,6 +1,7 @@
 //! A snapshot that events keep current.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::assembler::{Item, Lost, precedes};
 use super::change::{Change, Event, EventObject};
 use super::monitor::{Monitor, MonitorOptions};
+use super::replay::RereadPart;
 use crate::netlink::{self, Loss, Malformed};
 use crate::nft::generation::Generation;
 use crate::nft::snapshot::{Applied, DesiredPositions, TableKey, scope_of};
@@ -176,11 +178,26 @@ pub struct Mirror {
     held_back: Vec<Update>,
     /// State of the last plan.
     planned: Option<Planned>,
+    observer: Option<Observer>,
 }
 
 impl_retry! {
     /// Stored in its [`connection`](Self::connection); applies when the mirror reads tables again.
     Mirror, connection.session.retry
+}
+
+/// Receives each item before it is applied.
+struct Observer {
+    observe: Box<dyn FnMut(&Item) + Send>,
+    /// Parts that were read again since they were last taken.
+    tables: BTreeSet<TableKey>,
+    chains: BTreeSet<MemberKey>,
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
 }
 
 /// The changes since the last plan.
@@ -227,9 +244,43 @@ impl Mirror {
             is_broken: true,
             held_back: Vec::new(),
             planned: None,
+            observer: None,
         };
         mirror.reread()?;
         Ok(mirror)
+    }
+
+    /// Calls `observe` with each item as soon as it is received, before it is applied: for what disappears quickly, such
+    /// as the process that made a change. From then on, [`take_reread`](Self::take_reread) returns what a
+    /// [`Replay`](super::Replay) of these items needs in addition.
+    pub fn observe(&mut self, observe: impl FnMut(&Item) + Send + 'static) {
+        self.observer = Some(Observer {
+            observe: Box::new(observe),
+            tables: BTreeSet::new(),
+            chains: BTreeSet::new(),
+        });
+    }
+
+    /// Returns the current content of the tables and chains that were read again since the last call because a change
+    /// was ambiguous. Everything is read again after an [`Item::Lost`]: this is not included.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a part does not fit into memory.
+    pub fn take_reread(&mut self) -> Result<Vec<RereadPart>, Malformed> {
+        let Some(observer) = &mut self.observer else {
+            return Ok(Vec::new());
+        };
+        let tables = std::mem::take(&mut observer.tables);
+        let mut chains = std::mem::take(&mut observer.chains);
+        chains.retain(|(family, table, _)| !tables.contains(&(*family, table.clone())));
+        let mut parts = Vec::new();
+        for key in tables {
+            parts.push(RereadPart::table(&self.snapshot, key)?);
+        }
+        for key in chains {
+            parts.extend(RereadPart::chain(&self.snapshot, key)?);
+        }
+        Ok(parts)
     }
 
     /// Returns the ruleset of one generation. After an error of [`update`](Self::update) it has no generation, and
@@ -483,6 +534,9 @@ impl Mirror {
 
     /// Applies an item.
     fn take(&mut self, item: Item, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
+        if let Some(observer) = &mut self.observer {
+            (observer.observe)(&item);
+        }
         match item {
             Item::Change(change) => {
                 let applied = self.apply(&change);
@@ -507,9 +561,15 @@ impl Mirror {
             self.apply_event(&event, Some(change.generation()), &mut applied)?;
         }
         for key in applied.unclear_chains() {
+            if let Some(observer) = &mut self.observer {
+                observer.chains.insert(key.clone());
+            }
             self.read_chain(key, change.generation())?;
         }
         for key in applied.unclear_tables() {
+            if let Some(observer) = &mut self.observer {
+                observer.tables.insert(key.clone());
+            }
             let read_at = self.ahead.get(&key);
             if read_at.is_none_or(|&read_at| precedes(read_at, change.generation())) {
                 self.read_table(key)?;
@@ -532,7 +592,12 @@ impl Mirror {
         };
         match read {
             Some(generation) => _ = self.chains_ahead.insert(key, generation),
-            None => self.read_table(table)?,
+            None => {
+                if let Some(observer) = &mut self.observer {
+                    observer.tables.insert(table.clone());
+                }
+                self.read_table(table)?;
+            }
         }
         Ok(())
     }

@@ -34,6 +34,7 @@
 //! | inspect one transaction | [`Change`], [`Event`] |
 //! | recognize one's own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | query the ruleset without system calls | [`Mirror`] |
+//! | keep changes, and repeat them later without a kernel | [`Replay`] |
 //! | trace the rules that a packet meets | [`Tracer`] |
 //! | keep tables in a desired state | [`Connection::keep`](super::Connection::keep) |
 //! | test without a kernel | `FakeKernel` of the crate `chainwright-testing` |
@@ -64,6 +65,7 @@ mod change;
 mod keep;
 mod mirror;
 mod monitor;
+mod replay;
 #[cfg(feature = "tokio")]
 mod stream;
 #[cfg(test)]
@@ -76,6 +78,7 @@ pub use assembler::{Cause, CommitAssembler, Item, Lost, Notice};
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use mirror::{Mirror, MirrorOptions, Update};
 pub use monitor::{Monitor, MonitorOptions};
+pub use replay::{Replay, RereadPart};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;
 pub use trace::{PacketSummary, Trace, TraceKind, TraceRef};

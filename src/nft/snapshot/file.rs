@@ -31,7 +31,7 @@
 
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions, Permissions};
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -433,11 +433,32 @@ impl Snapshot {
             path: path.to_owned(),
             source,
         };
-        let mut file = File::open(path).map_err(fail)?;
-        let content = verify(&mut file, path)?;
-        file.rewind().map_err(fail)?;
+        let file = File::open(path).map_err(fail)?;
+        let length = file.metadata().map_err(fail)?.len();
+        Self::read(file, length, path)
+    }
+
+    /// Reads a snapshot of this length in the file format, from its current position: [`load`](Self::load) for a part
+    /// of a file, or for memory. `path` names the input in errors.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn read(
+        mut reader: impl Read + Seek,
+        length: u64,
+        path: impl AsRef<Path>,
+    ) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let fail = |source| FileError::Io {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        };
+        let start = reader.stream_position().map_err(fail)?;
+        let content = verify(&mut reader, length, path)?;
+        reader.seek(SeekFrom::Start(start)).map_err(fail)?;
         Reading {
-            file: BufReader::with_capacity(1 << 20, file),
+            file: BufReader::with_capacity(1 << 16, reader),
             left: content,
             path,
         }
@@ -471,7 +492,7 @@ pub(super) fn boot() -> [u8; 16] {
 }
 
 /// Verifies the type and the checksum of a file; returns its length without the checksum.
-fn verify(file: &mut File, path: &Path) -> Result<u64, FileError> {
+fn verify(file: &mut impl Read, length: u64, path: &Path) -> Result<u64, FileError> {
     let fail = |source| FileError::Io {
         action: "read",
         path: path.to_owned(),
@@ -480,13 +501,12 @@ fn verify(file: &mut File, path: &Path) -> Result<u64, FileError> {
     let path = || path.to_owned();
     let mut head = Vec::with_capacity(FIXED);
     Read::by_ref(file)
-        .take(FIXED as u64)
+        .take(length.min(FIXED as u64))
         .read_to_end(&mut head)
         .map_err(fail)?;
     if head.is_empty() || !head.starts_with(&MAGIC[..head.len().min(8)]) {
         return Err(FileError::Foreign { path: path() });
     }
-    let length = file.metadata().map_err(fail)?.len();
     let truncated = |expected| FileError::Truncated {
         path: path(),
         length,
@@ -542,14 +562,14 @@ fn number(head: &[u8; FIXED], offset: usize) -> u32 {
 }
 
 /// The second pass over a file.
-struct Reading<'p> {
-    file: BufReader<File>,
+struct Reading<'p, R> {
+    file: BufReader<R>,
     /// Number of remaining bytes before the checksum.
     left: u64,
     path: &'p Path,
 }
 
-impl Reading<'_> {
+impl<R: Read> Reading<'_, R> {
     fn inconsistent(&self, reason: &'static str) -> FileError {
         FileError::Inconsistent {
             path: self.path.to_owned(),

@@ -53,7 +53,6 @@ mod narrow;
 mod needed;
 mod of_ruleset;
 mod order;
-#[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
 mod pairs;
 mod part;
@@ -73,6 +72,7 @@ mod write;
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub(super) use apply::{Applied, TableKey};
+pub(super) use outside::check_outside_message;
 pub(super) use plan::kept_flags;
 pub(super) use reconcile::{is_outdated, retry_commit, scope_of};
 pub(super) use within::ObjectReference;

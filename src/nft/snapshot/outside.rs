@@ -25,18 +25,7 @@ const MAX_ATTRIBUTES: usize = 64;
 impl Snapshot {
     /// Validates and indexes the message at this position of the arena.
     pub(super) fn admit(&mut self, at: Position) -> Result<(), Malformed> {
-        let refused = |reason| Malformed {
-            what: "message",
-            offset: 0,
-            reason,
-        };
-        let message = self.arena.message(at)?;
-        if message.attributes()?.nth(MAX_ATTRIBUTES).is_some() {
-            return Err(refused("it has more attributes than any object"));
-        }
-        if is_nested_too_deep(&message) {
-            return Err(refused("expressions are nested too deeply"));
-        }
+        check_outside_message(&self.arena.message(at)?)?;
         match self.index.insert(&self.arena, at)? {
             Inserted::Added => Ok(()),
             Inserted::ParentMissing => Err(refused("its parent does not come before it")),
@@ -48,6 +37,28 @@ impl Snapshot {
     pub(super) fn is_in_scope(&self) -> bool {
         let mut tables = self.tables().map(|table| table.table());
         tables.all(|table| self.scope.admits(table.family(), table.name()))
+    }
+}
+
+fn refused(reason: &'static str) -> Malformed {
+    Malformed {
+        what: "message",
+        offset: 0,
+        reason,
+    }
+}
+
+/// Checks the limits of a message.
+pub(in crate::nft) fn check_outside_message(message: &Message<'_>) -> Result<(), Malformed> {
+    if message.raw.len() > MAX_MESSAGE_LENGTH as usize {
+        return Err(refused("it is larger than any object"));
+    }
+    if message.attributes()?.nth(MAX_ATTRIBUTES).is_some() {
+        return Err(refused("it has more attributes than any object"));
+    }
+    match is_nested_too_deep(message) {
+        true => Err(refused("expressions are nested too deeply")),
+        false => Ok(()),
     }
 }
 

@@ -131,6 +131,63 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Copies one table, or one chain of it with its rules. Empty if there is no such table.
+    pub(in crate::nft) fn one_table(
+        &self,
+        (family, name): &TableKey,
+        chain: Option<&BStr>,
+    ) -> Result<Self, Malformed> {
+        let scope = Scope::table(*family, name.as_slice()).into_owned();
+        let mut part = Self::of(scope, self.elements);
+        part.generation = self.generation;
+        let Some(table) = self.index.table(&self.arena, *family, BStr::new(name)) else {
+            return Ok(part);
+        };
+        let number = chain.and_then(|chain| self.index.chain(&self.arena, table, chain));
+        let table = &self.index.tables[table];
+        let mut copy = |at: Position| -> Result<(), Malformed> {
+            let at = part.arena.put(self.arena.message(at)?.raw)?;
+            part.index.insert(&part.arena, at).map(drop)
+        };
+        match (chain, number) {
+            (None, _) => table.each(&mut copy)?,
+            (Some(_), None) => copy(table.at)?,
+            (Some(_), Some(number)) => {
+                let chain = &table.chains[number];
+                copy(table.at)?;
+                copy(chain.at)?;
+                chain.rules.iter().try_for_each(|&at| copy(at))?;
+            }
+        }
+        part.close();
+        Ok(part)
+    }
+
+    /// Replaces the rules of a chain with those of another snapshot, if both have it.
+    pub(in crate::nft) fn replace_rules(
+        &mut self,
+        (family, table, chain): &MemberKey,
+        from: &Self,
+    ) -> Result<(), Malformed> {
+        let Some(new) = from.chain(*family, table, chain) else {
+            return Ok(());
+        };
+        let Some(table) = self.index.table(&self.arena, *family, table.as_ref()) else {
+            return Ok(());
+        };
+        let Some(chain) = self.index.chain(&self.arena, table, chain.as_ref()) else {
+            return Ok(());
+        };
+        self.drop_rules(table, chain);
+        self.index.forget_rules(&self.arena, table, chain)?;
+        for &at in &new.index.rules {
+            let at = self.arena.put(from.arena.message(at)?.raw)?;
+            self.index.insert(&self.arena, at)?;
+        }
+        self.index.tables[table].chains[chain].broken = false;
+        Ok(())
+    }
+
     /// Reclaims the memory of unused messages, if it is a third of the total.
     #[doc(hidden)]
     pub fn compact(&mut self) -> Result<(), Malformed> {
