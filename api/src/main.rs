@@ -18,10 +18,11 @@ const FORMAT: u64 = 57;
 /// What ends the program when rustdoc writes another format.
 const OTHER_FORMAT: u8 = 3;
 
-const LIBRARIES: [&str; 6] = [
+const LIBRARIES: [&str; 7] = [
     "chainwright",
     "chainwright-lang",
     "chainwright-libnftables",
+    "chainwright-record",
     "chainwright-testing",
     "chainwright-trace",
     "chainwright-kube",
