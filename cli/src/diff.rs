@@ -1,6 +1,6 @@
-//! `chainwright diff`: compares a file with the ruleset, or two files.
+//! `chainwright diff`: compares a file or a recorded ruleset with the ruleset, or two of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstyle::AnsiColor;
 use chainwright::nft::{
@@ -10,11 +10,16 @@ use chainwright::nft::{
 use serde::Serialize;
 
 use crate::behavior_diff;
-use crate::output::{Error, Exit, Output, Printable};
+use crate::log::only_nft;
+use crate::output::{Error, Exit, Output, Printable, note};
+use crate::recorded::{Directory, failed, moment};
 use crate::rules;
 use crate::scope::Scope;
 
-/// Show the changes since a backup, or between two backups
+/// Show the changes since a backup or a recorded moment, or between two
+///
+/// A moment is that of a ruleset that `record` has recorded: @10:32, @10:32:05, @now, @yesterday (24 hours ago), @-10m,
+/// @2026-11-28T10:32, or @gen:77 for a generation.
 ///
 /// Prints each changed object on one line: `-` marks the old version, `+` the new one. Rules are formatted as by
 /// `rules`, elements as by `sets` (the start and the end of a range are separate lines), and other objects in nft's
@@ -25,13 +30,16 @@ use crate::scope::Scope;
 /// tables, remaining times of timeouts.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Input file, written by `backup`
-    #[arg(value_name = "FILE")]
+    /// Input file, written by `backup`, or a recorded moment
+    #[arg(value_name = "FILE|@TIME")]
     old: PathBuf,
 
-    /// A later backup, instead of the kernel's ruleset
-    #[arg(value_name = "FILE")]
+    /// A later backup or moment, instead of the kernel's ruleset
+    #[arg(value_name = "FILE|@TIME")]
     new: Option<PathBuf>,
+
+    #[command(flatten)]
+    directory: Directory,
 
     /// Also compare counters, quotas and times of last use
     #[arg(long)]
@@ -62,13 +70,25 @@ pub(crate) struct Args {
 }
 
 /// Formats objects like `rules` and `sets`.
-struct ListFormatter<'o> {
+pub(crate) struct ListFormatter<'o> {
     sets: rules::Sets,
     /// nft's syntax; `None` for bytecode.
     formatter: Option<chainwright_lang::ObjectFormatter<'o>>,
 }
 
-impl ListFormatter<'_> {
+impl<'o> ListFormatter<'o> {
+    /// Creates a formatter; without options it prints bytecode.
+    pub(crate) fn new(options: Option<&'o chainwright_lang::Options>) -> Self {
+        Self {
+            sets: rules::sets(),
+            formatter: options.map(chainwright_lang::ObjectFormatter::new),
+        }
+    }
+
+    pub(crate) const fn sets(&self) -> &rules::Sets {
+        &self.sets
+    }
+
     fn format_with<'s>(
         &'s self,
         format_with: impl FnOnce(&'s chainwright_lang::ObjectFormatter<'_>) -> Option<String>,
@@ -116,12 +136,31 @@ pub(crate) fn between(
     options: DiffOptions,
     bytecode: bool,
 ) -> Result<Diff, Error> {
-    let formatter = crate::dialect::options();
-    let formatter = ListFormatter {
-        sets: rules::sets(),
-        formatter: (!bytecode).then(|| chainwright_lang::ObjectFormatter::new(&formatter)),
-    };
+    let words = crate::dialect::options();
+    let formatter = ListFormatter::new((!bytecode).then_some(&words));
     Ok(old.diff_with(new, options, &formatter)?)
+}
+
+impl Args {
+    /// Loads the selected part of a backup, or of the ruleset at a recorded moment.
+    fn load(&self, name: &Path) -> Result<Option<Snapshot>, Error> {
+        let Some(text) = name.to_str().filter(|text| text.starts_with('@')) else {
+            return self.scope.load(name);
+        };
+        only_nft(&self.scope)?;
+        let moment = moment(text).map_err(Error::Other)?;
+        let state = self.directory.open()?.state_at(moment).map_err(failed)?;
+        if !state.is_exact {
+            note(&format!(
+                "{}: the order of some rules is uncertain",
+                Printable(text)
+            ));
+        }
+        Ok(match self.scope.is_filtered() {
+            true => state.snapshot.filtered(&self.scope.filter()),
+            false => Some(state.snapshot),
+        })
+    }
 }
 
 /// The JSON document.
@@ -140,11 +179,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             json,
         );
     }
-    let Some(old) = args.scope.load(&args.old)? else {
+    let Some(old) = args.load(&args.old)? else {
         return Ok(Exit::Absent);
     };
     let new = match &args.new {
-        Some(path) => match args.scope.load(path)? {
+        Some(path) => match args.load(path)? {
             Some(new) => new,
             None => return Ok(Exit::Absent),
         },

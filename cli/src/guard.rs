@@ -77,7 +77,7 @@ enum What {
 }
 
 /// Returns the signals that end the process.
-fn signals() -> SigSet {
+pub(crate) fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
 }
 
@@ -227,7 +227,7 @@ fn print(notifications: &Receiver<Notification>, json: bool) -> Result<(), Error
 const NOTIFY: Duration = Duration::from_secs(5);
 
 /// Notifies systemd, if it started this process.
-fn notify(state: &str) {
+pub(crate) fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };
@@ -237,7 +237,7 @@ fn notify(state: &str) {
             None => SocketAddr::from_pathname(Path::new(&name))?,
         };
         let socket = UnixDatagram::unbound()?;
-        // The guard must not wait for systemd forever.
+        // A service must not wait for systemd forever.
         socket.set_write_timeout(Some(NOTIFY))?;
         socket.send_to_addr(state.as_bytes(), &address)?;
         Ok(())
@@ -248,7 +248,7 @@ fn notify(state: &str) {
 }
 
 /// Returns the interval of watchdog notifications: half of systemd's timeout.
-fn watchdog() -> Option<Duration> {
+pub(crate) fn watchdog() -> Option<Duration> {
     let of_this = std::env::var("WATCHDOG_PID").ok();
     let own = std::process::id().to_string();
     if of_this.is_some_and(|process| process != own) {

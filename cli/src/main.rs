@@ -7,6 +7,8 @@
 mod apply;
 mod backup;
 mod behavior_diff;
+mod bisect;
+mod blame;
 mod chains;
 mod cleanup;
 mod completions;
@@ -24,6 +26,7 @@ mod iptables_apply;
 mod kubelet;
 mod legacy_tables;
 mod list;
+mod log;
 mod man;
 mod migrate;
 mod multicall;
@@ -33,6 +36,8 @@ mod packet;
 mod programs;
 mod progress;
 mod reconcile;
+mod record;
+mod recorded;
 mod restore;
 mod rollback;
 mod rules;
@@ -40,6 +45,7 @@ mod ruleset_source;
 mod save;
 mod scope;
 mod sets;
+mod show;
 mod trace;
 mod trace_output;
 mod trace_packets;
@@ -114,6 +120,11 @@ enum Verb {
     Guard(guard::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
+    Record(record::Args),
+    Log(log::Args),
+    Show(show::Args),
+    Blame(blame::Args),
+    Bisect(bisect::Args),
     Trace(trace::Args),
     Why(why::Args),
     TracePackets(trace_packets::Args),
@@ -159,7 +170,7 @@ fn run(command: &Command) -> Result<Exit, Error> {
         .as_ref()
         .map(Netns::from_name_or_path)
         .transpose()?;
-    if matches!(command.verb, Verb::Guard(_)) {
+    if matches!(command.verb, Verb::Guard(_) | Verb::Record(_)) {
         // Threads inherit the signal mask, so this must happen before other threads are started.
         guard::block_signals()?;
     }
@@ -194,6 +205,11 @@ impl Verb {
             Self::Guard(args) => guard::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
+            Self::Record(args) => record::run(args),
+            Self::Log(args) => log::run(args, json),
+            Self::Show(args) => show::run(args, json),
+            Self::Blame(args) => blame::run(args, json),
+            Self::Bisect(args) => bisect::run(args, json),
             Self::Trace(args) => trace::run(args, json),
             Self::Why(args) => why::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
@@ -244,6 +260,7 @@ mod tests {
             }
             let others = [
                 "apply",
+                "bisect",
                 "detect",
                 "completions",
                 "confirm",
@@ -254,6 +271,9 @@ mod tests {
                 "nft",
                 "help",
                 "pending",
+                // Only nf_tables, and all of it.
+                "record",
+                "show",
                 "translate",
             ];
             if others.contains(&verb) {
@@ -272,7 +292,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 19 * 5);
+        assert_eq!(tried, 21 * 5);
     }
 
     /// Checks that a file of the package matches the output generated from the argument definitions. If the environment

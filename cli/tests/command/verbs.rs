@@ -7,6 +7,7 @@ mod edges;
 mod json;
 mod kube;
 mod live;
+mod record;
 mod ruleset;
 mod words;
 

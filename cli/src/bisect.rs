@@ -1,0 +1,403 @@
+//! `chainwright bisect`: which recorded transaction changed what happens to a packet.
+
+use chainwright::nft::Snapshot;
+use chainwright_record::{Archive, Entry, Moment, Player};
+use chainwright_trace::{End, Node, Outcome, Packet, Rules, Trace};
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output, Printable, note};
+use crate::packet::{End as PacketEnd, PacketOptions, format_packet, node, parse};
+use crate::progress::Progress;
+use crate::recorded::{Directory, EntryRecord, failed, moment, print_line};
+use crate::show::summary;
+use crate::trace_output::{options, outcome};
+
+/// Find the recorded transaction that changed what happens to a packet
+///
+/// Walks a packet through the recorded rulesets, as `trace` does, and prints each transaction after which the outcome is
+/// another one:
+///
+/// chainwright bisect "tcp 192.0.2.1 10.0.0.5:80 is accepted"
+///
+/// The outcomes: `accepted` (delivered, forwarded or sent), `dropped` (also rejected), `dnat to ADDRESS[:PORT]`.
+///
+/// It tries every ruleset, or of more than 500 some at equal distances, and then searches between two neighbors with
+/// different outcomes by halves: it says so, and --all tries every one. The machine's addresses are the present ones.
+/// The exit code is 1 if the outcome never changes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A packet, `is`, and an outcome
+    #[arg(value_name = "PACKET is OUTCOME", required = true, num_args = 1..)]
+    question: Vec<String>,
+
+    /// Only rulesets from this moment on: @10:32, @yesterday, @-10m, @2026-11-28T10:32, @gen:77
+    #[arg(long, value_name = "@TIME", value_parser = moment, allow_hyphen_values = true)]
+    since: Option<Moment>,
+
+    /// Only rulesets until this moment
+    #[arg(long, value_name = "@TIME", value_parser = moment, default_value = "@now", allow_hyphen_values = true)]
+    until: Moment,
+
+    /// Try every ruleset
+    #[arg(long)]
+    all: bool,
+
+    /// Use the elements of sets that rules fill as they were recorded; by default, any packet may or may not be in such
+    /// a set
+    #[arg(long)]
+    as_is: bool,
+
+    #[command(flatten)]
+    directory: Directory,
+
+    #[command(flatten)]
+    more: PacketOptions,
+}
+
+/// Number of rulesets up to which every one is tried.
+const MAX_TRIED: usize = 500;
+/// Number of rulesets that are tried at first if there are more.
+const SAMPLES: usize = 64;
+
+/// An expected outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Accepted,
+    Dropped,
+    Translated(PacketEnd),
+}
+
+/// Whether an outcome is the expected one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Yes,
+    No,
+    /// It depends on what is unknown or random.
+    Sometimes,
+}
+
+impl Expected {
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        match words {
+            ["accepted"] => Ok(Self::Accepted),
+            ["dropped"] => Ok(Self::Dropped),
+            ["dnat", "to", to] => {
+                let to = PacketEnd::parse(to)?;
+                match to.address {
+                    Some(_) => Ok(Self::Translated(to)),
+                    None => Err("dnat to what? An address is expected".into()),
+                }
+            }
+            _ => Err(format!(
+                "{:?} is not an outcome: expected accepted, dropped or dnat to ADDRESS[:PORT]",
+                words.join(" ")
+            )),
+        }
+    }
+
+    fn is(self, end: &End) -> bool {
+        let passes = matches!(
+            end.outcome,
+            Outcome::Delivered | Outcome::Forwarded | Outcome::Sent
+        );
+        match self {
+            Self::Accepted => passes,
+            Self::Dropped => matches!(end.outcome, Outcome::Dropped | Outcome::Rejected(_)),
+            Self::Translated(to) => {
+                let is = |known: Option<&str>, wanted: Option<String>| {
+                    wanted.is_none_or(|wanted| known == Some(wanted.as_str()))
+                };
+                let packet = &end.packet;
+                passes
+                    && is(
+                        packet.destination.known(),
+                        to.address.map(|to| to.to_string()),
+                    )
+                    && is(
+                        packet.destination_port.known(),
+                        to.port.map(|to| to.to_string()),
+                    )
+            }
+        }
+    }
+
+    fn verdict(self, trace: &Trace) -> Verdict {
+        let possible = || trace.ends.iter().filter(|end| end.probability > 0.0);
+        match (
+            possible().any(|end| self.is(end)),
+            possible().all(|end| self.is(end)),
+        ) {
+            (true, true) => Verdict::Yes,
+            (true, false) => Verdict::Sometimes,
+            (false, _) => Verdict::No,
+        }
+    }
+}
+
+/// The question.
+struct Question {
+    packet: Packet,
+    expected: Expected,
+    node: Node,
+    as_is: bool,
+}
+
+impl Question {
+    fn parse(args: &Args) -> Result<Self, Error> {
+        let text = args.question.join(" ");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let Some((packet, ["is", outcome @ ..])) = words.split_at_checked(3) else {
+            return Err(Error::Other(format!(
+                "{text:?} is not a question: expected for instance \"tcp 192.0.2.1 10.0.0.5:80 is accepted\""
+            )));
+        };
+        let packet: Vec<String> = packet.iter().map(ToString::to_string).collect();
+        let node = node();
+        Ok(Self {
+            packet: parse(&packet, &args.more, &node)?,
+            expected: Expected::parse(outcome).map_err(Error::Other)?,
+            node,
+            as_is: args.as_is,
+        })
+    }
+
+    /// Answers for a ruleset, also in words.
+    fn ask(&self, snapshot: &Snapshot) -> Answer {
+        let rules = Rules::new().with_nft(snapshot);
+        let trace = rules.trace(&self.packet, &self.node, &options(self.as_is));
+        let mut ways: Vec<String> = Vec::new();
+        for end in trace.ends.iter().filter(|end| end.probability > 0.0) {
+            let words = outcome(&self.packet, end);
+            if !ways.contains(&words) {
+                ways.push(words);
+            }
+        }
+        Answer {
+            verdict: self.expected.verdict(&trace),
+            words: ways.join(", or "),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Answer {
+    verdict: Verdict,
+    words: String,
+}
+
+/// The index of a ruleset whose answer differs from that of the one before.
+struct Step {
+    index: usize,
+    before: Answer,
+    after: Answer,
+}
+
+/// A transaction after which the answer is another one.
+struct Turn {
+    before: Answer,
+    after: Answer,
+    entry: Entry,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document {
+    packet: String,
+    rulesets: usize,
+    tried: usize,
+    last: Verdict,
+    outcome: String,
+    changes: Vec<TurnRecord>,
+}
+
+#[derive(Serialize)]
+struct TurnRecord {
+    before: Verdict,
+    outcome_before: String,
+    after: Verdict,
+    outcome_after: String,
+    entry: EntryRecord,
+}
+
+/// The numbers of the entries after which there is a ruleset to try.
+fn rulesets(archive: &Archive, args: &Args) -> Result<Vec<u64>, Error> {
+    let first = match args.since {
+        Some(since) => archive.locate(since).map_err(failed)?,
+        None => archive.segments()[0].sequence(),
+    };
+    let last = archive.locate(args.until).map_err(failed)?;
+    let mut numbers = vec![first];
+    let following = archive
+        .segments()
+        .iter()
+        .position(|segment| segment.sequence() > first);
+    let from = following
+        .unwrap_or(archive.segments().len())
+        .saturating_sub(1);
+    for segment in &archive.segments()[from..] {
+        for entry in segment.entries() {
+            let entry = entry.map_err(failed)?;
+            // After a gap there is a ruleset only at the next start.
+            if let (Some(number), false) = (entry.sequence(), matches!(entry, Entry::Gap(_)))
+                && number > first
+                && number <= last
+            {
+                numbers.push(number);
+            }
+        }
+    }
+    Ok(numbers)
+}
+
+struct Search<'a> {
+    archive: &'a Archive,
+    question: &'a Question,
+    numbers: &'a [u64],
+    tried: usize,
+}
+
+impl Search<'_> {
+    fn player(&self, index: usize) -> Result<Player<'_>, Error> {
+        let moment = Moment::Sequence(self.numbers[index]);
+        self.archive.play(moment).map_err(failed)
+    }
+
+    /// Finds the indexes whose answer differs from that of the index before, among rulesets at this distance.
+    fn turns(&mut self, step: usize) -> Result<(Answer, Vec<Step>), Error> {
+        let archive = self.archive;
+        let moment = Moment::Sequence(self.numbers[0]);
+        let mut player = archive.play(moment).map_err(failed)?;
+        let mut last = (0, self.question.ask(player.snapshot()));
+        self.tried = 1;
+        let mut turns = Vec::new();
+        for index in (1..self.numbers.len())
+            .filter(|index| index.is_multiple_of(step) || *index == self.numbers.len() - 1)
+        {
+            while player.sequence() < self.numbers[index] {
+                if player.advance().map_err(failed)?.is_none() {
+                    break;
+                }
+            }
+            let answer = self.question.ask(player.snapshot());
+            self.tried += 1;
+            if answer.verdict != last.1.verdict {
+                turns.push(self.narrow(last.clone(), (index, answer.clone()))?);
+            }
+            last = (index, answer);
+        }
+        Ok((last.1, turns))
+    }
+
+    /// Halves the distance between two rulesets with different answers, until they are neighbors.
+    fn narrow(
+        &mut self,
+        mut low: (usize, Answer),
+        mut high: (usize, Answer),
+    ) -> Result<Step, Error> {
+        while high.0 - low.0 > 1 {
+            let middle = low.0 + (high.0 - low.0) / 2;
+            let answer = self.question.ask(self.player(middle)?.snapshot());
+            self.tried += 1;
+            match answer.verdict == high.1.verdict {
+                true => high = (middle, answer),
+                false => low = (middle, answer),
+            }
+        }
+        Ok(Step {
+            index: high.0,
+            before: low.1,
+            after: high.1,
+        })
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let question = Question::parse(args)?;
+    let archive = args.directory.open()?;
+    let progress = Progress::new("trying recorded rulesets");
+    let numbers = rulesets(&archive, args)?;
+    let step = match args.all || numbers.len() <= MAX_TRIED {
+        true => 1,
+        false => numbers.len() / SAMPLES,
+    };
+    let mut search = Search {
+        archive: &archive,
+        question: &question,
+        numbers: &numbers,
+        tried: 0,
+    };
+    let (last, found) = search.turns(step)?;
+    let tried = search.tried;
+    let mut turns = Vec::new();
+    for step in found {
+        let entry = archive.entry(numbers[step.index]).map_err(failed)?;
+        turns.extend(entry.map(|entry| Turn {
+            before: step.before,
+            after: step.after,
+            entry,
+        }));
+    }
+    drop(progress);
+    let mut out = Output::new();
+    if json {
+        let document = Document {
+            packet: format_packet(&question.packet),
+            rulesets: numbers.len(),
+            tried,
+            last: last.verdict,
+            outcome: last.words,
+            changes: turns.iter().map(TurnRecord::of).collect(),
+        };
+        out.json("bisect", &document)?;
+    } else {
+        print(&mut out, &question, &turns, &last)?;
+    }
+    out.flush()?;
+    if !json {
+        if turns.len() > 1 {
+            note(&format!("the outcome changed {} times", turns.len()));
+        }
+        if tried < numbers.len() {
+            note(&format!(
+                "tried {tried} of {} rulesets: there may be more changes in between; --all tries every one",
+                numbers.len()
+            ));
+        }
+    }
+    Ok(match turns.is_empty() {
+        true => Exit::Absent,
+        false => Exit::Done,
+    })
+}
+
+impl TurnRecord {
+    fn of(turn: &Turn) -> Self {
+        Self {
+            before: turn.before.verdict,
+            outcome_before: turn.before.words.clone(),
+            after: turn.after.verdict,
+            outcome_after: turn.after.words.clone(),
+            entry: EntryRecord::of(&turn.entry, &summary(&turn.entry)),
+        }
+    }
+}
+
+fn print(
+    out: &mut Output,
+    question: &Question,
+    turns: &[Turn],
+    last: &Answer,
+) -> Result<(), Error> {
+    writeln!(out, "{}", Printable(&format_packet(&question.packet)))?;
+    for turn in turns {
+        print_line(out, &turn.entry, &summary(&turn.entry))?;
+        let (before, after) = (Printable(&turn.before.words), Printable(&turn.after.words));
+        writeln!(out, "  before: {before}")?;
+        writeln!(out, "  after:  {after}")?;
+    }
+    if turns.is_empty() {
+        writeln!(out, "always: {}", Printable(&last.words))?;
+    }
+    Ok(())
+}
