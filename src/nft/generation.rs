@@ -41,7 +41,6 @@ impl Generation {
     }
 
     /// Creates a generation that was stored in a file.
-    #[cfg(any(test, feature = "backup", feature = "serde"))]
     pub(super) const fn recorded(number: u32) -> Self {
         Self::new(number, Origin::Recorded)
     }

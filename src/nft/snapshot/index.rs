@@ -46,7 +46,6 @@ pub(super) struct TableIndex {
     highest: Option<u64>,
 }
 
-#[cfg(feature = "backup")]
 impl TableIndex {
     /// Visits the table and its members, each after its parents.
     pub(super) fn each<E>(

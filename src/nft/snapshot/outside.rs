@@ -7,8 +7,11 @@
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM};
 
+#[cfg(any(feature = "backup", feature = "serde"))]
 use super::Snapshot;
+#[cfg(any(feature = "backup", feature = "serde"))]
 use super::index::Inserted;
+#[cfg(any(feature = "backup", feature = "serde"))]
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
 use crate::nft::expr::{
@@ -22,6 +25,7 @@ pub(super) const MAX_MESSAGE_LENGTH: u32 = 1 << 20;
 /// Maximum number of attributes; the kernel's messages have at most 20.
 const MAX_ATTRIBUTES: usize = 64;
 
+#[cfg(any(feature = "backup", feature = "serde"))]
 impl Snapshot {
     /// Validates and indexes the message at this position of the arena.
     pub(super) fn admit(&mut self, at: Position) -> Result<(), Malformed> {
