@@ -372,6 +372,16 @@ pub fn all(target: &Target, kernel_listings: &[Vec<u8>]) -> Vec<Vec<u8>> {
             let files: Vec<_> = files.collect();
             [streams(), files].concat()
         }
+        "record" => {
+            let streams = streams().into_iter();
+            let transactions: Vec<_> = streams
+                .map(|stream| targets::nft_events::transactions(&stream))
+                .collect();
+            let files = transactions
+                .iter()
+                .map(|messages| targets::record::file(messages));
+            [transactions.clone(), files.collect()].concat()
+        }
         "iptables_legacy" => legacy_tables(),
         "extension" => extensions(),
         "rule_text" => {

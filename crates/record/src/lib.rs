@@ -50,6 +50,9 @@ mod archive;
 mod checksum;
 mod error;
 mod format;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod player;
 mod process;
 mod recorder;

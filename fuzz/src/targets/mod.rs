@@ -13,6 +13,7 @@ pub mod nft_expressions;
 pub mod nft_json;
 pub mod nft_objects;
 pub mod nft_text;
+pub mod record;
 pub mod restore_text;
 pub mod rule_text;
 pub mod snapshot;
@@ -28,6 +29,7 @@ pub const ALL: &[Target] = &[
     nft_events::TARGET,
     nft_json::TARGET,
     snapshot::TARGET,
+    record::TARGET,
     iptables_nft::TARGET,
     iptables_legacy::TARGET,
     extension::TARGET,
