@@ -1,4 +1,4 @@
-//! What recording costs: CPU time of the recorder compared with that of the monitor, which only reads the events, and
+//! Measures recording: CPU time of the recorder compared with that of the monitor, which only reads the events, and
 //! the size of the files for many generations of a large ruleset.
 //!
 //! `cargo bench -p chainwright-record [-- CHAINS GENERATIONS]`

@@ -66,7 +66,7 @@ impl Segment {
         Ok(SegmentReader::open(&self.path)?.start().clone())
     }
 
-    /// Reads its entries in order, without the rulesets. An incomplete record at its end is not an entry: the recorder
+    /// Reads its entries in order, except the rulesets. An incomplete record at its end is not an entry: the recorder
     /// may be writing it.
     #[must_use]
     pub const fn entries(&self) -> Entries<'_> {
@@ -97,7 +97,7 @@ pub enum Moment {
 pub struct State {
     /// The ruleset.
     pub snapshot: Snapshot,
-    /// Whether it is exactly what the kernel had. Otherwise the events before are ambiguous or incomplete: the recorder
+    /// Whether it equals the kernel's ruleset. Otherwise earlier events are ambiguous or incomplete: the recorder
     /// was stopped before it could read the changed part, or several transactions followed each other too fast.
     pub is_exact: bool,
     /// The number of the last entry before the moment.
@@ -147,7 +147,7 @@ impl Archive {
         }
     }
 
-    /// Reads the entries from this time on: it skips the segments that end before.
+    /// Reads the entries from this time on. Skips the segments that end earlier.
     ///
     /// # Errors
     /// [`Error`] of a segment's start.

@@ -16,9 +16,10 @@
 //! | 4 | CRC-32 of the payload, the length and the kind; for a state, which has its own checksum, without the payload |
 //! | … | payload |
 //!
-//! Numbers have the byte order of the machine, like those in a backup: the fourth field of the file identifies it. A
-//! segment starts with a *start* and a *state* and gets complete its name, so it always has both. Everything after them
-//! is written with one system call per record; if the process is killed meanwhile, the last record is incomplete.
+//! Numbers have the byte order of the machine, as in a backup. The third field of the file identifies the byte order. A
+//! segment starts with a *start* and a *state*. It gets its name only after both are written, so every segment has
+//! both. Everything after them is written with one system call per record; if the process is killed during a call, the
+//! last record is incomplete.
 //!
 //! | kind | record | payload |
 //! |---|---|---|
@@ -38,8 +39,8 @@ use bstr::BString;
 use chainwright::netlink::Malformed;
 use chainwright::nft::Snapshot;
 use chainwright::nft::live::{Change, RereadPart};
+use crc32fast::Hasher;
 
-use crate::checksum::Checksum;
 use crate::error::{Error, io_error};
 use crate::process::Process;
 
@@ -129,7 +130,7 @@ pub struct Transaction {
     pub time: SystemTime,
     /// The process that made it.
     pub process: Process,
-    /// What it changed.
+    /// Its changes.
     pub change: Change,
 }
 
@@ -163,7 +164,7 @@ pub struct Start {
     pub namespace: u64,
     /// The generation.
     pub generation: u32,
-    /// The last generation that was recorded before.
+    /// The last previously recorded generation.
     pub after: Option<u32>,
     /// The reason.
     pub reason: Reason,
@@ -227,12 +228,12 @@ pub(crate) fn file_header() -> [u8; HEADER] {
 }
 
 /// Returns a record's header.
-pub(crate) fn frame(kind: Kind, length: u64, mut sum: Checksum) -> [u8; FRAME as usize] {
+pub(crate) fn frame(kind: Kind, length: u64, mut sum: Hasher) -> [u8; FRAME as usize] {
     let mut frame = [0; FRAME as usize];
     frame[..8].copy_from_slice(&length.to_ne_bytes());
     frame[8..12].copy_from_slice(&(kind as u32).to_ne_bytes());
     sum.update(&frame[..12]);
-    frame[12..].copy_from_slice(&sum.value().to_ne_bytes());
+    frame[12..].copy_from_slice(&sum.finalize().to_ne_bytes());
     frame
 }
 
@@ -242,7 +243,7 @@ pub(crate) fn record(out: &mut Vec<u8>, kind: Kind, payload: impl FnOnce(&mut Ve
     out.resize(FRAME as usize, 0);
     payload(out);
     let payload = &out[FRAME as usize..];
-    let mut sum = Checksum::new();
+    let mut sum = Hasher::new();
     sum.update(payload);
     let frame = frame(kind, payload.len() as u64, sum);
     out[..FRAME as usize].copy_from_slice(&frame);
@@ -442,7 +443,7 @@ pub(crate) struct SegmentReader {
     /// Offset of the next record.
     offset: u64,
     start: Start,
-    /// Where the state's payload is.
+    /// Position of the state's payload.
     state: (u64, u64),
     tail: Tail,
 }
@@ -490,7 +491,7 @@ impl SegmentReader {
         let Some((Kind::State, length, sum)) = fitting else {
             return Err(reader.damaged_at(at, "its ruleset is missing or incomplete"));
         };
-        if frame(Kind::State, length, Checksum::new())[12..] != sum.to_ne_bytes() {
+        if frame(Kind::State, length, Hasher::new())[12..] != sum.to_ne_bytes() {
             return Err(reader.damaged_at(at, MISMATCH));
         }
         reader.state = (at + FRAME, length);
@@ -614,7 +615,7 @@ impl SegmentReader {
         let mut payload = vec![0; length as usize];
         let read = self.file.read_exact(&mut payload);
         read.map_err(io_error("read", &self.path))?;
-        let mut sum = Checksum::new();
+        let mut sum = Hasher::new();
         sum.update(&payload);
         if frame(kind, length, sum)[12..] != expected.to_ne_bytes() {
             if self.offset + FRAME + length == self.length {

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use bstr::BString;
 use chainwright::nft::Snapshot;
+use crc32fast::Hasher;
 
 use crate::archive::segment_path;
-use crate::checksum::Checksum;
 use crate::format::{FRAME, Kind, Reason, Start, file_header, frame, record};
 use crate::process::{Presence, Process};
 
@@ -50,7 +50,7 @@ pub fn segment(state: &Snapshot, changes: &[&[u8]]) -> io::Result<Vec<u8>> {
     bytes.extend_from_slice(&buffer);
     let mut content = Vec::new();
     state.write(&mut content)?;
-    bytes.extend_from_slice(&frame(Kind::State, content.len() as u64, Checksum::new()));
+    bytes.extend_from_slice(&frame(Kind::State, content.len() as u64, Hasher::new()));
     bytes.extend_from_slice(&content);
     for (number, change) in (2_u64..).zip(changes) {
         record(&mut buffer, Kind::Change, |out| {
@@ -88,7 +88,7 @@ pub fn repaired(mut bytes: Vec<u8>) -> Vec<u8> {
         let (Some(kind), Some(end)) = (kind, end.filter(|end| *end <= bytes.len())) else {
             break;
         };
-        let mut sum = Checksum::new();
+        let mut sum = Hasher::new();
         if kind != Kind::State {
             sum.update(&bytes[at + head..end]);
         }

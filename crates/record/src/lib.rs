@@ -35,7 +35,7 @@
 //!
 //! | topic | module |
 //! |---|---|
-//! | file format: frames, checksums, records | `format.rs`, `checksum.rs` |
+//! | file format: frames, checksums, records | `format.rs` |
 //! | ring of files | `ring.rs` |
 //! | recording | `recorder.rs` |
 //! | processes | `process.rs` |
@@ -47,7 +47,6 @@
 #![forbid(unsafe_code)]
 
 mod archive;
-mod checksum;
 mod error;
 mod format;
 #[cfg(feature = "fuzzing")]

@@ -1,4 +1,4 @@
-//! Goes from one recorded state to the next.
+//! Steps from one recorded state to the next.
 
 use std::time::SystemTime;
 
@@ -38,7 +38,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Goes on until the entry with this number.
+    /// Advances to the entry with this number.
     pub(crate) fn advance_to(&mut self, sequence: u64) -> Result<(), Error> {
         self.last = Some(sequence);
         while self.sequence < sequence && self.advance()?.is_some() {}
@@ -46,7 +46,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Goes to the state after the next entry, and returns the entry; `None` at the end.
+    /// Applies the next entry, and returns it; `None` at the end.
     ///
     /// # Errors
     /// [`Error`] with the file and the offset. Then the state is unusable.

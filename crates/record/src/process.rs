@@ -18,13 +18,13 @@ const MAX_PARENTS: usize = 8;
 /// Maximum number of parents whose command lines are remembered.
 const MAX_REMEMBERED: usize = 1024;
 
-/// How much of a process `/proc` showed when its change arrived.
+/// Availability of a process in `/proc` when its change arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Presence {
-    /// The process was there.
+    /// The process existed.
     Present,
-    /// The process was already gone.
+    /// The process had already ended.
     Gone,
     /// The kernel did not name a thread.
     Unnamed,
@@ -71,7 +71,7 @@ pub(crate) struct Processes {
     parents: HashMap<u32, (u64, Parent)>,
 }
 
-/// What `/proc/PID/stat` says.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     name: BString,
     parent: u32,

@@ -1,4 +1,4 @@
-//! Records what a mirror receives.
+//! Records the changes that a mirror receives.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -13,9 +13,9 @@ use crate::ring::{RecorderOptions, Report, Ring};
 
 /// Records every transaction of the nf_tables of a connection's network namespace, and the process that made it.
 ///
-/// Each transaction is written as soon as it arrives, before [`wait`](Self::wait) or [`record`](Self::record) return: if
-/// the process is killed, at most the transaction that is being written is lost. What was not received yet is lost, too;
-/// the next start notices it by the generation, and records the whole ruleset again.
+/// Each transaction is written as soon as it arrives, before [`wait`](Self::wait) or [`record`](Self::record) returns.
+/// If the process is killed, the transaction that is being written and those not yet received are lost;
+/// the next start detects that by the generation, and records the whole ruleset again.
 ///
 /// It keeps a copy of the ruleset in memory: see [`Mirror`]. While the disk is full or the files cannot be written, it
 /// continues to follow the ruleset; as soon as it can write again, it records the whole ruleset, with the gap.
@@ -57,7 +57,8 @@ impl Recorder {
         Ok(Self { mirror, ring })
     }
 
-    /// Records what was committed since the last call, without waiting for more, and returns reports for the operator.
+    /// Records the transactions committed since the last call, without waiting for others. Returns reports for the
+    /// operator.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the ruleset had to be read again and could not. The recorder remains usable, and reads it
@@ -112,7 +113,7 @@ impl Recorder {
         !locked(&self.ring).is_failing()
     }
 
-    /// Records what was committed until now, and that the recorder is stopped.
+    /// Records the transactions committed so far, and then a stop.
     ///
     /// # Errors
     /// [`Error::Io`]; the errors of [`record`](Self::record).

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 use bstr::BString;
 use chainwright::nft::Snapshot;
 use chainwright::nft::live::{Item, RereadPart};
+use crc32fast::Hasher;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::archive::{Segment, segment_path};
-use crate::checksum::Checksum;
 use crate::error::{Error, io_error};
 use crate::format::{
     FRAME, Gap, Kind, Reason, Start, file_header, frame, put_change, put_parts, put_stop, record,
@@ -27,7 +27,7 @@ use crate::process::Processes;
 const UNFINISHED: &str = "new";
 /// Maximum time between attempts to write again.
 const RETRY: Duration = Duration::from_secs(1);
-/// Number of segments that a full ring has about.
+/// Approximate number of segments in a full ring.
 const SEGMENTS: u64 = 8;
 
 /// Options of a [`Recorder`](crate::Recorder).
@@ -54,7 +54,7 @@ impl Default for RecorderOptions {
     }
 }
 
-/// An event of a recorder that its operator should know.
+/// An event of a recorder, for its operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
@@ -257,7 +257,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Continues the last segment, if it can be read to its end.
+    /// Continues the last segment if all of it is readable.
     fn reopen(&mut self, segments: &[Segment]) -> Result<(), Error> {
         let mut player = Player::at(&segments[segments.len() - 1..])?;
         let mut generation = player.reader().start().generation;
@@ -548,7 +548,7 @@ impl Ring {
         std::mem::take(&mut self.reports)
     }
 
-    /// Returns the time until [`settle`](Self::settle) should be called even if nothing happens.
+    /// Returns the time after which [`settle`](Self::settle) must be called even without an event.
     pub(crate) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
@@ -590,7 +590,7 @@ fn write_segment(
     let end = out.stream_position()?;
     drop(out);
     let length = end - at - FRAME;
-    file.write_all_at(&frame(Kind::State, length, Checksum::new()), at)?;
+    file.write_all_at(&frame(Kind::State, length, Hasher::new()), at)?;
     file.sync_data()?;
     fs::rename(unfinished, path)?;
     Ok((file, end))

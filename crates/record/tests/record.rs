@@ -187,7 +187,7 @@ fn states_are_the_backups_of_their_moments() {
     });
 }
 
-/// Several transactions at once: the state at the end is exact, and those before are exact or say that they are not.
+/// Several transactions at once: the state at the end is exact, and earlier ones are exact or marked as inexact.
 #[test]
 fn bursts_are_exact_at_their_end() {
     in_sandbox(|| {
@@ -617,7 +617,7 @@ fn last(directory: &Path) -> u32 {
     }
 }
 
-/// On a full disk the recorder says so, and continues with a recorded gap when there is room.
+/// On a full disk the recorder reports that; when there is space again, it continues with a recorded gap.
 #[test]
 fn a_full_disk_is_a_gap() {
     in_sandbox(|| {
