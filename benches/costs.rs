@@ -2,7 +2,7 @@
 //! their deletion.
 //!
 //! `cargo bench --bench costs`. The memory is the growth of `Slab`, `Percpu` and `VmallocUsed` in `/proc/meminfo`, which
-//! include what else the machine does.
+//! include other activity of the machine.
 
 mod common;
 

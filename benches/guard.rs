@@ -1,5 +1,5 @@
-//! Time from a flush until kubelet's chains are complete again, beside the time until a bare socket receives the event;
-//! and the time to detect the backend that a node uses.
+//! Time from a flush until kubelet's chains are complete again, compared with the time until a bare socket receives the
+//! event; and the time to detect the backend that a node uses.
 //!
 //! `cargo bench --bench guard [-- CHAINS…]`
 
@@ -295,7 +295,7 @@ fn detection(chains: usize) -> Result {
         "\ndetection with {chains} chains in each backend, {DETECTIONS} rounds: median, 99th percentile"
     );
     let goal = Some([DETECTION; 2]);
-    print("Detector::look()", quantiles(&mut looks), goal);
+    print("Detector::probe()", quantiles(&mut looks), goal);
     print("Detector::open() and look()", quantiles(&mut opened), None);
     let start = Instant::now();
     let evidence = detector.evidence();

@@ -1,5 +1,5 @@
 //! The benefit of a mirror: a plan from it and the commit, compared with the commit alone; a plan for one large
-//! map, compared with reading the memory that a comparison needs; the time at which a waiting listener has the end
+//! map, compared with reading the memory that a comparison needs; the delay until a waiting listener receives the end
 //! of a transaction, with a bare socket and with the monitor; look-ups, and memory.
 //!
 //! `cargo bench --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
@@ -27,7 +27,7 @@ use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 const COMMIT: f64 = 1.10;
 const PLAN: f64 = 3.0;
 const MEMORY: f64 = 1.50;
-/// How much later the monitor's listener has a transaction than a bare socket's: median and 99th percentile.
+/// Additional delay of a transaction at the monitor, compared with a bare socket: median and 99th percentile.
 const BEHIND: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(50)];
 /// Number of changed elements of the map.
 const CHANGED: usize = 100;

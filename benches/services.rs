@@ -1,16 +1,16 @@
-//! Services in the flat layout, from objects to the commit, compared with the same prepared beforehand: a cold start;
-//! an endpoint or a service more or fewer, with as many and as few existing services; a rolling restart; a restart of
-//! the agent; memory; and the first packet of a connection, beside the other layouts.
+//! Services in the flat layout, from objects to the commit, compared with the same messages, encoded beforehand: a cold
+//! start; one endpoint or service added or removed, with few and with many existing services; a rolling restart; a
+//! restart of the agent; memory; and the first packet of a connection, compared with the other layouts.
 //!
 //! `cargo bench --bench services [-- SERVICES… [memory|cold|changes|rolling|restart|packets]…]`: the numbers of
 //! existing services for changes and for packets, and the measurements to run. `chainwright-bench services` measures
 //! all layouts.
 //!
-//! The baseline of a cold start is what the proxy left in the kernel, read back by [`Cluster::as_datagrams`]: the same
-//! objects and elements, except for the order of a set's elements, of chains and of sets, and for attributes that the
-//! kernel lists and the proxy need not send; the title contains both lengths. The baseline of a change is the same element
-//! operations, in bytes, in its own namespace with the same services. The baseline's table has no owner; an owner costs
-//! the kernel nothing.
+//! The baseline of a cold start is the resulting ruleset, read back from the kernel by [`Cluster::as_datagrams`]: the
+//! same objects and elements, except for the order of a set's elements, of chains and of sets, and for attributes that
+//! the kernel lists and the proxy need not send; the title contains both lengths. The baseline of a change is the same
+//! element operations, in bytes, in its own namespace with the same services. The baseline's table has no owner; an
+//! owner costs the kernel nothing.
 
 mod common;
 

@@ -1,9 +1,9 @@
 //! nft's language: a script from its text to the commit, compared with its bytes prepared beforehand; a ruleset from
 //! the kernel to its text, compared with the same listings discarded; and the memory that a script takes, as a multiple
-//! of its text. Beside `nft`, if it is installed.
+//! of its text. Also measures `nft`, if it is installed.
 //!
-//! The ruleset is that of kube-proxy's nftables mode, with this many services with an endpoint each; the map has this
-//! many elements from one address to another.
+//! The ruleset is that of kube-proxy's nftables mode, with SERVICES services of one endpoint each; the map has
+//! ELEMENTS elements, each from an address to an address.
 //!
 //! `cargo bench --bench text [-- SERVICES ELEMENTS]`
 

@@ -2,7 +2,7 @@
 //! first, in the middle or last in `KUBE-SERVICES`, and to none.
 //!
 //! The first trace prepares data that later ones share: that, and the jump graph of the same ruleset, are measured
-//! beside reading the ruleset.
+//! together with reading the ruleset.
 //!
 //! `cargo bench --bench trace [-- CHAINS …]`
 

@@ -43,7 +43,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Creates a keeper with any connection: to the kernel, or to a model.
+    /// Creates a keeper with any connection: to the kernel, or to a fake kernel.
     fn new(nft: Connection) -> Result<Self, Error> {
         Ok(Self {
             desired: Arc::new(desired()?),
@@ -52,7 +52,7 @@ impl Keeper {
     }
 
     /// Waits until another program commits something, or until `time` has passed, and restores the table.
-    /// Returns what was done.
+    /// Returns a description of the changes.
     fn keep(&mut self, time: Duration) -> Result<String, Error> {
         let mut done = String::new();
         let mut updates = self.mirror.wait(time)?;

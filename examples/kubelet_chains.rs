@@ -1,4 +1,4 @@
-//! Keeps a kubelet's chains: creates what is missing, lists what is missing, and leaves everything
+//! Keeps a kubelet's chains: lists and creates the missing ones, and leaves everything
 //! else alone.
 //!
 //! `cargo run --example kubelet_chains`, in a private network namespace.

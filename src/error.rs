@@ -1,5 +1,5 @@
-//! The crate's common [`Error`], which each module's own error converts into; what all errors have in common: their
-//! `Debug`, and the predicates by which callers branch.
+//! The crate's common [`Error`], into which each module's own error converts; common parts of all errors: their
+//! `Debug`, and the predicates for callers.
 
 use std::fmt::Write as _;
 

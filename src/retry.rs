@@ -104,7 +104,7 @@ impl Default for Retry {
     }
 }
 
-/// Implements `with_retry`, `set_retry` and `retry` for a handle; the attributes say what its policy is for. The path
+/// Implements `with_retry`, `set_retry` and `retry` for a handle; the attributes document its policy. The path
 /// of fields leads to the policy; the optional method `then` passes it on to other objects.
 macro_rules! impl_retry {
     ($(#[$of:meta])+ $Handle:ident, $($field:ident).+ $(, then $then:ident)?) => {

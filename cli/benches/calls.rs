@@ -1,5 +1,5 @@
-//! Measures one call of `iptables` in a table with many rules, as agents make them: a link to the command, beside a
-//! process that only makes the bare requests to the kernel, and beside the real program if it is installed. Because a
+//! Measures one call of `iptables` in a table with many rules, as agents make them: through a link to the command, by a
+//! process that only makes the requests to the kernel, and by the real program if it is installed. Because a
 //! process costs more than the requests, both are measured again within this process.
 //!
 //! `cargo bench -p chainwright-cli --bench calls [-- SERVICES…]`; 10,000 services are 80,000 rules.

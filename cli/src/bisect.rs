@@ -1,4 +1,4 @@
-//! `chainwright bisect`: which recorded transaction changed what happens to a packet.
+//! `chainwright bisect`: finds the recorded transaction that changed the outcome of a packet.
 
 use chainwright::nft::Snapshot;
 use chainwright_record::{Archive, Entry, Moment, Player};
@@ -12,17 +12,17 @@ use crate::recorded::{Directory, EntryRecord, failed, moment, print_line};
 use crate::show::summary;
 use crate::trace_output::{options, outcome};
 
-/// Find the recorded transaction that changed what happens to a packet
+/// Find the recorded transaction that changed the outcome of a packet
 ///
-/// Walks a packet through the recorded rulesets, as `trace` does, and prints each transaction after which the outcome is
-/// another one:
+/// Traces a packet in the recorded rulesets, like `trace`, and prints each transaction that changes the
+/// outcome:
 ///
 /// chainwright bisect "tcp 192.0.2.1 10.0.0.5:80 is accepted"
 ///
 /// The outcomes: `accepted` (delivered, forwarded or sent), `dropped` (also rejected), `dnat to ADDRESS[:PORT]`.
 ///
-/// It tries every ruleset, or of more than 500 some at equal distances, and then searches between two neighbors with
-/// different outcomes by halves: it says so, and --all tries every one. The machine's addresses are the present ones.
+/// It tries every ruleset. If there are more than 500, it tries some at equal distances, and then bisects between two
+/// with different outcomes, and reports that; --all tries every one. It uses the machine's current addresses.
 /// The exit code is 1 if the outcome never changes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 
 /// Number of rulesets up to which every one is tried.
 const MAX_TRIED: usize = 500;
-/// Number of rulesets that are tried at first if there are more.
+/// Number of rulesets in the first pass if there are more.
 const SAMPLES: usize = 64;
 
 /// An expected outcome.
@@ -73,7 +73,7 @@ enum Expected {
 enum Verdict {
     Yes,
     No,
-    /// It depends on what is unknown or random.
+    /// It depends on unknown or random values.
     Sometimes,
 }
 
@@ -135,7 +135,7 @@ impl Expected {
     }
 }
 
-/// The question.
+/// A packet and an expected outcome.
 struct Question {
     packet: Packet,
     expected: Expected,
@@ -162,7 +162,7 @@ impl Question {
         })
     }
 
-    /// Answers for a ruleset, also in words.
+    /// Traces the packet in a ruleset. Returns the result and its description.
     fn ask(&self, snapshot: &Snapshot) -> Answer {
         let rules = Rules::new().with_nft(snapshot);
         let trace = rules.trace(&self.packet, &self.node, &options(self.as_is));
@@ -186,14 +186,14 @@ struct Answer {
     words: String,
 }
 
-/// The index of a ruleset whose answer differs from that of the one before.
+/// Index of a ruleset whose result differs from that of the previous one.
 struct Step {
     index: usize,
     before: Answer,
     after: Answer,
 }
 
-/// A transaction after which the answer is another one.
+/// A transaction that changes the result.
 struct Turn {
     before: Answer,
     after: Answer,
@@ -263,7 +263,7 @@ impl Search<'_> {
         self.archive.play(moment).map_err(failed)
     }
 
-    /// Finds the indexes whose answer differs from that of the index before, among rulesets at this distance.
+    /// Finds the rulesets, at this distance, whose result differs from that of the previous one.
     fn turns(&mut self, step: usize) -> Result<(Answer, Vec<Step>), Error> {
         let archive = self.archive;
         let moment = Moment::Sequence(self.numbers[0]);

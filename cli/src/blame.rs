@@ -1,4 +1,4 @@
-//! `chainwright blame`: which transaction made each rule.
+//! `chainwright blame`: finds the transaction that added each rule.
 
 use std::collections::HashMap;
 
@@ -17,12 +17,12 @@ use crate::scope::{Scope, admits};
 use crate::show::summary;
 use chainwright::nft::ObjectFormatter as _;
 
-/// Show which recorded transaction made each rule of a chain, or each element of a set
+/// Show the recorded transaction that added each rule of a chain, or each element of a set
 ///
 /// One line per rule: the time, the generation and the process of the transaction that added it, or that last replaced
-/// it, and then the rule; likewise for the chain or set itself. The line of a rule that is older than the record has a
-/// dash; that of one that was made while nothing was recorded names the generations in between. The exit code is 1 if
-/// nothing matches.
+/// it, and then the rule; likewise for the chain or set itself. If a rule is older than the record, its line has a
+/// dash; if it was added while nothing was recorded, its line names the generations before and after. The exit code is
+/// 1 if nothing matches.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Chains or sets of this name; * and ? are wildcards
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// What identifies an object in the record. Handles are unique in a table.
+/// Identity of an object in the record. Handles are unique in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Identity {
     /// A rule, chain or set.
@@ -63,11 +63,11 @@ struct Target {
     origin: Option<Origin>,
 }
 
-/// Where an object comes from.
+/// Origin of an object.
 #[derive(Clone)]
 enum Origin {
     Transaction(Entry),
-    /// The first ruleset after a gap has it, the last one before does not.
+    /// It was added during a gap.
     Gap(Entry),
 }
 

@@ -46,7 +46,7 @@ const MAX_SECONDS: u64 = 24 * 60 * 60;
 
 impl Confirm {
     /// Runs `change`. With `--confirm`, first keeps the state of these tables; then waits for the confirmation if standard
-    /// input is a terminal. A change that fails, also in part, is undone at once.
+    /// input is a terminal. A change that fails, even partly, is undone at once.
     pub(crate) fn guard(
         &self,
         reach: Reach,
@@ -204,7 +204,7 @@ impl Kept {
             ));
             return Ok(Exit::Done);
         }
-        // What was typed before this moment confirms nothing.
+        // Discards input typed before the prompt.
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         note(&format!(
             "the change will be undone at {until}: press Enter to keep it, or n and Enter to undo it now"
@@ -244,7 +244,7 @@ impl Kept {
             }
             let mut line = [0; 256];
             match nix::unistd::read(&stdin, &mut line) {
-                // The terminal is gone, or its user ended the input: the time goes on.
+                // The terminal was closed, or the user ended the input: the deadline still applies.
                 Ok(0) | Err(_) => watched.truncate(1),
                 Ok(length) => {
                     return Ok(match line[..length].trim_ascii() {

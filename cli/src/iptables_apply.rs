@@ -231,7 +231,7 @@ fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut V
     program.run(words, streams, chainwright_lang::translate::for_program)
 }
 
-/// Prints a text. If nobody reads it, the exit code has to suffice.
+/// Prints a text. Ignores errors: the exit code reports the result.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

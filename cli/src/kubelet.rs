@@ -42,7 +42,8 @@ pub(crate) struct Which {
     #[arg(long = "up-to-1.26", global = true)]
     up_to_1_26: bool,
 
-    /// Create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes
+    /// With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains
+    /// of Kubernetes
     #[arg(long, global = true, alias = "even-on-legacy")]
     force: bool,
 

@@ -15,7 +15,7 @@ use crate::scope::{Scope, admits};
 /// Show recorded transactions, one per line
 ///
 /// Each line has the time, the generation, what was added and deleted, and the process that did it; the newest comes
-/// last. "Added" also means a change of an existing object, such as a chain's policy. What was not recorded has lines of
+/// last. "Added" also means a change of an existing object, such as a chain's policy. Gaps in the record have lines of
 /// its own. Reads what `record` has written. The exit code is 1 if nothing matches.
 #[derive(clap::Args)]
 pub(crate) struct Args {

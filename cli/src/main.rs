@@ -164,7 +164,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<Exit, Error> {
     dialect::select(command.nft_version);
-    // Opened before this process may become another user, who may not see the same files.
+    // Opened before this process may change its user, who may not have access to the same files.
     let netns = command
         .netns
         .as_ref()
@@ -271,7 +271,7 @@ mod tests {
                 "nft",
                 "help",
                 "pending",
-                // Only nf_tables, and all of it.
+                // The whole nf_tables ruleset.
                 "record",
                 "show",
                 "translate",

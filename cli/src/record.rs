@@ -17,20 +17,20 @@ use crate::recorded::{Directory, failed};
 ///
 /// Writes each transaction to a ring of files as soon as it arrives: what changed, when, and the process with its
 /// command line, parents, user, systemd unit, container and pod. `log`, `show`, `diff @TIME`, `blame` and `bisect` read
-/// the files, also while they are written.
+/// the files, even while they are written.
 ///
-/// Killed at any moment, it loses at most the transaction that it is writing. If events are lost, or if the disk is
-/// full, it says so, and records the whole ruleset as soon as possible, and the gap. It keeps a copy of the ruleset in
-/// memory. Legacy tables are not recorded: the kernel does not report their changes.
+/// If it is killed, at most the transaction that it is writing is lost. If events are lost or the disk is
+/// full, it reports that, and records the gap and the whole ruleset as soon as possible. It keeps a copy of the ruleset
+/// in memory. Legacy tables are not recorded: the kernel does not report their changes.
 ///
-/// Runs until SIGTERM or SIGINT. It notifies systemd when it records (Type=notify), and of its watchdog; the packages
-/// have a unit, chainwright-record.service.
+/// Runs until SIGTERM or SIGINT. It notifies systemd when recording starts (Type=notify), and triggers the watchdog;
+/// the packages have a unit, chainwright-record.service.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     directory: Directory,
 
-    /// Maximum size of all files in bytes, or with a suffix: K, M or G. The oldest are removed
+    /// Maximum size of all files in bytes, or with a suffix: K, M or G. If they are larger, the oldest ones are removed
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     max_size: u64,
 

@@ -1,4 +1,4 @@
-//! What the verbs that read a recorder's files share: the directory, moments, and transactions on one line.
+//! Shared by the verbs that read recorded files: the directory, moments, and one-line summaries.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -144,7 +144,7 @@ pub(crate) struct Count {
     number: usize,
 }
 
-/// What a transaction changed, in numbers and few names.
+/// Summary of a transaction: numbers of changed objects, and a few names.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     /// By deletion, and then by kind.
@@ -480,7 +480,7 @@ impl EntryRecord {
     }
 }
 
-/// Prints what is known of the process of a transaction, one property per line.
+/// Prints the known properties of a transaction's process, one per line.
 pub(crate) fn print_process(out: &mut Output, process: &Process) -> Result<(), Error> {
     let command = (!process.command.is_empty()).then(|| words(&process.command).join(" "));
     let user = process.user.map(|user| user.to_string());

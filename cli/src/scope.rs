@@ -57,7 +57,7 @@ pub(crate) struct Selection {
         hide_possible_values = true,
         help_heading = HEADING,
         long_help = "Only this backend: nft (nf_tables), legacy (the x_tables of iptables-legacy), or all. By \
-                     default all for chains, rules, sets and cleanup, and nft for everything else"
+                     default all for verbs that only read, and for cleanup; nft for everything else"
     )]
     backend: Option<Backend>,
 }

@@ -1,4 +1,4 @@
-//! `chainwright show`: a recorded transaction in rules' words.
+//! `chainwright show`: a recorded transaction as rules.
 
 use chainwright::nft::{Diff, DiffOptions};
 use chainwright_record::{Archive, Entry, Moment};

@@ -86,7 +86,7 @@ pub fn builtins(table: &str) -> Option<&'static [Builtin]> {
     Some(chains)
 }
 
-/// Returns the built-in chain of this name; `None` for a user's chain or an unknown table.
+/// Returns the built-in chain of this name; `None` for a user-defined chain or an unknown table.
 #[must_use]
 pub fn builtin(table: &str, chain: &str) -> Option<Builtin> {
     let all = builtins(table)?;

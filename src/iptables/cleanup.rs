@@ -70,7 +70,7 @@ impl CleanedUp {
 impl TableEdit<'_> {
     /// Removes chains with their rules and all rules that lead to them, and rules by comment.
     ///
-    /// Where a rule leads that iptables cannot express is unknown. If it leads to a removed chain, the
+    /// The target of a rule that iptables cannot express is unknown. If it leads to a removed chain, the
     /// commit of the change fails.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Brings a chain to the wanted rules with the fewest changes.
+//! Makes a chain hold the desired rules with the fewest changes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Found;

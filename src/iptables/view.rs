@@ -59,8 +59,8 @@ impl LegacyTable {
 }
 
 impl Tables {
-    /// Returns the iptables tables of a family in a snapshot from any source: a connection, a file, the model. Names of
-    /// sets that rules refer to by index come from the running kernel.
+    /// Returns the iptables tables of a family in a snapshot from any source: a connection, a file, or a fake kernel.
+    /// Names of sets that rules refer to by index come from the running kernel.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,7 +7,7 @@
 //! # fn main() -> Result<(), chainwright::legacy::Error> {
 //! let connection = Connection::open(Family::Ipv4)?;
 //! match connection.read("nat")? {
-//!     Lookup::NotInUse => println!("nobody uses the legacy nat table here"),
+//!     Lookup::NotInUse => println!("the legacy nat table is not in use"),
 //!     Lookup::InUse(table) => {
 //!         for chain in table.chains() {
 //!             println!("{} has {} rules", chain.name(), chain.rule_count());

@@ -40,8 +40,8 @@ impl Table {
 }
 
 impl Connection {
-    /// Makes a table what it was when it was read, with its counters, atomically for all packets. **Creates** the table
-    /// if it is not in use.
+    /// Restores a table to the state in which it was read, with its counters, atomically for all packets. **Creates**
+    /// the table if it is not in use.
     ///
     /// Hold the [lock](super::Lock) of the legacy tools. Changes by other programs since the read are lost.
     ///

@@ -30,11 +30,11 @@ pub enum Loss {
     /// The kernel reports it in a message (`NLMSG_OVERRUN`).
     #[error("the kernel dropped data (NLMSG_OVERRUN)")]
     Overrun,
-    /// Nothing is queued, though the answer is not complete.
+    /// No reply is queued, although the reply is incomplete.
     ///
-    /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a dump within the
-    /// `recvmsg` that takes the one before it. So an answer that is not there when it is requested from it will never
-    /// come, and nobody waits for it.
+    /// The kernel replies to a request within `sendmsg`, and generates the next part of a dump within the
+    /// `recvmsg` that receives the previous part. So a reply that is not queued at the next `recvmsg` will never
+    /// arrive, and waiting for it would be useless.
     #[error("incomplete reply: no more data is queued")]
     MissingReply,
 }

@@ -10,9 +10,9 @@
 //! | a datagram is truncated, malformed, or an error (`EBUSY`, `EPERM`) | it is returned, and each later call of the dump returns it again |
 //! | a dump ends early: an error, or the caller drops it | its rest is received before the next request, because the kernel runs one dump at a time per socket and refuses a second one (`EBUSY`) |
 //! | a dump is interrupted by a change (`NLM_F_DUMP_INTR`) | all its objects are returned, and then [`Error::Interrupted`] |
-//! | a reply has the sequence number of another request | it is ignored; after an error of a request that is no dump, all that are queued are discarded before the next request, together with reports of lost ones |
+//! | a reply has the sequence number of another request | it is ignored. After a failed request other than a dump, the next request first discards all queued replies and reports of lost replies |
 //!
-//! Nothing here waits, so nothing needs a time limit but the repetitions ([`Retry::deadline`]).
+//! Only the repetitions have a time limit ([`Retry::deadline`]), because nothing here waits.
 
 use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_NOOP, NLMSG_OVERRUN};
 

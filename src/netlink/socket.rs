@@ -37,7 +37,7 @@ pub struct Socket {
 enum Endpoint {
     /// The kernel.
     Kernel(NlSocket),
-    /// Another peer: a model, or recorded replies of a kernel.
+    /// Another peer: a fake kernel, or recorded replies of a kernel.
     Peer(Box<dyn super::peer::Peer>),
 }
 
@@ -202,8 +202,8 @@ impl Socket {
         Self::cookie_of(self.endpoint.as_fd())
     }
 
-    /// Returns the number of the calling thread's namespace. The socket for this is not a netlink one: closing one of
-    /// those shortly after nf_tables objects were deleted waits until no processor can access them any more.
+    /// Returns the number of the calling thread's namespace. Uses a UNIX socket: closing a netlink socket
+    /// shortly after a deletion of nf_tables objects blocks for an RCU grace period.
     #[doc(hidden)]
     pub fn namespace_cookie_here() -> Option<u64> {
         let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;

@@ -53,7 +53,8 @@ impl Committed {
     /// Returns `true` if a notified change is this transaction.
     ///
     /// Kernels before 5.14 have no numbers for network namespaces. There, only changes from a monitor opened
-    /// [beside](super::live::MonitorOptions::open_in_namespace_of) the committing connection can be recognized.
+    /// [in the namespace](super::live::MonitorOptions::open_in_namespace_of) of the committing connection can be
+    /// recognized.
     #[must_use]
     pub fn made(&self, change: &Change) -> bool {
         self.generation == Some(change.generation())

@@ -14,7 +14,7 @@ use super::name::Name;
 /// [`Refreshed::SameGeneration`] for other changes that it misses.
 ///
 /// A generation includes its network namespace, by the kernel's cookie (`SO_NETNS_COOKIE`). Kernels before 5.14
-/// have no cookie; there it includes the connection that read it, or beside which the monitor was opened.
+/// have no cookie; there it includes the connection that read it, or in whose namespace the monitor was opened.
 /// Generations of two namespaces are never equal, and a commit that
 /// [expects](super::Transaction::expect_generation) one of another namespace is rejected. A generation loaded
 /// from a file keeps that origin, and never equals one read from the kernel.

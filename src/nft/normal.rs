@@ -49,7 +49,7 @@ pub(in crate::nft) trait Normal: Sized {
         let mut bytes = Vec::new();
         let mut writer = MessageWriter::bare(&mut bytes).without_nested_flag();
         self.write(&mut writer);
-        // What was received or sent fits.
+        // Objects that were received or sent fit.
         let _ = writer.finish_bare();
         bytes
     }

@@ -29,7 +29,7 @@ pub trait Object: Written {}
 
 impl<T: Written> Object for T {}
 
-/// What identifies an object in messages. Effectively private: code outside of this crate cannot name it.
+/// The attributes that identify an object in messages. Effectively private: code outside of this crate cannot name it.
 pub trait Identified {
     /// The object's message types.
     const MESSAGES: Messages;

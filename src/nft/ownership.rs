@@ -38,7 +38,7 @@ impl Connection {
     ///
     /// let mut nft = Connection::open()?;
     /// match nft.own(Family::INET, "policies")? {
-    ///     Ownership::Owned => println!("nobody else changes it"),
+    ///     Ownership::Owned => println!("other programs cannot change it"),
     ///     _ => println!("others may change it: it is watched and repaired"),
     /// }
     /// # Ok(()) })??;

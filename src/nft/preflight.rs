@@ -205,7 +205,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What [`Connection::preflight`] found.
+/// The result of [`Connection::preflight`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Preflight {

@@ -54,7 +54,7 @@ flags! {
         /// An owned table remains after its owner is closed (Linux 6.9); set together with
         /// [`OWNER`](Self::OWNER) when the table is created.
         ///
-        /// When the owner is closed, the kernel clears `OWNER`: anybody can change or flush the
+        /// When the owner is closed, the kernel clears `OWNER`: any program can change or flush the
         /// table, until a connection takes it over with its contents, by adding it again with both
         /// flags. So a restarted service loses nothing, but its table is unprotected while it is
         /// down.

@@ -272,7 +272,7 @@ macro_rules! commented {
             ///
             /// # Errors
             /// [`CommentError`](crate::nft::userdata::CommentError) if the comment is longer than 128 bytes, contains a
-            /// NUL, or does not fit beside other user data.
+            /// NUL, or does not fit together with the other user data.
             pub fn with_comment(
                 mut self,
                 comment: &str,

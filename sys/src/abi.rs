@@ -76,7 +76,7 @@ pub struct Field {
 /// abi! {
 ///     header "linux/example.h";
 ///     constants {
-///         /// One line that says what the group is for.
+///         /// Purpose of the group, in one line.
 ///         "enum example_flags": u32 {
 ///             EXAMPLE_F_OLD = 0x1;
 ///             EXAMPLE_F_NEW = 0x2, since (6, 3);        // first Linux release that has it
@@ -88,9 +88,9 @@ pub struct Field {
 ///         EXAMPLE_NAME = "example";
 ///     }
 ///     structs {
-///         /// What it is.
+///         /// Description of the struct.
 ///         struct example {                              // or: struct example = "union example"
-///             /// What it holds.
+///             /// Description of the field.
 ///             field size: u16 = "u.user.size",          // C path, when not the name
 ///             pad __pad: [u8; 2],
 ///         }

@@ -35,7 +35,7 @@ abi! {
             field algo: [u8; XT_STRING_MAX_ALGO_NAME_SIZE],
             /// The bytes to look for.
             field pattern: [u8; XT_STRING_MAX_PATTERN_SIZE],
-            /// How many bytes of `pattern` count.
+            /// Number of bytes of `pattern` in use.
             field patlen: u8,
             /// `XT_STRING_FLAG_*`.
             field flags: u8 = "u.v1.flags",

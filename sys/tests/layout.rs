@@ -4,7 +4,7 @@
 //! and prints the value of every constant and the size, alignment and offsets of every struct; it
 //! compiles and runs it, and compares what it printed.
 //!
-//! Constants that are newer than the installed headers cannot be asked for and are only counted.
+//! Constants that are newer than the installed headers cannot be compared and are only counted.
 //! To check them too, point `CHAINWRIGHT_SYS_HEADERS` at the `include` directory of newer kernel
 //! headers (the result of `make headers_install`); several directories are separated by colons.
 //!
@@ -21,7 +21,7 @@ use chainwright_sys::abi::{Constant, Header};
 
 const INSTALL: &str = "tests/setup installs the C compiler and the kernel headers";
 
-/// What one line of the C program's output is about, in the words that a failure repeats.
+/// Subject of each line of the C program's output, as failures print it, and its value.
 type Facts = BTreeMap<String, String>;
 
 #[test]
@@ -306,7 +306,7 @@ fn program() -> String {
     c
 }
 
-/// The C compiler, told where to look for kernel headers.
+/// The C compiler, with the directories of the kernel headers.
 fn compiler() -> Command {
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     for include in std::env::var("CHAINWRIGHT_SYS_HEADERS")

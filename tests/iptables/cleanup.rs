@@ -295,7 +295,7 @@ fn reports_chains_that_were_added_again() {
     assert!(error.to_string().contains("AZURE-NPM-NEW"), "{error}");
 }
 
-/// A table with two chains of one name, which the kernel accepts, is left alone, and the error says what to do.
+/// A table with two chains of one name, which the kernel accepts, is not changed, and the error names a remedy.
 #[test]
 fn chains_of_one_name_are_left_alone() {
     let sandbox = sandbox();

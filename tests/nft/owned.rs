@@ -52,7 +52,7 @@ fn committed_if_supported(nft: &mut Connection, fill: impl FnOnce(&mut Transacti
     kernel::commit_if_supported(nft, &mut tx, &OWNED)
 }
 
-/// The commit fails for lack of permission, which the error says, and changes nothing.
+/// The commit fails with a permission error and changes nothing.
 #[track_caller]
 fn not_permitted(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     let before = nft.generation().unwrap();
@@ -530,7 +530,7 @@ fn a_dormant_table_stays_dormant_when_adopted() {
     assert_eq!(flags(&mut other, "t"), asleep);
 }
 
-/// An owned table without `persist` stays so, and the result says that.
+/// An owned table without `persist` stays without it, and the result reports that.
 #[test]
 fn a_table_without_persist_is_reported() {
     let sandbox = sandbox();

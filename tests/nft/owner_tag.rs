@@ -1,7 +1,7 @@
 //! Plans for the objects of one program, in tables that others use as well: objects with the program's tag reach the
 //! desired state, and nothing else is touched.
 //!
-//! `TAGGED` sets the number of random plans (60 by default), `SEED` selects them.
+//! `TAGGED` sets the number of random plans (20 by default; `CHAINWRIGHT_THOROUGH` multiplies it), `SEED` selects them.
 
 use std::collections::BTreeSet;
 
@@ -160,7 +160,7 @@ fn a_tagged_object_is_owned_with_its_content() {
     assert!(planned(&mut nft, &wanted).is_empty());
 }
 
-/// An object of another program under a desired name is left alone, and the error says so.
+/// An object of another program under a desired name is left alone, and an error is returned.
 #[test]
 fn a_foreign_object_is_an_error() {
     let sandbox = with(

@@ -373,7 +373,7 @@ fn extensions_in_every_family() {
     assert!(has >= 10 && lacks >= 12, "{has} {lacks}");
 }
 
-/// If a kernel is built without flowtables, the result says so and names the option.
+/// If a kernel is built without flowtables, the result reports it and names the option.
 #[test]
 fn flowtables() {
     let sandbox = crate::common::sandbox();

@@ -80,7 +80,7 @@ fn id(set: &str) -> SetId<'_> {
 }
 
 /// Whether a failure has this text, at this element of the message. Linux 5.10 does not point at elements:
-/// there the failure says that.
+/// there the error reports that.
 #[track_caller]
 fn is_at(failure: &str, what: &str, element: &str, hint: &str) -> bool {
     if !failure.contains(", at ") {

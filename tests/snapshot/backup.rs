@@ -271,7 +271,7 @@ fn walk(snapshot: &Snapshot) {
     }
     #[cfg(feature = "serde")]
     {
-        // A malformed object has no typed form, and the error says so.
+        // A malformed object has no typed form, and the error reports it.
         match serde_json::to_string(snapshot) {
             Ok(json) => {
                 // And back: the same.

@@ -1,5 +1,5 @@
 //! Features that only some kernels are built with: flowtables, queues, security marks, chains of devices,
-//! tunnels. If a kernel supports them, they are loaded, listed, saved and restored; if not, the refusal says
+//! tunnels. If a kernel supports them, they are loaded, listed, saved and restored; if not, the error reports
 //! so.
 
 use crate::common::tools::Tools;

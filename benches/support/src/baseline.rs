@@ -39,7 +39,7 @@ impl Request {
             MessageWriter::nfnetlink(&mut bytes, kind, NLM_F_REQUEST | flags, 1, header);
         content(&mut writer);
         // It contains only the caller's names; if one is too long, the request is empty and the
-        // kernel sends no answer: that is a mistake in the measurement.
+        // kernel sends no reply: that is a mistake in the measurement.
         let finished = writer.finish();
         debug_assert!(finished.is_ok(), "a name is too long");
         Self(bytes)

@@ -154,7 +154,7 @@ impl Tables {
         let mut left = [changed.nft_first, !changed.nft_first].to_vec();
         for attempt in 1.. {
             let is_last = attempt == ATTEMPTS;
-            // Somebody who holds the lock forever must not prevent the restoration.
+            // A process that never releases the lock must not prevent the restoration.
             let lock = if is_last { &LockPolicy::None } else { lock };
             let mut errors = Vec::new();
             left.retain(|is_nft| {

@@ -27,7 +27,7 @@ use crate::output::causes;
 /// The name of the process, which selects it instead of a verb.
 pub(super) const NAME: &str = "chainwright-keeper";
 
-/// What the command requests first.
+/// The first message of the command.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) seconds: u64,
@@ -39,7 +39,7 @@ pub(super) struct Request {
     pub(super) record: Record,
 }
 
-/// What the command, or another process, requests later. The reply is a [`Record`].
+/// A later message of the command or of another process. The reply is a [`Record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Word {
@@ -57,7 +57,7 @@ pub(super) enum Word {
 /// killed, because it could still change something after the state before is restored.
 const APPLYING: Duration = Duration::from_secs(60);
 
-/// Why such a change is undone.
+/// The reason for undoing such a change.
 const ENDED: &str = "the command ended before the change was complete";
 
 /// The maximum time to receive a request or to send a reply.
@@ -99,7 +99,7 @@ fn run() -> io::Result<()> {
     }
 }
 
-/// Closes what the command's caller did not close: it may wait for the end of a pipe.
+/// Closes descriptors that the command's caller left open: it may wait for the end of a pipe.
 fn close_inherited() {
     let all = std::fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -139,7 +139,7 @@ struct Keeper {
     _only: nix::fcntl::Flock<std::fs::File>,
 }
 
-/// What happened.
+/// An event in the keeper.
 enum Event {
     /// A request of the command.
     Command(Word),

@@ -26,7 +26,7 @@ pub(super) fn directory() -> PathBuf {
     }
 }
 
-/// A change, and what became of it.
+/// A change, and its outcome.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) state: State,
@@ -37,7 +37,7 @@ pub(super) struct Record {
     /// The address of the client, if the user is connected by ssh.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<String>,
-    /// The process that keeps the state before.
+    /// The keeper process.
     pub(super) keeper: u32,
     pub(super) since: String,
     /// The end of the time for a confirmation.

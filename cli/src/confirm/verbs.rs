@@ -35,7 +35,7 @@ struct Document<'r> {
 fn answer(files: &Files, word: Word) -> Result<(Option<Record>, bool), Error> {
     let stream = files.connect()?;
     let is_kept = stream.is_some();
-    // A keeper that ends meanwhile has written how.
+    // A keeper that has just ended has written the outcome.
     match stream.and_then(|stream| send(stream, word)) {
         Some(record) => Ok((Some(record), is_kept)),
         None => Ok((files.read()?, false)),

@@ -85,7 +85,7 @@ impl DetectedBackend {
         }
     }
 
-    /// Returns the verdict's name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
+    /// Returns the name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -154,7 +154,7 @@ pub struct Detection {
 }
 
 impl Detection {
-    /// Returns the verdict that follows. A backend that could not be read is never treated as empty.
+    /// Returns the detected backend. A backend that could not be read is never treated as empty.
     #[must_use]
     pub fn detected_backend(&self) -> DetectedBackend {
         let all = || self.nft.iter().chain(&self.legacy);
@@ -196,8 +196,8 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Opens a detector for the calling thread's network namespace. Opening cannot fail: errors are reported by each
-    /// look.
+    /// Opens a detector for the calling thread's network namespace. Opening cannot fail: [`probe`](Self::probe) reports
+    /// errors.
     #[must_use]
     pub fn open() -> Self {
         Self {

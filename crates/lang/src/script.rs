@@ -256,8 +256,8 @@ impl Script {
     /// let json = r#"{"nftables":[{"add":{"table":{"family":"ip","name":"t"}}}]}"#;
     /// let script = Script::parse_json("rules.json", json)?;
     /// let done = script.run(&mut Connection::open()?, Mode::Echo, &Options::here())?;
-    /// let told = r#"{"nftables": [{"add": {"table": {"family": "ip", "name": "t", "handle": 1}}}]}"#;
-    /// assert_eq!(script.echoed_json(&done).as_deref(), Some(told));
+    /// let expected = r#"{"nftables": [{"add": {"table": {"family": "ip", "name": "t", "handle": 1}}}]}"#;
+    /// assert_eq!(script.echoed_json(&done).as_deref(), Some(expected));
     /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
     /// # Ok(())
     /// # }
@@ -476,7 +476,7 @@ impl Script {
 }
 
 impl Script {
-    /// Returns the ruleset that the script makes of an empty one, without a kernel.
+    /// Applies the script to an empty ruleset, without a kernel, and returns the result.
     ///
     /// ```
     /// use chainwright::nft::Family;

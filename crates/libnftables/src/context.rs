@@ -1,4 +1,4 @@
-//! Runs texts of nft's language, and writes what nft prints.
+//! Runs texts of nft's language, and writes the output of nft.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,9 +12,9 @@ use chainwright_lang::{
 
 use crate::echo::{LOST_ECHO, added, added_json};
 
-/// The place for what a [`Context`] prints.
+/// The destination of a [`Context`]'s output.
 pub trait Output: Write {
-    /// Returns `false` if nobody reads the output any more: `monitor` ends then.
+    /// Returns `false` if the output has no reader any more: `monitor` then ends.
     fn has_reader(&self) -> bool {
         true
     }
@@ -77,8 +77,8 @@ impl Error {
         }
     }
 
-    /// Returns the lines that nft prints for the error, if it would. An error without a position in the text is printed
-    /// by its error number only.
+    /// Returns the lines that nft prints for the error; empty if nft prints none. An error without a position in the
+    /// text is printed by its error number only.
     #[must_use]
     pub fn as_nft(&self) -> String {
         use chainwright::Error as Work;
@@ -123,7 +123,7 @@ impl Error {
 /// Describes a rule that nft's language cannot express, for a comment.
 pub type DescribeRule<'d> = dyn Fn(&RuleRef<'_>) -> Option<String> + 'd;
 
-/// Stands in place of the name of nft's release, to show that this is not the original program.
+/// Replaces the name of nft's release, to show that this is not the original program.
 pub const OWN: &str = concat!("chainwright ", env!("CARGO_PKG_VERSION"));
 
 /// The state that several texts share: options, variables, and a connection, so that a table that it owns lives until

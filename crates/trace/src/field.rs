@@ -18,7 +18,7 @@ pub enum Field {
     Source,
     /// Destination address.
     Destination,
-    /// Transport protocol, behind all extension headers.
+    /// Transport protocol, after all extension headers.
     Protocol,
     /// Next header field of the IPv6 header.
     NextHeader,
@@ -52,7 +52,7 @@ pub enum Field {
     Network(u16),
     /// Byte from the start of the transport header, if no other field covers it.
     Transport(u16),
-    /// Byte behind the transport header.
+    /// Byte after the transport header.
     Payload(u16),
     /// Packet mark.
     Mark,

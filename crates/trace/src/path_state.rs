@@ -47,9 +47,9 @@ pub(super) struct Alternative {
 pub(super) enum Assumption {
     /// Constraint on an unknown.
     Unknown(u32, Constraint),
-    /// Answer to a question that has one answer for the whole trace.
+    /// Result of a query that has one result for the whole trace.
     Always(Arc<str>, bool),
-    /// Answer to a question about this moment.
+    /// Result of a query about this moment.
     Once(Arc<str>, bool),
 }
 
@@ -72,7 +72,7 @@ pub(super) struct PathState {
     fields: Vec<(Field, Value)>,
     unknowns: Unknowns,
     always: Vec<(Arc<str>, bool)>,
-    /// Answers to questions about this moment, for the current expression.
+    /// Results of queries about this moment, for the current expression.
     once: Vec<bool>,
     answer_index: usize,
     pub(super) probability: f64,
@@ -432,7 +432,7 @@ impl PathState {
         ))
     }
 
-    /// Asks a question about this moment, with its probability if it is known.
+    /// Queries a condition at this moment, with its probability if it is known.
     ///
     /// # Errors
     /// The branch splits.
@@ -464,7 +464,7 @@ impl PathState {
         ]))
     }
 
-    /// Asks a question that has the same answer throughout the trace. It is identified by its words.
+    /// Queries a condition that has the same result throughout the trace. Its description identifies it.
     ///
     /// # Errors
     /// The branch splits.
@@ -486,7 +486,7 @@ impl PathState {
         ]))
     }
 
-    /// Sets the answer to a question, because a rule determined it.
+    /// Sets the result of a query, because a rule determined it.
     pub(super) fn remember(&mut self, description: impl Into<Arc<str>>, answer: bool) {
         let description = description.into();
         match self

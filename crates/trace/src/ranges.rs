@@ -121,7 +121,7 @@ impl Ranges {
         }
     }
 
-    /// Appends ranges behind these.
+    /// Appends ranges after these.
     fn followed_by(&self, behind: &Self) -> Self {
         let Some(first) = behind.iter().next() else {
             return self.clone();
@@ -210,7 +210,7 @@ impl PartialEq for Ranges {
 
 impl Eq for Ranges {}
 
-/// Returns the gaps between, before and behind sorted ranges that do not touch, up to `last`.
+/// Returns the gaps between, before and after sorted ranges that do not touch, up to `last`.
 pub(super) fn gaps(
     mut ranges: impl Iterator<Item = (u128, u128)>,
     last: u128,

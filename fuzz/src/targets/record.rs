@@ -10,7 +10,7 @@ use chainwright_record::{Archive, Moment, fuzzing};
 use crate::Target;
 use crate::mutate::InputFormat;
 
-/// The target: messages of transactions, which get a file around them; and files, whose checksums are corrected.
+/// The target wraps messages of transactions in a file, and corrects the checksums of other files.
 pub const TARGET: Target = Target {
     name: "record",
     input_format: InputFormat::Messages,

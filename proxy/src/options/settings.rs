@@ -1,4 +1,4 @@
-//! What the options and the configuration file set together.
+//! The settings that result from the options and the configuration file.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;

@@ -94,13 +94,13 @@ pub enum Fault {
         /// The number of the rule that takes all packets.
         catch_all: usize,
     },
-    /// No rule leads to the chain, though it has rules that decide on packets.
+    /// No rule jumps to the chain, although it has rules that accept or drop packets.
     Unreached,
     /// The policy drops every packet, because the chain has no rules.
     DropsAll,
     /// The table is dormant: no packet meets its rules.
     Dormant,
-    /// A process owns the table: nobody else can change it.
+    /// A process owns the table: no other process can change it.
     Owned {
         /// Its port.
         port: Option<u32>,

@@ -90,7 +90,7 @@ pub(super) fn change_nft<R>(
     }
 }
 
-/// Returns the ruleset that a change makes of an empty one, without a kernel.
+/// Applies a change to an empty ruleset, without a kernel, and returns the result.
 pub(in crate::iptables) fn of_empty<R>(
     profile: Profile,
     tables: &[(Family, String)],

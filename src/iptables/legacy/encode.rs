@@ -10,7 +10,7 @@ use crate::legacy::{
 };
 use crate::xt::Family;
 
-/// Builds the rule in the draft. `chain` looks up the target chain; `info` is scratch memory.
+/// Builds the rule in the editor. `chain` looks up the target chain; `info` is scratch memory.
 pub(super) fn encode(
     family: Family,
     editor: &mut TableEditor<'_>,
@@ -19,7 +19,7 @@ pub(super) fn encode(
     info: &mut Vec<u8>,
     chain: impl FnOnce(&TableEditor<'_>, &[u8]) -> Result<ChainId, Error>,
 ) -> Result<NewRule, Error> {
-    // The builder borrows the draft, so look up the target chain first.
+    // The builder borrows the editor, so look up the target chain first.
     let jump = match &rule.target {
         Target::Jump(name) => NewTarget::Jump(chain(editor, name)?),
         Target::Goto(name) => NewTarget::Goto(chain(editor, name)?),

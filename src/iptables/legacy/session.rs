@@ -1,4 +1,4 @@
-//! Changes of legacy tables: read once, edited as drafts, replaced one after the other.
+//! Changes of legacy tables: read once, edited in memory, replaced one after the other.
 
 use bstr::{BStr, BString, ByteSlice};
 

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | split words into options of the command or of extensions | `parser.rs` |
 //! | interpret the main options; build the rule | `main_options.rs` |
-//! | interpret options of the program only: the table, listings | `cmdline.rs` |
+//! | interpret options of the program only: the table, listings | `command_line.rs` |
 //! | names and addresses | `names.rs` |
 
 mod command_line;

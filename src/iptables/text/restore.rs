@@ -270,7 +270,7 @@ pub fn restore_drafts(
     Ok((restored, replacements.collect()))
 }
 
-/// Returns the ruleset that [`Iptables::restore`] makes of an empty nf_tables, without a kernel.
+/// Returns the ruleset that [`Iptables::restore`] would create in an empty nf_tables, without a kernel.
 ///
 /// ```
 /// use chainwright::iptables::Family;

@@ -196,10 +196,10 @@ macro_rules! view {
         }
 
         #[cfg(any(test, feature = "testing"))]
-        #[allow(dead_code, reason = "of what is no object")]
+        #[allow(dead_code, reason = "unused for declarations that are no objects")]
         impl $(<$life>)? $Name $(<$life>)? {
             /// Clears attributes that mean something else in a listing.
-            #[allow(unused_mut, reason = "of what lists nothing else than it is told")]
+            #[allow(unused_mut, reason = "unused for declarations without attributes that differ in listings")]
             fn without_listed(mut self) -> Self {
                 $($crate::nft::declare::view!(@clear [$($($note)+)?] self $field);)*
                 self

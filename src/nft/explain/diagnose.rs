@@ -497,7 +497,7 @@ impl<'m> Refused<'m> {
         if let Some(earlier) = self.of_invalid_table(view, &table) {
             return Some(earlier);
         }
-        // What the kernel accepted before is no reason.
+        // An operation that the kernel already accepted is not the cause.
         let is_known = view.misplaced(&table).is_none();
         view.apply(message);
         let found = match self.errno {
@@ -591,7 +591,7 @@ impl<'m> Refused<'m> {
         }
     }
 
-    /// Explains what only some kernels refuse, and only for some sets; if there is no other reason.
+    /// Explains refusals that occur only on some kernels and for some sets; used if no other reason was found.
     fn of_set_in_expression(
         &self,
         view: &View,

@@ -52,7 +52,7 @@ impl Change {
         }
     }
 
-    /// Parses what [`as_bytes`](Self::as_bytes) returned.
+    /// Parses the result of [`as_bytes`](Self::as_bytes).
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are not the events of a transaction, followed by its generation.
@@ -97,8 +97,8 @@ impl Change {
         self.generation
     }
 
-    /// Returns the port of the committing socket: compare it with the ports of one's own connections
-    /// ([`Connection::port`](crate::nft::Connection::port), [`Pool::ports`](crate::nft::Pool::ports)) to ignore one's
+    /// Returns the port of the committing socket: compare it with the ports of your own connections
+    /// ([`Connection::port`](crate::nft::Connection::port), [`Pool::ports`](crate::nft::Pool::ports)) to ignore your
     /// own changes. It is not the process ID, although for `nft` and iptables the two are often equal.
     #[must_use]
     pub fn port(&self) -> u32 {

@@ -47,7 +47,7 @@ pub enum Update {
 /// use chainwright::nft::live::Mirror;
 /// use chainwright::nft::{Connection, ElementFilter, Scope, SnapshotOptions};
 ///
-/// // Rules add and delete elements all the time, which nobody here asks for.
+/// // Omits the elements that rules add and delete: this program does not need them.
 /// let options = SnapshotOptions { elements: ElementFilter::all() - ElementFilter::DYNAMIC };
 /// let mirror = Mirror::open_with(Connection::open()?, &Scope::all(), options)?;
 /// # Ok(())
@@ -94,7 +94,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 ///
 /// let mut mirror = Mirror::open(Connection::open()?, &Scope::all())?;
 ///
-/// // Somebody else makes a chain.
+/// // Another program creates a chain.
 /// let mut tx = Transaction::new();
 /// tx.add(&Table::new(Family::IP, "nat"))?;
 /// tx.add(&Chain::new(Family::IP, "nat", "KUBE-SERVICES"))?;
@@ -250,8 +250,8 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// Calls `observe` with each item as soon as it is received, before it is applied: for what disappears quickly, such
-    /// as the process that made a change. From then on, [`take_reread`](Self::take_reread) returns what a
+    /// Calls `observe` with each item as soon as it is received, before it is applied. It can read data that disappears
+    /// quickly, such as the process that made a change. From then on, [`take_reread`](Self::take_reread) returns what a
     /// [`Replay`](super::Replay) of these items needs in addition.
     pub fn observe(&mut self, observe: impl FnMut(&Item) + Send + 'static) {
         self.observer = Some(Observer {
@@ -335,7 +335,7 @@ impl Mirror {
     /// let desired = Arc::new(mirror.snapshot().clone());
     /// assert!(mirror.plan(&desired, PlanOptions::default())?.is_empty());
     ///
-    /// // Somebody makes another chain.
+    /// // Another program creates another chain.
     /// let mut tx = Transaction::new();
     /// tx.add(&Chain::new(Family::INET, "guard", "other"))?;
     /// nft.commit(&tx)?;

@@ -15,11 +15,11 @@
 //!
 //! match monitor.receive()? {
 //!     Item::Change(change) => {
-//!         let said: Vec<_> = change.events().map(|event| event.to_string()).collect();
-//!         assert_eq!(said[1], "add chain ip nat KUBE-SERVICES handle 1");
-//!         println!("{} by {:?}: {said:?}", change.generation(), change.thread_name());
+//!         let events: Vec<_> = change.events().map(|event| event.to_string()).collect();
+//!         assert_eq!(events[1], "add chain ip nat KUBE-SERVICES handle 1");
+//!         println!("{} by {:?}: {events:?}", change.generation(), change.thread_name());
 //!     }
-//!     Item::Lost(lost) => println!("read the ruleset anew: {lost}"),
+//!     Item::Lost(lost) => println!("read the ruleset again: {lost}"),
 //!     _ => {}
 //! }
 //! # Ok::<(), chainwright::Error>(()) })??;
@@ -29,16 +29,16 @@
 //!
 //! | to | start from |
 //! |---|---|
-//! | receive every change: blocking, with a deadline, or beside other descriptors | [`Monitor`] |
+//! | receive every change: blocking, with a deadline, or together with other file descriptors | [`Monitor`] |
 //! | the same in an async program | `Monitor::into_stream` (feature `tokio`) |
 //! | inspect one transaction | [`Change`], [`Event`] |
-//! | recognize one's own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
+//! | recognize your own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | query the ruleset without system calls | [`Mirror`] |
-//! | keep changes, and repeat them later without a kernel | [`Replay`] |
+//! | store changes, and apply them later without a kernel | [`Replay`] |
 //! | trace the rules that a packet meets | [`Tracer`] |
 //! | keep tables in a desired state | [`Connection::keep`](super::Connection::keep) |
 //! | test without a kernel | `FakeKernel` of the crate `chainwright-testing` |
-//! | group events received over one's own socket | [`CommitAssembler`] |
+//! | group events received over your own socket | [`CommitAssembler`] |
 //!
 //! # What the kernel reports
 //!

@@ -1,4 +1,4 @@
-//! Repeats recorded changes on a snapshot, without a kernel.
+//! Applies recorded changes to a snapshot, without a kernel.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ impl Replay {
     /// Applies the next change.
     ///
     /// # Errors
-    /// [`Malformed`] if an event is not what the kernel sends; then the state is unusable.
+    /// [`Malformed`] if the kernel never sends such an event. After that, the state is unusable.
     pub fn apply(&mut self, change: &Change) -> Result<(), Malformed> {
         let mut applied = Applied::default();
         for event in change.events() {
@@ -80,7 +80,7 @@ impl Replay {
     /// Replaces a part of the ruleset with that of the generation of the last applied change.
     ///
     /// # Errors
-    /// [`Malformed`] if it does not fit the ruleset; then the state is unusable.
+    /// [`Malformed`] if it does not fit the ruleset. After that, the state is unusable.
     pub fn replace(&mut self, part: &RereadPart) -> Result<(), Malformed> {
         let (family, table) = (part.key.0, part.key.1.clone());
         match &part.chain {
@@ -112,8 +112,8 @@ impl Replay {
         self.snapshot
     }
 
-    /// Returns `false` if an ambiguous change has not been resolved: then the order of the rules of a chain may be
-    /// another one, or a table may differ in a detail that the events leave open.
+    /// Returns `false` if an ambiguous change has not been resolved: then the order of a chain's rules may
+    /// differ, or a property of a table that the events do not contain.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.unclear_tables.is_empty() && self.unclear_chains.is_empty()
@@ -153,7 +153,7 @@ impl RereadPart {
         }))
     }
 
-    /// Reassembles a part from what [`snapshot`](Self::snapshot) and [`chain`](Self::chain_name) returned. `None` if
+    /// Reassembles a part from the results of [`snapshot`](Self::snapshot) and [`chain`](Self::chain_name). `None` if
     /// the scope of the snapshot is not one table.
     #[must_use]
     pub fn from_parts(snapshot: Snapshot, chain: Option<bstr::BString>) -> Option<Self> {

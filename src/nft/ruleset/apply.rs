@@ -1,5 +1,5 @@
 //! Executes the operations of a transaction on a ruleset: names for ids, values that elements inherit from their set,
-//! and the removal of what belongs to a rule.
+//! and the removal of a rule's sets and chains.
 //!
 //! Each operation checks first and changes afterwards, so that a refused one changes nothing.
 

@@ -9,9 +9,9 @@
 //!   this end only if it is added first, so that a set accepts as many intervals as its `size`. An end whose start has
 //!   timed out, which the kernel lists until it collects both, is left out.
 //!
-//!   Somebody may have deleted only a start or an end. No kernel accepts a start directly above another start (except
-//!   in an anonymous set), so the highest of consecutive starts is sent first. No kernel accepts an end directly above
-//!   or below another end: it ends nothing, and is left out.
+//!   Another program may have deleted only the start or the end of an interval. No kernel accepts a start directly
+//!   above another start (except in an anonymous set), so the highest of consecutive starts is sent first. No kernel
+//!   accepts an end directly above or below another end: it ends nothing, and is left out.
 
 use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_CREATE;

@@ -25,9 +25,9 @@
 //! `linux/netfilter/nf_tables.h`), types `NFT_MSG_NEW*`; an object precedes its members: a table, then its chains,
 //! stateful objects, flowtables, sets with their elements, and rules by chain.
 //!
-//! A file is read in two passes. The first verifies the checksum, so that a damaged file is never loaded. As anybody
-//! can compute a checksum, the second pass doesn't trust the content either: it allocates memory for existing bytes,
-//! not for declared lengths, and checks every object as if the kernel had sent it.
+//! A file is read in two passes. The first verifies the checksum, so that a damaged file is never loaded. Because
+//! anyone can compute a checksum, the second pass doesn't trust the content either: it allocates memory for existing
+//! bytes, not for declared lengths, and checks every object as if the kernel had sent it.
 
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions, Permissions};

@@ -14,10 +14,10 @@
 //! | take the objects of a [`Ruleset`](super::Ruleset) | `of_ruleset.rs` |
 //! | convert to and from JSON and other formats | `serial.rs`; validation of outside data: `outside.rs` |
 //! | read a part | `part.rs` |
-//! | reduce a snapshot | `narrow.rs`; what nft's language needs: `definitions.rs`, `needed.rs` |
+//! | reduce a snapshot | `narrow.rs`; for nft's language: `definitions.rs`, `needed.rs` |
 //! | count | `contents.rs` |
 //! | leave out the elements of some sets | `left_out.rs` |
-//! | compare two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs` for what belongs to a rule |
+//! | compare two snapshots | `diff.rs`; comparison keys: `compare.rs`; a rule's anonymous sets and bound chains: `within.rs` |
 //! | apply events | `apply.rs`; the elements of sets that change: `pieces.rs`; memory: `renew.rs` |
 //! | plan the changes from one to another | `plan/`; during changes by others: `reconcile.rs` |
 

@@ -53,7 +53,7 @@ impl Connection {
     /// let mut nft = Connection::open()?;
     /// nft.reconcile(&desired, PlanOptions::default())?;
     ///
-    /// // Somebody deletes the chain, and makes another.
+    /// // Another program deletes the chain, and creates another one.
     /// let mut tx = Transaction::new();
     /// tx.delete(&Chain::new(Family::INET, "guard", "allowed"))?;
     /// tx.add(&Chain::new(Family::INET, "guard", "other"))?;

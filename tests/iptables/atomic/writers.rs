@@ -70,7 +70,7 @@ fn parallel_changes_of_nf_tables_lose_nothing() {
     assert_eq!(saved.matches("theirs-").count(), 20, "{saved}");
 }
 
-/// Another program changes the tables during each attempt: nothing is applied, and the error says
+/// Another program changes the tables during each attempt: nothing is applied, and the error reports
 /// so.
 #[test]
 fn an_update_that_always_loses_the_race_is_an_error() {

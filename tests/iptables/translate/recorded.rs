@@ -25,7 +25,7 @@ struct Record {
     ours: Result<String, String>,
 }
 
-/// What became of a rule. The order is that of the printed numbers.
+/// Result of the translation of a rule, in the order of the printed numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Only iptables-translate translates it.
@@ -174,7 +174,8 @@ fn capture(directory: &str) {
     std::fs::write(data(), text).unwrap();
 }
 
-/// Every rule is translated as recorded, and no rule without a reason is refused that iptables-translate translates.
+/// Every rule is translated as recorded. If iptables-translate translates a rule and this crate does not, the record
+/// has a reason.
 #[test]
 fn translations_are_those_of_1_8_13_or_recorded_differences() {
     if let Ok(directory) = std::env::var(CAPTURE) {

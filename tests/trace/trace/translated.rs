@@ -15,11 +15,11 @@ use crate::common::rulesets::data;
 /// Number of packets for each rule.
 const PACKETS: usize = 150;
 
-/// Extensions of which the traces cannot compare a rule with its translation: they make assumptions that they word
-/// differently on both sides, or end.
+/// Extensions that a trace cannot compare with their translation: both traces make assumptions with
+/// different descriptions, or stop.
 const NOT_COMPARED: &[&str] = &[];
 
-/// Extensions for which no packet has another outcome with the rule than without it: targets whose effect the outcome
+/// Extensions that never change the outcome of a packet: targets with effects that the outcome
 /// does not show, and headers and ICMPv6 types that no packet of these has.
 const NOT_HIT: &[&str] = &[
     "AUDIT",

@@ -35,7 +35,7 @@ fn recorded(sandbox: &Sandbox, directory: &Path) {
 }
 
 #[test]
-fn who_flushed_my_rules() {
+fn log_and_blame_name_the_process_that_flushed_a_chain() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let directory = tempdir().unwrap();
@@ -196,7 +196,7 @@ fn who_flushed_my_rules() {
     run(&sandbox, "log --dir /nonexistent").expect(2);
 }
 
-/// One transaction of a random history changes the fate of the packet.
+/// One transaction of a random history changes the outcome of the packet.
 #[test]
 fn bisect_finds_the_transaction() {
     let count = std::env::var("CHAINWRIGHT_HISTORIES");
@@ -325,7 +325,7 @@ fn random_history(random: &mut Random, directory: &Path) -> (u32, usize, String)
 }
 
 #[test]
-fn bisect_says_what_it_cannot_find() {
+fn bisect_reports_ambiguous_and_missing_changes() {
     let sandbox = sandbox();
     let directory = tempdir().unwrap();
     let at = directory.path().display();

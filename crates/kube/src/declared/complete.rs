@@ -7,7 +7,7 @@ use super::{Found, InsertPosition, Item, RequiredChain};
 pub(super) struct Completion {
     /// The handles or positions of the rules to delete.
     pub(super) delete: Vec<u64>,
-    /// Indexes of the wanted rules to add, in this order: each at the head, or at the end.
+    /// Indexes of the declared rules to add, in this order: each at the head, or at the end.
     pub(super) put: Vec<usize>,
 }
 

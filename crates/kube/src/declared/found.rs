@@ -1,6 +1,6 @@
-//! The current state of a wanted chain.
+//! The current state of a declared chain.
 
-/// One of the wanted chains in its current state.
+/// One of the declared chains in its current state.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) exists: bool,
@@ -8,8 +8,8 @@ pub(crate) struct Found {
     pub(crate) references: u32,
     /// Number of rules in the chain, including those of other programs.
     pub(crate) total: usize,
-    /// The wanted rules that are in the chain, in the chain's order: the index of the wanted rule, and its handle, or
-    /// its position in the chain of a legacy table. Rules of other programs are left out; a wanted rule that occurs
+    /// The declared rules that are in the chain, in the chain's order: the index of the declared rule, and its handle,
+    /// or its position in the chain of a legacy table. Rules of other programs are left out; a wanted rule that occurs
     /// twice is listed twice.
     pub(crate) rules: Vec<(usize, u64)>,
 }

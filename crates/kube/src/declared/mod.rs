@@ -159,7 +159,7 @@ impl RequiredChain {
     }
 }
 
-/// A chain or rule that is missing, was made, or was removed.
+/// A chain or rule that is missing, was created, or was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// Address family.

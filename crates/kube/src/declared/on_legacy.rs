@@ -96,7 +96,7 @@ impl Declared {
 }
 
 impl Found {
-    /// Matches a chain's rules with the wanted ones.
+    /// Matches a chain's rules with the declared ones.
     pub(crate) fn find_in(
         entries: impl IntoIterator<Item = Result<Entry, NotExpressible>>,
         rules: &[Rule],

@@ -208,7 +208,7 @@ impl Declared {
 }
 
 impl Found {
-    /// Looks up a chain and the wanted rules in it.
+    /// Looks up a chain and the declared rules in it.
     pub(crate) fn find_in_kernel(
         nft: &mut Connection,
         guard: &Guard,

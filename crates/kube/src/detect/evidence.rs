@@ -33,14 +33,14 @@ pub struct Owned {
     pub first: BString,
 }
 
-/// The program that made a table of services in nf_tables.
+/// The program that created a table of services in nf_tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServiceTableKind {
     /// kube-proxy, in its nftables mode. Every table of kube-proxy's name counts unless something shows that this
     /// library made it.
     KubeProxy,
-    /// This library's [nftables layout](crate::service::Layout::Nftables), recognised by a mark beside the table's
+    /// This library's [nftables layout](crate::service::Layout::Nftables), recognized by a mark next to the table's
     /// comment, or by an owner, which a table of kube-proxy cannot have.
     Nftables,
     /// This library's [flat layout](crate::service::Layout::Flat).
@@ -85,8 +85,8 @@ pub struct Evidence {
     pub owned: Vec<Owned>,
     /// The tables of services in nf_tables.
     pub services: Vec<ServiceTable>,
-    /// The backends, or families of them, that could not be read, with the errors: they may contain any chains of a
-    /// node's components, and nf_tables may contain any tables of services.
+    /// Backends, or families of a backend, that could not be read, with the errors. They may contain further chains of
+    /// the node's components, and nf_tables may contain any tables of services.
     pub uncounted: Vec<(Backend, Error)>,
 }
 

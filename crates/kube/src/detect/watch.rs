@@ -1,4 +1,4 @@
-//! Reports verdicts as they change.
+//! Reports the detected backend whenever it changes.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::{DetectedBackend, Detection, Detector, MANGLE};
 use chainwright::netlink;
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 
-/// Longest interval between two looks.
+/// Longest interval between two probes.
 const MAX_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Options of a [`Watch`].
@@ -26,7 +26,7 @@ impl Default for WatchOptions {
     }
 }
 
-/// Reports each verdict that differs from the previous one: for callers that wait until a kubelet has initialised, and
+/// Reports each result that differs from the previous one: for callers that wait until a kubelet has initialised, and
 /// that must notice when the other backend is used later.
 ///
 /// nf_tables reports its changes; the legacy tables are read at intervals.
@@ -90,7 +90,7 @@ impl Watch {
                 match MonitorOptions::default().open_if_loaded() {
                     Ok(monitor) => self.monitor = Some(monitor),
                     Err(netlink::Error::NotLoaded) => {}
-                    // What looking meets as well, and tells.
+                    // `probe` meets the same error and reports it.
                     Err(error) => tracing::debug!(%error, "cannot watch nf_tables"),
                 }
             }

@@ -80,7 +80,7 @@ impl fmt::Display for Attribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{}", name.to_str_lossy().escape_debug())?,
-            None => f.write_str("somebody")?,
+            None => f.write_str("an unknown process")?,
         }
         if let Some(id) = self.process.or(self.thread) {
             write!(f, " ({id}")?;

@@ -32,9 +32,9 @@
 //! ```
 //!
 //! # When it acts
-//! At first the guard creates everything that is missing, and retries until it succeeds. Later it restores what
-//! disappears at once, and checks again at the end of a burst: a `systemctl restart iptables` makes some twenty commits
-//! and may remove again what was restored between them. If another program keeps removing what the guard restores, the
+//! At first the guard creates all missing chains and rules, and retries until it succeeds. Later it restores items that
+//! disappear at once, and checks again at the end of a burst: a `systemctl restart iptables` makes some twenty commits
+//! and may remove the restored items again. If another program keeps removing them, the
 //! guard stops after [some repairs](BackoffOptions::repairs): it reports that it backs off, and resumes later. When the
 //! kernel dropped events it checks everything. [`Backoff`] makes these decisions, without a clock or a kernel.
 //!

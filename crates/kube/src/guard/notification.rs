@@ -1,4 +1,4 @@
-//! The notices that a guard sends.
+//! The notifications that a guard sends.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};

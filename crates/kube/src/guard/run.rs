@@ -13,8 +13,8 @@ use nix::sys::time::TimeSpec;
 use super::{ChainGuard, Error, Notification};
 
 impl ChainGuard {
-    /// Starts a thread that runs the guard and calls `on` there for each notice. No repairs happen while `on` runs; to
-    /// process notices elsewhere, send them to a channel.
+    /// Starts a thread that runs the guard and calls `on` there for each notification. No repairs happen while `on`
+    /// runs; to process notifications elsewhere, send them to a channel.
     ///
     /// # Errors
     /// [`Error::Thread`]

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{ChainGuard, Error, Notification};
 
 impl ChainGuard {
-    /// Runs the guard as a task, and calls `on` for each notice. The guard ends when the future is dropped; chains and
-    /// rules that it created stay. The future must run within a runtime with I/O and time enabled; the tables are read
-    /// and changed on the runtime's threads for blocking work.
+    /// Runs the guard as a task, and calls `on` for each notification. The guard ends when the future is dropped;
+    /// chains and rules that it created stay. The future must run within a runtime with I/O and time enabled; the
+    /// tables are read and changed on the runtime's threads for blocking work.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -349,7 +349,7 @@ impl FamilyProxy {
         Ok(())
     }
 
-    /// Adopts all services except those that the kernel refuses individually. Finds these with checks that change
+    /// Syncs all services except those that the kernel refuses individually. Finds these with checks that change
     /// nothing, so that the other services are not disturbed.
     fn full_sync_accepted(&mut self, error: Error, done: &mut SyncResult) -> Result<(), Error> {
         if !self.layout.set_check_only(true) {

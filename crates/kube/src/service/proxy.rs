@@ -190,8 +190,8 @@ impl ServiceProxy {
     /// everything.
     ///
     /// A service that the kernel refuses is skipped individually, and [listed](Synced::skipped). It is found by
-    /// bisecting the changes; when everything is written, the search only asks the kernel to check, so that serving is
-    /// not disturbed.
+    /// bisecting the changes; during a full sync, the search only lets the kernel check transactions, so that serving
+    /// is not disturbed.
     ///
     /// # Errors
     /// Those of reading and committing. Also if the kernel refuses the changes but no single service; if it refuses

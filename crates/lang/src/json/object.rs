@@ -45,7 +45,10 @@ fn timeout(time: std::time::Duration) -> u64 {
     milliseconds.map_or(u64::MAX, seconds)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde requires this signature"
+)]
 const fn is_false(flag: &bool) -> bool {
     !*flag
 }

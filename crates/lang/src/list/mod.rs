@@ -225,7 +225,7 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
 /// - A rule that nft's language cannot represent (registers used in ways that nft never does, attributes of a newer
 ///   kernel) is a comment with its bytecode, as in `nft --debug=netlink`.
 /// - Properties of an object that nft's language cannot represent (a limit per two hours) are also a comment; for
-///   properties of set elements, the comment only says that they exist.
+///   properties of set elements, the comment only reports that they exist.
 /// - Matches and targets of x_tables are printed by name only (`xt match "comment"`).
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'s> {

@@ -18,7 +18,7 @@ const MAX_INCLUDE_DEPTH: usize = 16;
 /// Maximum length of the name of a table, chain, set, …
 pub(crate) const MAX_NAME_LENGTH: usize = 255;
 
-/// What ends an entry of a block.
+/// The end of an entry of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The end of the line, or `;`.
@@ -425,7 +425,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Runs `what`, behind whose errors parsing cannot continue.
+    /// Runs `what`. Parsing cannot continue after its errors.
     pub(crate) fn fatal<T>(
         &mut self,
         what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,

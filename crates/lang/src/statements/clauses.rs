@@ -90,7 +90,7 @@ pub(crate) use clauses;
 
 /// Node that consists of clauses; implemented by [`clauses!`].
 pub(crate) trait Clauses: Default {
-    /// What the node is called in errors: `a log`.
+    /// Name of the node in errors: `a log`.
     const OF: &'static str;
     /// Keys in JSON.
     #[cfg(feature = "json")]
@@ -99,7 +99,7 @@ pub(crate) trait Clauses: Default {
     /// Returns the words that begin a clause in text.
     fn words() -> Vec<&'static str>;
 
-    /// Parses the clause that begins with this word, behind it; returns whether it replaces an earlier one.
+    /// Parses the rest of the clause that begins with this word. Returns whether it replaces an earlier clause.
     fn parse_one(&mut self, word: &str, parser: &mut Parser<'_>) -> Result<bool, Diagnostic>;
 
     /// Returns each clause as text.
@@ -185,7 +185,7 @@ impl<O: ClauseObject> ObjectJson for O {
 
 /// Clause with a number.
 pub(crate) struct Number {
-    /// What it is called in errors.
+    /// Its name in errors.
     what: &'static str,
     /// Maximum, and the error above it.
     max: (u64, &'static str),
@@ -247,7 +247,7 @@ impl<N: Copy + Display + Into<u64> + TryFrom<u64>> Clause<Option<N>> for Number 
 
 /// Clauses that each set a flag. In JSON, they are one list.
 pub(crate) struct Flags<F: 'static> {
-    /// What a flag of JSON is called in errors.
+    /// Name of a JSON flag in errors.
     #[cfg_attr(
         not(feature = "json"),
         expect(dead_code, reason = "only JSON names an unknown flag")

@@ -1,4 +1,4 @@
-//! What the objects for connection tracking have in common: their protocols.
+//! Protocols that the connection tracking objects share.
 
 use super::prelude::*;
 use crate::parse::script::FAMILIES;

@@ -46,7 +46,7 @@ pub(crate) trait Text: Sized {
     /// Type of the objects that may replace its values: `counter name "x"`.
     const OBJECT: Option<ObjectType> = None;
 
-    /// Parses the statement, behind the one of [`WORDS`](Self::WORDS) that begins it.
+    /// Parses the statement after its first word, one of [`WORDS`](Self::WORDS).
     fn parse(parser: &mut Parser<'_>, word: &str) -> Result<Self, Diagnostic> {
         Err(parser.unexpected([word]))
     }
@@ -65,7 +65,7 @@ pub(crate) trait Json: Text {
         Self::KEYS[0]
     }
 
-    /// Reads the statement that its key stands for without a value, as in the crate `nftables`.
+    /// Reads a statement whose JSON is only its key, without a value, as the crate `nftables` writes it.
     fn of_word() -> Option<Self> {
         None
     }

@@ -1,4 +1,4 @@
-//! Stateful objects: what is common to all kinds.
+//! Code that all kinds of stateful objects share.
 
 use super::{NAMED, OBJECTS, Statement};
 #[cfg(feature = "json")]
@@ -65,7 +65,7 @@ pub(crate) struct ObjectKind {
     pub(crate) has_reset: bool,
     reference: &'static str,
     is_assigned: Option<fn(&Expr, &Expr) -> bool>,
-    /// Parses a declaration, behind the object's name.
+    /// Parses a declaration after the object's name.
     pub(crate) parse: fn(&mut Parser<'_>, Span) -> Result<Declaration, Diagnostic>,
     pub(crate) lines: fn(&ObjectData<'_>, &Options) -> Option<Vec<String>>,
     #[cfg(feature = "json")]
@@ -103,7 +103,7 @@ impl ObjectKind {
     }
 }
 
-/// Parses the declaration of an object, behind its name.
+/// Parses the declaration of an object after its name.
 fn declaration<O: Object>(parser: &mut Parser<'_>, span: Span) -> Result<Declaration, Diagnostic> {
     let (mut object, mut comment) = (O::default(), None);
     let is_block = parser.at_sign("{");

@@ -1,4 +1,4 @@
-//! What every statement and object uses.
+//! Imports of every statement and object.
 
 pub(crate) use std::fmt::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `quota`: matches until a number of bytes is used up, or from then on.
+//! `quota`: matches before a number of bytes is used up, or after that.
 
 use super::prelude::*;
 use super::units::{bytes, over, with_unit, word_over};

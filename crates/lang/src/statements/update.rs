@@ -37,7 +37,7 @@ pub(crate) fn word(op: DynsetOp) -> Option<&'static str> {
 }
 
 impl Update {
-    /// Parses `update ip saddr timeout 5s @name`, the syntax of older versions, behind `set`.
+    /// Parses `update ip saddr timeout 5s @name`, the syntax of older versions, after `set`.
     pub(crate) fn parse_old(parser: &mut Parser<'_>) -> Result<Self, Diagnostic> {
         let op = operation(parser.one_of(&WORDS)?);
         let mut element = Element::new(Some(parser.concat(Side::Any)?));

@@ -1,4 +1,4 @@
-//! `xt match "…"`, `xt target "…"`: a match or target of iptables in a rule that iptables-nft made.
+//! `xt match "…"`, `xt target "…"`: a match or target of iptables in a rule that iptables-nft wrote.
 
 use super::prelude::*;
 use crate::constant::{Quoted, quotable};

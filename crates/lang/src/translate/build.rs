@@ -62,7 +62,7 @@ pub(super) enum Statement {
         level: Option<u32>,
         flags: u32,
     },
-    /// The words behind `with`; `None` for the family's default.
+    /// The words after `with`; `None` for the family's default.
     Reject(Option<&'static str>),
     Nat {
         kind: Nat,
@@ -261,8 +261,9 @@ pub(super) fn sets(left: Expr, right: Expr) -> Statement {
     Statement::Set(left, right)
 }
 
-/// Matches all packets that meet none of these lists of conditions completely, including those that lack what the
-/// conditions read: an anonymous chain that the others leave at once. [`joined`] puts the rest of the rule behind it.
+/// Matches all packets that do not meet all conditions of any of these lists, including packets without the values that
+/// the conditions read. The result is an anonymous chain that all other packets leave immediately. [`joined`] appends
+/// the rest of the rule.
 pub(super) fn unless_any(conditions: Vec<Vec<Statement>>) -> Statement {
     let left = |mut tests: Vec<Statement>| {
         tests.push(Statement::Verdict(Verdict::Return));
@@ -276,8 +277,8 @@ pub(super) fn unless(conditions: Vec<Statement>) -> Statement {
     unless_any(vec![conditions])
 }
 
-/// Joins the parts of a rule: what follows [`unless`] goes into one anonymous chain, as the kernel does not nest them.
-/// Returns `None` if that would change the meaning of the verdict or of a limit.
+/// Joins the parts of a rule: the parts after [`unless`] become one anonymous chain, because the kernel does not
+/// support nested ones. Returns `None` if that would change the meaning of the verdict or of a limit.
 pub(super) fn joined(tests: Vec<Statement>, rest: Vec<Statement>) -> Option<Vec<Statement>> {
     let (mut front, mut lines, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for statement in tests {

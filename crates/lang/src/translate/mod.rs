@@ -2,16 +2,17 @@
 //!
 //! [`ReverseTranslation`] translates in the other direction.
 //!
-//! A rule is translated completely or not at all. If a rule uses something that only an x_tables extension can do, it
+//! A rule is translated completely or not at all. If a rule needs an x_tables extension without an equivalent, it
 //! is [rejected](Untranslatable); a translated [text](Translation) has a comment in its place. [`Script`] parses and
 //! compiles every translated rule.
 //!
-//! The text has the words of `iptables-translate` 1.8.13 wherever they mean the same as the rule. Matches that nft can
-//! only negate for packets that have what it compares become an anonymous chain: `jump { skuid 5 return; accept; }`.
+//! The text has the words of `iptables-translate` 1.8.13 wherever they mean the same as the rule. If nft can negate a
+//! match only for packets that have the compared value, the match becomes an anonymous chain: `jump { skuid 5 return;
+//! accept; }`.
 //!
 //! | topic | module |
 //! |---|---|
-//! | rules, addresses, interfaces | this one |
+//! | rules, addresses, interfaces | this module |
 //! | matches | `matches` |
 //! | targets | `targets` |
 //! | syntax trees, and their text | `build`, `text` |
@@ -93,7 +94,7 @@ pub fn rule(rule: &Rule, family: Family) -> Result<String, Untranslatable> {
     rule_with(rule, family, None, 0)
 }
 
-/// Translates a rule, the `number`th of a text; 0 for a single one.
+/// Translates a rule. `number` is its number in a text, 0 for a single rule.
 fn rule_with(
     rule: &Rule,
     family: Family,

@@ -190,7 +190,7 @@ fn nflog(nflog: &Nflog) -> Result<Statement, Untranslatable> {
     })
 }
 
-/// Returns the packet that is dropped if no socket takes it: an anonymous chain whose last rule drops.
+/// Returns an anonymous chain whose last rule drops the packets that no socket accepts.
 fn tproxy(tproxy: &Tproxy, rule: &Rule, family: Family) -> Option<Statement> {
     let protocol = rule.protocol.filter(|protocol| !protocol.invert)?.number;
     matches!(protocol, 6 | 17).then_some(())?;
@@ -301,7 +301,7 @@ fn connmark(connmark: Connmark) -> Option<Statement> {
     })
 }
 
-/// Returns an address in brackets, for a port behind it.
+/// Returns an address in brackets, to which a port is appended.
 fn bracketed(of: IpAddr) -> Expr {
     match address(of) {
         Expr::Symbol(symbol) => word(format_args!("[{}]", symbol.text)),
@@ -334,7 +334,7 @@ fn translation(
     }])
 }
 
-/// Returns the words behind `reject with`, `Some(None)` for the default.
+/// Returns the words after `reject with`, `Some(None)` for the default.
 fn reject(reject: Reject, family: Family) -> Option<Option<&'static str>> {
     let name = match (family, reject) {
         (_, Reject::TcpReset) => "tcp reset",

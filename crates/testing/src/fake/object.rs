@@ -183,7 +183,7 @@ fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
                 .u32(NFTA_LIMIT_FLAGS, flags);
         }
         NFT_OBJECT_CT_TIMEOUT => {
-            // For missing states the kernel lists its own timeouts, which the model doesn't know.
+            // For missing states the kernel lists its own timeouts, which the fake kernel doesn't know.
             let order = [
                 (NFTA_CT_TIMEOUT_L4PROTO, NFTA_CT_TIMEOUT_L4PROTO),
                 (NFTA_CT_TIMEOUT_L3PROTO, NFTA_CT_TIMEOUT_L3PROTO),

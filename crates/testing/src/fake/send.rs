@@ -34,7 +34,7 @@ use chainwright::nft::{Family, Scope, Snapshot, SnapshotError};
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The descriptions of the packet and of the machine leave open what happens.
+    /// The descriptions of the packet and of the machine do not determine the outcome.
     #[error("the description leaves open: {0}")]
     Open(String),
 
@@ -181,7 +181,7 @@ impl State {
         Ok((end, after))
     }
 
-    /// Changes what a packet changes on its way to an end; `false` if the end contradicts the state.
+    /// Makes the state changes of a path; returns `false` if the path contradicts the state.
     fn follow(
         &mut self,
         end: &End,
@@ -421,7 +421,7 @@ fn known(bytes: &ElementBytes) -> Result<&[u8], SendError> {
     }
 }
 
-/// Describes in what ends differ.
+/// Describes the differences between paths.
 fn differences(ends: &[&End]) -> String {
     let statements = |end: &End| [&end.assumptions[..], &end.chances[..]].concat();
     let all: Vec<_> = ends.iter().map(|end| statements(end)).collect();

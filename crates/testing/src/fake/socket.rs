@@ -1,4 +1,4 @@
-//! Sockets to a model: their receive queues and event subscriptions.
+//! Sockets to a fake kernel: their receive queues and event subscriptions.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -25,7 +25,7 @@ const RECEIVE_BUFFER: usize = 212_992;
 /// Overhead that the kernel counts for each datagram.
 const OVERHEAD: usize = 768;
 
-/// A model and its sockets.
+/// A fake kernel and its sockets.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) namespace: u64,
@@ -217,7 +217,7 @@ struct Queued {
 impl Queue {
     fn push_all(&self, datagrams: Vec<Vec<u8>>) {
         let mut queued = lock(&self.inner);
-        // Answers to requests are never dropped: the kernel generates the next part when there is room.
+        // Replies to requests are never dropped: the kernel generates the next part when the buffer has space.
         for datagram in datagrams {
             queued.bytes += datagram.len() + OVERHEAD;
             queued.datagrams.push_back(datagram);
@@ -248,7 +248,7 @@ impl Queued {
     }
 }
 
-/// A socket to a model.
+/// A socket to a fake kernel.
 #[derive(Debug)]
 pub(super) struct Socket {
     shared: Arc<Shared>,

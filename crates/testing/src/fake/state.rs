@@ -1,4 +1,4 @@
-//! The ruleset of the model: tables and their members.
+//! The fake kernel's ruleset: tables and their members.
 //!
 //! A transaction works on a copy that shares unchanged data. Deleted objects stay in place, marked as dead, until the
 //! commit, as in the kernel: a new rule can be positioned relative to a deleted one.

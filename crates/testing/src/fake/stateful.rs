@@ -232,7 +232,8 @@ impl Table {
 }
 
 impl State {
-    /// Resets what an accepted request returns: rules (`NFT_MSG_GETRULE`), objects or elements, all that match or one.
+    /// Resets the objects that an accepted request returns: rules (`NFT_MSG_GETRULE`), objects or elements, all that
+    /// match or one.
     pub(super) fn reset(
         &mut self,
         kind: u8,

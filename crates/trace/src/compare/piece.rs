@@ -119,7 +119,7 @@ pub(super) fn over(upper: &Piece, lower: &Piece) -> Piece {
     }
 }
 
-/// Returns the last address of a network and the addresses before and behind the network.
+/// Returns the last address of a network and the addresses directly before and after the network.
 pub(super) fn beside(network: &Address) -> Vec<IpAddr> {
     match (network.address, network.mask) {
         (IpAddr::V4(address), IpAddr::V4(mask)) => {

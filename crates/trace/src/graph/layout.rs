@@ -173,7 +173,7 @@ impl Drawn {
         back
     }
 
-    /// Returns the column of each box: behind all its sources.
+    /// Returns the column of each box: to the right of all its sources.
     fn columns(&self, back: &[bool]) -> Vec<usize> {
         let count = self.boxes.len();
         let (mut out, mut into) = (vec![Vec::new(); count], vec![0_usize; count]);

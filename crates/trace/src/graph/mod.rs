@@ -35,8 +35,8 @@
 //! # }
 //! ```
 //!
-//! All functions need time proportional to the ruleset and do not recurse: a sequence of a hundred thousand chains
-//! that lead to one another is not a special case.
+//! All functions need time proportional to the ruleset and do not recurse. So they support a sequence of a hundred
+//! thousand chains that jump to one another.
 
 mod build;
 mod diagram;
@@ -178,7 +178,7 @@ impl fmt::Display for Base {
     }
 }
 
-/// NodeKind of an edge.
+/// Kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdgeKind {
     /// Jump with return.

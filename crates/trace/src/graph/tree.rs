@@ -252,7 +252,7 @@ impl Tree<'_, '_> {
         if size.is_empty() {
             return writeln!(f, "{left}");
         }
-        // One rule stands where the others' words begin.
+        // The first rule is on the line on which the others' text begins.
         let plural = usize::from(!size.ends_with('s') && !size.ends_with("there"));
         let column = self.width.saturating_sub(length(&size) + plural);
         writeln!(

@@ -69,7 +69,7 @@ pub(super) struct Evaluator<'b, 's> {
     /// the branch splits.
     pub(super) state_owners: &'b mut Vec<(StateOwner, Option<bool>)>,
     pub(super) table: &'b TableOfRules<'s>,
-    /// Expressions behind the current one, with their indexes.
+    /// Expressions after the current one, with their indexes.
     pub(super) rest: Enumerate<ExpressionIter<'s>>,
 }
 

@@ -18,7 +18,7 @@ use chainwright::xt::matches::time::Time;
 /// Probability 1 in `statistic`.
 const CERTAIN: f64 = (1_u64 << 31) as f64;
 
-/// Asks a question about this moment, in the words of the match.
+/// Queries a condition at this moment, described by the match's text.
 fn assume_once(
     path_state: &mut PathState,
     what: &str,

@@ -66,7 +66,7 @@ pub(super) fn set(path_state: &mut PathState, set: &Set) -> Result<bool, Undeter
     Ok(path_state.once(format!("{description}{packets}{bytes}"), None)? != set.invert)
 }
 
-/// Evaluates `-j SET`. Its changes apply to later questions.
+/// Evaluates `-j SET`. Its changes apply to later queries.
 pub(super) fn target(path_state: &mut PathState, set: &SetTarget) -> Effect {
     for (used, delete) in [(&set.add, false), (&set.delete, true)] {
         if let Some(SetUse { set, directions }) = used {

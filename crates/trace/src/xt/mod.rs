@@ -12,7 +12,8 @@
 //! | packet changes | `written.rs` |
 //! | NAT | `nat.rs` |
 //!
-//! A match that only the kernel can evaluate (a time, a rate, the contents of a set) becomes a question in words.
+//! A match that only the kernel can evaluate (a time, a rate, the contents of a set) becomes an unknown condition,
+//! which is identified by the match's text.
 
 mod addressing;
 mod connection;
@@ -331,7 +332,7 @@ fn set(path_state: &mut PathState, field: Field, value: Value) -> Effect {
     Effect::Continue
 }
 
-/// Describes a field's value, for questions about it.
+/// Describes a field's value, for queries about it.
 fn named(path_state: &mut PathState, field: Field) -> String {
     let value = path_state.get(field);
     match path_state.known(&value) {

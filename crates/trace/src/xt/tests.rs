@@ -107,7 +107,7 @@ fn each_match_can_match_and_fail() {
                     });
                     let unknown = all.iter().any(|one| one.is_err());
                     let is_opaque = matches!(extension, Match::Opaque(_));
-                    // Data behind a header of unknown length or on a bridge cannot be evaluated.
+                    // Data after a header of unknown length or on a bridge cannot be evaluated.
                     let may =
                         is_opaque || UNKNOWN.contains(&own) || matches!(own, "u32" | "physdev");
                     assert!(may || !unknown, "{family} {own}: {all:?}");

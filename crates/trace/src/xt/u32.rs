@@ -6,7 +6,7 @@ use super::super::value::{Test, Value};
 use chainwright::nft::expr::PayloadBase;
 use chainwright::xt::matches::u32::{U32, U32Step, U32Test};
 
-/// Returns whether all tests hold, or not all if inverted. A read behind the packet's end fails the
+/// Returns whether all tests hold, or not all if inverted. A read beyond the packet's end fails the
 /// test.
 pub(super) fn u32(path_state: &mut PathState, tests: &U32) -> Result<bool, Undetermined> {
     let mut all = true;
@@ -65,7 +65,7 @@ fn is_true(path_state: &mut PathState, test: &U32Test) -> Result<bool, Undetermi
     path_state.test_value(&value, Test::Among(&ranges))
 }
 
-/// Returns the number at an offset from the network header; `None` behind the packet's end.
+/// Returns the number at an offset from the network header; `None` beyond the packet's end.
 fn number_at(path_state: &mut PathState, position: u32) -> Result<Option<Value>, Undetermined> {
     let Some(end) = position.checked_add(4) else {
         return Ok(None);

@@ -114,7 +114,7 @@ pub(super) fn strip(path_state: &mut PathState, strip: Tcpoptstrip) -> Effect {
     Effect::Continue
 }
 
-/// Replaces the prefix. A word behind it changes, so that the checksum stays the same.
+/// Replaces the prefix. Changes a word after it, so that the checksum stays the same.
 pub(super) fn prefix(
     path_state: &mut PathState,
     field: Field,

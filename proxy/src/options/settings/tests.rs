@@ -1,4 +1,4 @@
-//! Options, files, and what they set together.
+//! Settings that result from options and files.
 
 use clap::Parser as _;
 

@@ -3,13 +3,13 @@
 //! An interval consists of two elements, its bounds. A *half* is one without the other: a start without a following
 //! end, or an end without a preceding start. A *lone end* is an end whose start may have timed out.
 //!
-//! Somebody may have deleted only the start or the end of an interval, so that the current and the desired set may have
-//! consecutive starts or ends. The kernel checks the neighbours of a new element, ignoring deleted ones:
+//! Another program may have deleted only the start or the end of an interval, so that the current and the desired set
+//! may have consecutive starts or ends. The kernel checks the neighbours of a new element, ignoring deleted ones:
 //!
 //! - It refuses a start directly above another start. Desired consecutive starts are added from the highest; those of
 //!   them below a new one that already exist are deleted, and added after it.
-//! - It refuses an end directly above or below another end. A desired end above another one ends nothing; it remains if
-//!   it exists, unless the one below it has to be added, and is never added.
+//! - It refuses an end directly above or below another end. A desired end above another one has no effect. It remains
+//!   if it exists, unless the one below it has to be added; it is never added.
 //!
 //! Newer kernels (6.18 with its corrections) remember the last deleted start, and then refuse another interval's end
 //! (`ENOENT`), and some of them a new end above all others (`EEXIST`). Therefore intervals are deleted first, which

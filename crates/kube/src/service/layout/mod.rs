@@ -201,7 +201,8 @@ pub(super) trait FamilyLayout: fmt::Debug + Send {
     fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error>;
 
     /// Applies changes to a kernel that is as the last [`full_sync`](Self::full_sync) or `change` left it; `ports` is the
-    /// desired state including the changes. If the kernel is not in that state, the implementation must adopt.
+    /// desired state including the changes. If the kernel is not in that state, the implementation must run a full
+    /// sync.
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error>;
 
     /// Makes the kernel only check transactions from now on, or accept them again. Returns whether that is supported.

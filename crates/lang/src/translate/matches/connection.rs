@@ -249,7 +249,7 @@ pub(super) fn connbytes(connbytes: &Connbytes) -> Statements {
         ConnbytesDirection::Reply => ct_of(key, CtDirection::REPLY),
         ConnbytesDirection::Both => ct(key),
     };
-    // A range whose end is before its start matches what is outside.
+    // A range whose end is before its start matches the values outside of it.
     let (from, to) = (connbytes.from, connbytes.to);
     let invert = from > to;
     let (first, last) = if invert { (to, from) } else { (from, to) };

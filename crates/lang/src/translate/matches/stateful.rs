@@ -175,7 +175,7 @@ pub(super) fn connlimit(limit: &Connlimit, rule: &Rule, number: u32, family: Fam
     Ok(vec![per_key(&name, vec![key], None, state)?])
 }
 
-/// In nft, a quota of which all bytes are used up no longer matches.
+/// An nft quota no longer matches when all its bytes are used up.
 pub(super) fn quota(quota: Quota, one: &Match) -> Statements {
     let bytes = quota.bytes.checked_add(1).filter(|bytes| *bytes < 1 << 63);
     Ok(vec![Statement::Quota {

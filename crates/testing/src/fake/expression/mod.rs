@@ -1,13 +1,14 @@
 //! Evaluates expressions the way the kernel does when a rule or set is added.
 //!
-//! [`evaluate_list`] and [`evaluate_one`] take what a user sends, and return what Linux 6.18 would list or the error number
-//! with which it would refuse it. [`validate`] checks whether packets of a base chain may reach an accepted expression.
+//! [`evaluate_list`] and [`evaluate_one`] take the expressions in a request, and return Linux 6.18's listing of them,
+//! or the error number of its refusal. [`validate`] checks whether packets of a base chain may reach an accepted
+//! expression.
 //!
 //! Like the kernel, this module processes a rule's expressions twice. First it checks the attributes of all of them
 //! ([`KernelExpression::select`]: the length of each attribute's type, the values that its policy allows, the variant of the
 //! expression for these attributes); then it initializes one after the other ([`KernelExpression::init`]).
 //!
-//! The module accepts without checks what only a kernel knows:
+//! The module does not check conditions that only a kernel can check:
 //!
 //! - `match` and `target`: whether the extension exists, the length of its data, and whether the extension accepts it;
 //! - `socket`: whether control groups are as deep as requested;

@@ -1,4 +1,4 @@
-//! The operations of a change, and what a change leaves to a later one.
+//! The operations of a change, and the deletions that it postpones.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -34,7 +34,7 @@ pub(super) struct Elements {
     pub(super) add: [Vec<Entry>; SetKind::ALL.len()],
     /// Elements to delete after everything else.
     pub(super) last: [Vec<Entry>; SetKind::ALL.len()],
-    /// Shapes whose chains must exist before anything leads to them.
+    /// Pick keys whose chains must exist before an element refers to them.
     pub(super) pick_keys: Vec<PickKey>,
     /// Prefix lengths whose rules must exist before a load balancer needs them.
     pub(super) lengths: Vec<u8>,
@@ -74,8 +74,8 @@ impl Elements {
         }
     }
 
-    /// Returns `true` if what is deleted last may stay in the kernel until the next change: it is little, nothing leads to
-    /// it, and this change commits something else.
+    /// Returns `true` if the elements of the last step may stay in the kernel until the next change: they are few,
+    /// nothing refers to them, and this change commits other operations.
     pub(super) fn may_leave_last(&self) -> bool {
         let mut last = SetKind::ALL.iter().zip(&self.last);
         let mut others = [&self.first, &self.delete, &self.add].into_iter().flatten();
@@ -109,8 +109,8 @@ impl Elements {
     }
 }
 
-/// What the last changes no longer need but left in the kernel, because packets in flight may still look it up: a later
-/// change deletes it.
+/// Elements that the last changes no longer need but left in the kernel, because packets in flight may still look them
+/// up. A later change deletes them.
 #[derive(Debug, Default)]
 pub(super) struct Leftover {
     /// By the index of the set in [`SetKind::ALL`].

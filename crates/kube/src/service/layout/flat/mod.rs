@@ -8,11 +8,11 @@
 //!         group . numgen random mod 3  →  @endpoints  →  dnat to address . port
 //! ```
 //!
-//! The random number must be below the number of endpoints, which a rule cannot look up. So there is a chain for each
-//! number of endpoints that some service has, created when the first such service appears. Everything else is data: one
-//! more endpoint is one element added and one replaced, one more service its own elements, whatever else the table
-//! contains. The kernel validates all chains again when a chain, a rule or an element of a verdict map changes; it does
-//! not for data.
+//! The random number must be below the number of endpoints, but the modulus in a rule is a constant. So there is a
+//! chain for each number of endpoints that some service has, created when the first such service appears. Everything
+//! else is data. Adding an endpoint adds one element and replaces one; adding a service adds the service's own
+//! elements. The cost does not depend on the rest of the table. The kernel validates all chains again when a chain, a
+//! rule or an element of a verdict map changes, but not when an element of another map changes.
 //!
 //! | map or set | key → value |
 //! |---|---|

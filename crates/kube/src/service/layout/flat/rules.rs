@@ -34,8 +34,8 @@ impl PickKey {
     pub(super) const MAX_ENDPOINTS: usize = (1 << 15) - 1;
     const SECONDS: u32 = 1 << 17;
 
-    /// Creates a shape with this number of endpoints and affinity. The time is limited to between one second and a day
-    /// and a half.
+    /// Creates a pick key with this number of endpoints and affinity. The time is limited to between one second and a
+    /// day and a half.
     pub(super) fn new(endpoints: usize, affinity: Option<Duration>) -> Self {
         let endpoints = endpoints.min(Self::MAX_ENDPOINTS) as u32;
         let seconds = affinity.map_or(0, |time| {
@@ -59,7 +59,7 @@ impl PickKey {
         }
     }
 
-    /// Returns the shape of a chain that chooses an endpoint, by the chain's name.
+    /// Returns the pick key of a chain that chooses an endpoint, by the chain's name.
     pub(super) fn of_chain(name: &str) -> Option<Self> {
         let name = name.strip_prefix("local-").unwrap_or(name);
         let (endpoints, seconds) = match name.strip_prefix("pick-")?.split_once("-keep-") {

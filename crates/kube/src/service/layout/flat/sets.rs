@@ -160,7 +160,7 @@ impl SetKind {
         )
     }
 
-    /// Returns `true` if a packet looks up its elements only with what another element leads to.
+    /// Returns `true` if a packet looks up its elements only after it has found an element of another set.
     pub(super) const fn is_unreachable_alone(self) -> bool {
         matches!(
             self,
@@ -168,8 +168,8 @@ impl SetKind {
         )
     }
 
-    /// Returns `true` if its elements are deleted in a transaction after the others: a packet looks these up with what
-    /// it found before, or when it found nothing.
+    /// Returns `true` if its elements are deleted in a transaction after the others: a packet looks these up with the
+    /// result of an earlier lookup, or after a lookup without a result.
     pub(super) const fn is_deleted_last(self) -> bool {
         matches!(
             self,

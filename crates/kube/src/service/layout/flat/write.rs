@@ -1,4 +1,4 @@
-//! Writes changes to the kernel, in the order that keeps every packet on a rule.
+//! Writes changes to the kernel, in an order in which every packet in flight still matches the rules of its service.
 
 use std::time::Instant;
 
@@ -20,13 +20,13 @@ impl Flat {
     /// Carries out a change in up to three transactions, so that a packet still reaches an endpoint of its service if a
     /// commit happens between two of its lookups: each lookup sees the elements of its moment.
     ///
-    /// 1. Targets, and what is looked up before: chains, masquerading, firewalls.
-    /// 2. What leads to endpoints: chains, addresses and ports, the number of endpoints of a group.
-    /// 3. What only packets can look up that matched something before the second one: endpoints in their slots, groups.
+    /// 1. Additions that other elements refer to, or that packets look up first: chains, masquerading, firewalls.
+    /// 2. Elements that refer to endpoints: chains, addresses and ports, the number of endpoints of a group.
+    /// 3. Deletions of elements that only packets in flight can still look up: endpoints in their slots, groups.
     ///
-    /// The kernel has finished those packets [when](StagedCommits) the next transaction is committed. If `leave`, the
-    /// third one [may be left](Elements::may_leave_last) to a later change, which makes these deletions in its first
-    /// transaction: the first change that comes late enough, or for which they are too many or in the way.
+    /// Before each transaction, the kernel [has processed](StagedCommits) the packets in flight. If `leave`, the
+    /// third transaction [may be postponed](Elements::may_leave_last): a later change makes these deletions in its
+    /// first transaction, as soon as enough time has passed, they are too many, or they conflict with its additions.
     pub(super) fn execute(&mut self, elements: &mut Elements, leave: bool) -> Result<usize, Error> {
         elements.join_replaced();
         let mut leftover = std::mem::take(&mut self.leftover);
@@ -156,7 +156,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Adds the elements that lead to the chains of a shape.
+    /// Adds the elements that refer to the chains of a pick key.
     pub(super) fn write_picks(&self, tx: &mut Transaction, pick_key: PickKey) -> Result<(), Error> {
         let key = pick_key.number().to_ne_bytes();
         for (kind, local) in [(SetKind::Picks, false), (SetKind::LocalPicks, true)] {
@@ -168,7 +168,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Writes the wanted parts of the table that do not depend on services, except chains that lead to endpoints.
+    /// Writes the desired parts of the table that do not depend on services, except chains that lead to endpoints.
     pub(super) fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
         let rules = self.rules();
         if wanted.table && self.ownership != Some(Ownership::Owned) {
@@ -180,7 +180,7 @@ impl Flat {
         self.write_chains(tx, wanted, false)
     }
 
-    /// Writes the wanted chains that lead to endpoints (`lead`), or the others.
+    /// Writes the desired chains that send packets to endpoints (`lead`), or the others.
     pub(super) fn write_chains(
         &self,
         tx: &mut Transaction,

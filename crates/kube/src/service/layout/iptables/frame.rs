@@ -72,8 +72,8 @@ impl Rules<'_> {
         chains
     }
 
-    /// Returns the rules to add to chains that other programs also use: if loopback addresses serve node ports, packets
-    /// to these from outside must be dropped, and a kubelet need not have added that rule.
+    /// Returns the rules to add to chains that other programs also use. If loopback addresses serve node ports, packets
+    /// from outside to these ports must be dropped; there may be no kubelet that added this rule.
     pub(super) fn rules_beside_others(&self, table: &str) -> Vec<(&'static str, Rule)> {
         match self.has_node_ports_at_loopback() && table == "filter" {
             true => vec![(FIREWALL, localnet())],

@@ -14,7 +14,7 @@
 //! # Costs
 //! A change reads and writes the chains of the changed ports. If addresses, ports or the existence of endpoints
 //! changed, it also reads the chains that all ports share and generates their rules, which takes time proportional to
-//! the number of services. A legacy table is read and replaced completely by any change. Adopting reads all chains.
+//! the number of services. A legacy table is read and replaced completely by any change. A full sync reads all chains.
 //!
 //! In nf_tables a change is one transaction. Legacy tables are replaced one after the other, filter before nat as in
 //! kube-proxy.
@@ -24,15 +24,15 @@
 //!   ports differs at each start. An existing rule stays, with its counters.
 //! - Missing chains are created before the rules that jump to them, and stale chains are removed last, in one
 //!   transaction over filter and nat. kube-proxy makes two, and adds its jumps one by one.
-//! - Whenever the layout adopts, jumps from built-in chains are moved to the front; kube-proxy leaves them where they
+//! - At each full sync, jumps from built-in chains are moved to the front; kube-proxy leaves them where they
 //!   are.
 //! - The matches `nfacct` are written if [`Config::nfacct`] is set; kube-proxy checks whether the kernel supports them,
 //!   and creates the counters.
 //! - [`Config::tcp_be_liberal`] decides whether invalid packets are dropped; kube-proxy reads the kernel setting.
-//! - `route_localnet`, which node ports at loopback addresses need, is set when the layout adopts, in the calling
+//! - `route_localnet`, which node ports at loopback addresses need, is set at each full sync, in the calling
 //!   thread's network namespace. If it cannot be written, the failure is logged; kube-proxy exits.
-//! - Above 1000 endpoints, rules of endpoints have no comments, as in kube-proxy; but this is decided only when the
-//!   layout adopts, and endpoints without traffic do not count.
+//! - Above 1000 endpoints, rules of endpoints have no comments, as in kube-proxy; but this is decided only at a
+//!   full sync, and endpoints without traffic do not count.
 //! - `KUBE-FIREWALL` belongs to a kubelet: a missing rule is added, and others stay. kube-proxy flushes the chain.
 //! - `--random-fully` is always written, as kube-proxy does with iptables 1.6.2 or later.
 

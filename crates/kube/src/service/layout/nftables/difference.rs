@@ -199,8 +199,9 @@ const fn comes(changed: &Changed<Key, Value>) -> Part {
 }
 
 /// Returns the part in which an element is deleted: with the addition if it gets another value; last if packets look it
-/// up after they were sent to an endpoint, or when there was none. A firewall may be removed together with what leads
-/// to endpoints: a packet that does not find it made this lookup after the commit, and so finds no endpoint either.
+/// up after they were sent to an endpoint, or when there was none. A firewall may be removed together with the elements
+/// that lead to endpoints: a packet that does not find it made this lookup after the commit, and so finds no endpoint
+/// either.
 const fn goes(changed: &Changed<Key, Value>) -> Part {
     match (changed.key.set, &changed.after) {
         (_, Some(_)) => comes(changed),

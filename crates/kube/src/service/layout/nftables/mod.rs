@@ -9,23 +9,23 @@
 //! | all of it as operations | `write.rs` |
 //! | the operations for changed ports | `difference.rs` |
 //!
-//! It is what kube-proxy 1.36 writes, rule for rule, with these differences:
+//! The rules are those of kube-proxy 1.36, with these differences:
 //! - The proxy may [own](chainwright::nft::Connection::own) the table, which its flags show. kube-proxy cannot, because
 //!   another process makes each of its changes.
 //! - An element's comment, a port's name, is cut to the longest possible length (128 bytes). kube-proxy fails at a
 //!   longer name, with all its services.
 //! - Unused chains and replaced rules are removed when the kernel has finished the packets in flight, not after a
-//!   second or at once: a packet that arrived before the change still finds what it looks up.
+//!   second or at once: so the lookups of a packet that arrived before the change still succeed.
 //! - The set of an endpoint's clients is replaced if its timeout changes: for some milliseconds the service's clients
 //!   have no affinity to an endpoint.
 //! - If two services request the same external address and port, or node port, a fixed order decides between them; in
 //!   kube-proxy the one that came last gets it.
-//! - If node ports are served at given addresses, and none of them belongs to a family, that family serves none. If
-//!   they are given as networks, this is decided when a packet arrives.
+//! - If node ports are limited to some addresses, a family without such an address serves no node ports. If the
+//!   limit consists of networks, the rules check each packet.
 //! - With `masqueradeAll` the rule's comment differs.
-//! - The table's user data contains, beside the comment, that this library created it, which `nft` does not show.
+//! - The table's user data contains, in addition to the comment, a mark of this library, which `nft` does not show.
 //!
-//! The user data that only `nft` reads is also that of its version 1.0.6, so that a table that kube-proxy left is taken
+//! The user data for `nft` has the form of nft 1.0.6, so a table that kube-proxy left is taken
 //! over unchanged, except for rules with several source ranges.
 //!
 //! Source: `pkg/proxy/nftables/proxier.go` of Kubernetes, and the ruleset that kube-proxy 1.36.2 left for the services
@@ -261,8 +261,8 @@ impl Nftables {
     }
 
     /// Brings an existing table to the desired state, by transactions [in order](InOrder), each based on the result of
-    /// the previous one. What the kernel cannot change is [replaced](Self::replace_table), except for sets of clients.
-    /// Returns the number of transactions.
+    /// the previous one. If the kernel cannot change an object, the table is [replaced](Self::replace_table); sets of
+    /// clients are recreated individually. Returns the number of transactions.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
         let mut firewalls = None;
@@ -640,8 +640,8 @@ fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error
 }
 
 /// Writes the content of an empty table, in one transaction or in pieces. They are ordered so that each committed part
-/// handles traffic correctly: chains before the elements that lead to them, and what blocks traffic before what lets it
-/// in. Reports after each transaction how many ports and elements are written.
+/// handles traffic correctly: chains before the elements that lead to them, and rules that block traffic before those
+/// that accept in. Reports after each transaction how many ports and elements are written.
 fn fill(
     writer: &mut Writer<'_>,
     ports: &Ports,
