@@ -31,7 +31,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         why: "A listing should not wait for a name server.",
     },
     Deviation {
-        about: "iptables-restore -v",
+        about: "`iptables-restore -v`",
         iptables: "prints the chains that it processes",
         ours: "prints nothing",
         why: "No program parses it.",
