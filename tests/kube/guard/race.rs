@@ -124,7 +124,10 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
                     go.send(()).unwrap();
                 }
                 // Like the scripts, it continues after a failure: chains that returned in between are not empty.
-                let _ = tools.takes(command, input);
+                // Without `-w`, a command fails while the guard holds the lock of the legacy tables: run it again, so
+                // that the rules of the text exist at the end.
+                let is_locked = |error: String| error.contains("xtables lock");
+                while tools.takes(command, input).is_err_and(is_locked) {}
             }
         });
         begun.recv().unwrap();
