@@ -136,7 +136,7 @@ fn states_are_the_backups_of_their_moments() {
         );
         // Small, so that there are several segments.
         let options = RecorderOptions {
-            max_size: 400_000,
+            max_size: 1_000_000,
             ..RecorderOptions::default()
         };
         let mut recorder = open(directory.path(), options);
