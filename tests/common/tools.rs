@@ -5,6 +5,7 @@
 //! (`net.core.wmem_default`, 208 KiB).
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use chainwright_testing::Sandbox;
@@ -29,6 +30,11 @@ impl<'s> Tools<'s> {
     pub(crate) fn new(sandbox: &'s Sandbox) -> Self {
         let lock = NamedTempFile::new().expect("cannot create the lock file of the legacy tools");
         Self { sandbox, lock }
+    }
+
+    /// Returns the file that the legacy tools lock.
+    pub(crate) fn lock_file(&self) -> &Path {
+        self.lock.path()
     }
 
     /// Runs a program with this standard input, and returns its output and status.

@@ -5,7 +5,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chainwright::Retry;
 use chainwright::iptables::Backend;
+use chainwright::legacy::LockPolicy;
 use chainwright_kube::guard::{AuditLog, Event, GuardOptions};
 use chainwright_kube::kubelet::Kubelet;
 
@@ -124,14 +126,15 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
                     go.send(()).unwrap();
                 }
                 // Like the scripts, it continues after a failure: chains that returned in between are not empty.
-                // Without `-w`, a command fails while the guard holds the lock of the legacy tables: run it again, so
-                // that the rules of the text exist at the end.
-                let is_locked = |error: String| error.contains("xtables lock");
-                while tools.takes(command, input).is_err_and(is_locked) {}
+                let _ = tools.takes(command, input);
             }
         });
         begun.recv().unwrap();
-        let mut guard = open(&sandbox, declared.clone(), backend, options);
+        // The tools and the guard take the same lock, as on a node: without one, a change of the guard could replace a
+        // table that a tool has restored meanwhile.
+        let lock = LockPolicy::Path(tools.lock_file().into());
+        let mut guard =
+            open(&sandbox, declared.clone(), backend, options).with_lock(lock, Retry::default());
         if let Some(log) = log {
             guard = guard.with_audit(log);
         }
