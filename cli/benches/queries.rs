@@ -64,12 +64,14 @@ const OF_IPTABLES: [&str; 5] = [
 ];
 
 /// Verbs of the command, each with the equivalent query of nft.
-const OF_VERBS: [(&str, &str); 5] = [
-    ("sets", "list sets"),
-    ("sets --match s --elements", "list sets"),
-    ("chains", "list chains"),
-    ("rules --match {chain}", "list chain ip nat {chain}"),
-    ("detect", "list chains"),
+const OF_VERBS: [(&str, &str); 7] = [
+    ("get sets", "list sets"),
+    ("get elements s", "list sets"),
+    ("get chains", "list chains"),
+    ("get chains {chain}", "list chain ip nat {chain}"),
+    ("exists --table nat {chain}", "list chain ip nat {chain}"),
+    ("get rules {chain}", "list chain ip nat {chain}"),
+    ("kube status", "list chains"),
 ];
 
 fn main() -> Result {

@@ -19,20 +19,14 @@ _chainwright() {
             chainwright,apply)
                 cmd="chainwright__subcmd__apply"
                 ;;
-            chainwright,backup)
-                cmd="chainwright__subcmd__backup"
-                ;;
             chainwright,bisect)
                 cmd="chainwright__subcmd__bisect"
                 ;;
             chainwright,blame)
                 cmd="chainwright__subcmd__blame"
                 ;;
-            chainwright,chains)
-                cmd="chainwright__subcmd__chains"
-                ;;
-            chainwright,cleanup)
-                cmd="chainwright__subcmd__cleanup"
+            chainwright,check)
+                cmd="chainwright__subcmd__check"
                 ;;
             chainwright,completions)
                 cmd="chainwright__subcmd__completions"
@@ -40,23 +34,23 @@ _chainwright() {
             chainwright,confirm)
                 cmd="chainwright__subcmd__confirm"
                 ;;
-            chainwright,detect)
-                cmd="chainwright__subcmd__detect"
+            chainwright,convert)
+                cmd="chainwright__subcmd__convert"
+                ;;
+            chainwright,delete)
+                cmd="chainwright__subcmd__delete"
                 ;;
             chainwright,diff)
                 cmd="chainwright__subcmd__diff"
                 ;;
-            chainwright,doctor)
-                cmd="chainwright__subcmd__doctor"
-                ;;
             chainwright,exists)
                 cmd="chainwright__subcmd__exists"
                 ;;
+            chainwright,get)
+                cmd="chainwright__subcmd__get"
+                ;;
             chainwright,graph)
                 cmd="chainwright__subcmd__graph"
-                ;;
-            chainwright,guard)
-                cmd="chainwright__subcmd__guard"
                 ;;
             chainwright,help)
                 cmd="chainwright__subcmd__help"
@@ -79,11 +73,8 @@ _chainwright() {
             chainwright,iptables-save)
                 cmd="chainwright__subcmd__iptables__subcmd__save"
                 ;;
-            chainwright,kubelet)
-                cmd="chainwright__subcmd__kubelet"
-                ;;
-            chainwright,list)
-                cmd="chainwright__subcmd__list"
+            chainwright,kube)
+                cmd="chainwright__subcmd__kube"
                 ;;
             chainwright,log)
                 cmd="chainwright__subcmd__log"
@@ -91,59 +82,83 @@ _chainwright() {
             chainwright,man)
                 cmd="chainwright__subcmd__man"
                 ;;
-            chainwright,migrate)
-                cmd="chainwright__subcmd__migrate"
+            chainwright,multicall)
+                cmd="chainwright__subcmd__multicall"
                 ;;
             chainwright,nft)
                 cmd="chainwright__subcmd__nft"
                 ;;
-            chainwright,pending)
-                cmd="chainwright__subcmd__pending"
-                ;;
-            chainwright,reconcile)
-                cmd="chainwright__subcmd__reconcile"
-                ;;
             chainwright,record)
                 cmd="chainwright__subcmd__record"
-                ;;
-            chainwright,restore)
-                cmd="chainwright__subcmd__restore"
-                ;;
-            chainwright,rollback)
-                cmd="chainwright__subcmd__rollback"
-                ;;
-            chainwright,rules)
-                cmd="chainwright__subcmd__rules"
-                ;;
-            chainwright,save)
-                cmd="chainwright__subcmd__save"
-                ;;
-            chainwright,sets)
-                cmd="chainwright__subcmd__sets"
                 ;;
             chainwright,show)
                 cmd="chainwright__subcmd__show"
                 ;;
+            chainwright,snapshot)
+                cmd="chainwright__subcmd__snapshot"
+                ;;
             chainwright,trace)
                 cmd="chainwright__subcmd__trace"
-                ;;
-            chainwright,trace-packets)
-                cmd="chainwright__subcmd__trace__subcmd__packets"
-                ;;
-            chainwright,translate)
-                cmd="chainwright__subcmd__translate"
                 ;;
             chainwright,watch)
                 cmd="chainwright__subcmd__watch"
                 ;;
-            chainwright,why)
-                cmd="chainwright__subcmd__why"
+            chainwright__subcmd__delete,chains)
+                cmd="chainwright__subcmd__delete__subcmd__chains"
+                ;;
+            chainwright__subcmd__delete,help)
+                cmd="chainwright__subcmd__delete__subcmd__help"
+                ;;
+            chainwright__subcmd__delete__subcmd__help,chains)
+                cmd="chainwright__subcmd__delete__subcmd__help__subcmd__chains"
+                ;;
+            chainwright__subcmd__delete__subcmd__help,help)
+                cmd="chainwright__subcmd__delete__subcmd__help__subcmd__help"
+                ;;
+            chainwright__subcmd__get,chains)
+                cmd="chainwright__subcmd__get__subcmd__chains"
+                ;;
+            chainwright__subcmd__get,elements)
+                cmd="chainwright__subcmd__get__subcmd__elements"
+                ;;
+            chainwright__subcmd__get,help)
+                cmd="chainwright__subcmd__get__subcmd__help"
+                ;;
+            chainwright__subcmd__get,pending)
+                cmd="chainwright__subcmd__get__subcmd__pending"
+                ;;
+            chainwright__subcmd__get,rules)
+                cmd="chainwright__subcmd__get__subcmd__rules"
+                ;;
+            chainwright__subcmd__get,ruleset)
+                cmd="chainwright__subcmd__get__subcmd__ruleset"
+                ;;
+            chainwright__subcmd__get,sets)
+                cmd="chainwright__subcmd__get__subcmd__sets"
+                ;;
+            chainwright__subcmd__get__subcmd__help,chains)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__chains"
+                ;;
+            chainwright__subcmd__get__subcmd__help,elements)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__elements"
+                ;;
+            chainwright__subcmd__get__subcmd__help,help)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__help"
+                ;;
+            chainwright__subcmd__get__subcmd__help,pending)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__pending"
+                ;;
+            chainwright__subcmd__get__subcmd__help,rules)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__rules"
+                ;;
+            chainwright__subcmd__get__subcmd__help,ruleset)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__ruleset"
+                ;;
+            chainwright__subcmd__get__subcmd__help,sets)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__sets"
                 ;;
             chainwright__subcmd__help,apply)
                 cmd="chainwright__subcmd__help__subcmd__apply"
-                ;;
-            chainwright__subcmd__help,backup)
-                cmd="chainwright__subcmd__help__subcmd__backup"
                 ;;
             chainwright__subcmd__help,bisect)
                 cmd="chainwright__subcmd__help__subcmd__bisect"
@@ -151,11 +166,8 @@ _chainwright() {
             chainwright__subcmd__help,blame)
                 cmd="chainwright__subcmd__help__subcmd__blame"
                 ;;
-            chainwright__subcmd__help,chains)
-                cmd="chainwright__subcmd__help__subcmd__chains"
-                ;;
-            chainwright__subcmd__help,cleanup)
-                cmd="chainwright__subcmd__help__subcmd__cleanup"
+            chainwright__subcmd__help,check)
+                cmd="chainwright__subcmd__help__subcmd__check"
                 ;;
             chainwright__subcmd__help,completions)
                 cmd="chainwright__subcmd__help__subcmd__completions"
@@ -163,23 +175,23 @@ _chainwright() {
             chainwright__subcmd__help,confirm)
                 cmd="chainwright__subcmd__help__subcmd__confirm"
                 ;;
-            chainwright__subcmd__help,detect)
-                cmd="chainwright__subcmd__help__subcmd__detect"
+            chainwright__subcmd__help,convert)
+                cmd="chainwright__subcmd__help__subcmd__convert"
+                ;;
+            chainwright__subcmd__help,delete)
+                cmd="chainwright__subcmd__help__subcmd__delete"
                 ;;
             chainwright__subcmd__help,diff)
                 cmd="chainwright__subcmd__help__subcmd__diff"
                 ;;
-            chainwright__subcmd__help,doctor)
-                cmd="chainwright__subcmd__help__subcmd__doctor"
-                ;;
             chainwright__subcmd__help,exists)
                 cmd="chainwright__subcmd__help__subcmd__exists"
                 ;;
+            chainwright__subcmd__help,get)
+                cmd="chainwright__subcmd__help__subcmd__get"
+                ;;
             chainwright__subcmd__help,graph)
                 cmd="chainwright__subcmd__help__subcmd__graph"
-                ;;
-            chainwright__subcmd__help,guard)
-                cmd="chainwright__subcmd__help__subcmd__guard"
                 ;;
             chainwright__subcmd__help,help)
                 cmd="chainwright__subcmd__help__subcmd__help"
@@ -202,11 +214,8 @@ _chainwright() {
             chainwright__subcmd__help,iptables-save)
                 cmd="chainwright__subcmd__help__subcmd__iptables__subcmd__save"
                 ;;
-            chainwright__subcmd__help,kubelet)
-                cmd="chainwright__subcmd__help__subcmd__kubelet"
-                ;;
-            chainwright__subcmd__help,list)
-                cmd="chainwright__subcmd__help__subcmd__list"
+            chainwright__subcmd__help,kube)
+                cmd="chainwright__subcmd__help__subcmd__kube"
                 ;;
             chainwright__subcmd__help,log)
                 cmd="chainwright__subcmd__help__subcmd__log"
@@ -214,86 +223,137 @@ _chainwright() {
             chainwright__subcmd__help,man)
                 cmd="chainwright__subcmd__help__subcmd__man"
                 ;;
-            chainwright__subcmd__help,migrate)
-                cmd="chainwright__subcmd__help__subcmd__migrate"
+            chainwright__subcmd__help,multicall)
+                cmd="chainwright__subcmd__help__subcmd__multicall"
                 ;;
             chainwright__subcmd__help,nft)
                 cmd="chainwright__subcmd__help__subcmd__nft"
                 ;;
-            chainwright__subcmd__help,pending)
-                cmd="chainwright__subcmd__help__subcmd__pending"
-                ;;
-            chainwright__subcmd__help,reconcile)
-                cmd="chainwright__subcmd__help__subcmd__reconcile"
-                ;;
             chainwright__subcmd__help,record)
                 cmd="chainwright__subcmd__help__subcmd__record"
-                ;;
-            chainwright__subcmd__help,restore)
-                cmd="chainwright__subcmd__help__subcmd__restore"
-                ;;
-            chainwright__subcmd__help,rollback)
-                cmd="chainwright__subcmd__help__subcmd__rollback"
-                ;;
-            chainwright__subcmd__help,rules)
-                cmd="chainwright__subcmd__help__subcmd__rules"
-                ;;
-            chainwright__subcmd__help,save)
-                cmd="chainwright__subcmd__help__subcmd__save"
-                ;;
-            chainwright__subcmd__help,sets)
-                cmd="chainwright__subcmd__help__subcmd__sets"
                 ;;
             chainwright__subcmd__help,show)
                 cmd="chainwright__subcmd__help__subcmd__show"
                 ;;
+            chainwright__subcmd__help,snapshot)
+                cmd="chainwright__subcmd__help__subcmd__snapshot"
+                ;;
             chainwright__subcmd__help,trace)
                 cmd="chainwright__subcmd__help__subcmd__trace"
-                ;;
-            chainwright__subcmd__help,trace-packets)
-                cmd="chainwright__subcmd__help__subcmd__trace__subcmd__packets"
-                ;;
-            chainwright__subcmd__help,translate)
-                cmd="chainwright__subcmd__help__subcmd__translate"
                 ;;
             chainwright__subcmd__help,watch)
                 cmd="chainwright__subcmd__help__subcmd__watch"
                 ;;
-            chainwright__subcmd__help,why)
-                cmd="chainwright__subcmd__help__subcmd__why"
+            chainwright__subcmd__help__subcmd__delete,chains)
+                cmd="chainwright__subcmd__help__subcmd__delete__subcmd__chains"
                 ;;
-            chainwright__subcmd__help__subcmd__kubelet,check)
-                cmd="chainwright__subcmd__help__subcmd__kubelet__subcmd__check"
+            chainwright__subcmd__help__subcmd__get,chains)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__chains"
                 ;;
-            chainwright__subcmd__help__subcmd__kubelet,ensure)
-                cmd="chainwright__subcmd__help__subcmd__kubelet__subcmd__ensure"
+            chainwright__subcmd__help__subcmd__get,elements)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__elements"
                 ;;
-            chainwright__subcmd__help__subcmd__kubelet,remove)
-                cmd="chainwright__subcmd__help__subcmd__kubelet__subcmd__remove"
+            chainwright__subcmd__help__subcmd__get,pending)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__pending"
                 ;;
-            chainwright__subcmd__kubelet,check)
-                cmd="chainwright__subcmd__kubelet__subcmd__check"
+            chainwright__subcmd__help__subcmd__get,rules)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__rules"
                 ;;
-            chainwright__subcmd__kubelet,ensure)
-                cmd="chainwright__subcmd__kubelet__subcmd__ensure"
+            chainwright__subcmd__help__subcmd__get,ruleset)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__ruleset"
                 ;;
-            chainwright__subcmd__kubelet,help)
-                cmd="chainwright__subcmd__kubelet__subcmd__help"
+            chainwright__subcmd__help__subcmd__get,sets)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__sets"
                 ;;
-            chainwright__subcmd__kubelet,remove)
-                cmd="chainwright__subcmd__kubelet__subcmd__remove"
+            chainwright__subcmd__help__subcmd__kube,check)
+                cmd="chainwright__subcmd__help__subcmd__kube__subcmd__check"
                 ;;
-            chainwright__subcmd__kubelet__subcmd__help,check)
-                cmd="chainwright__subcmd__kubelet__subcmd__help__subcmd__check"
+            chainwright__subcmd__help__subcmd__kube,ensure)
+                cmd="chainwright__subcmd__help__subcmd__kube__subcmd__ensure"
                 ;;
-            chainwright__subcmd__kubelet__subcmd__help,ensure)
-                cmd="chainwright__subcmd__kubelet__subcmd__help__subcmd__ensure"
+            chainwright__subcmd__help__subcmd__kube,guard)
+                cmd="chainwright__subcmd__help__subcmd__kube__subcmd__guard"
                 ;;
-            chainwright__subcmd__kubelet__subcmd__help,help)
-                cmd="chainwright__subcmd__kubelet__subcmd__help__subcmd__help"
+            chainwright__subcmd__help__subcmd__kube,remove)
+                cmd="chainwright__subcmd__help__subcmd__kube__subcmd__remove"
                 ;;
-            chainwright__subcmd__kubelet__subcmd__help,remove)
-                cmd="chainwright__subcmd__kubelet__subcmd__help__subcmd__remove"
+            chainwright__subcmd__help__subcmd__kube,status)
+                cmd="chainwright__subcmd__help__subcmd__kube__subcmd__status"
+                ;;
+            chainwright__subcmd__help__subcmd__multicall,install)
+                cmd="chainwright__subcmd__help__subcmd__multicall__subcmd__install"
+                ;;
+            chainwright__subcmd__help__subcmd__watch,changes)
+                cmd="chainwright__subcmd__help__subcmd__watch__subcmd__changes"
+                ;;
+            chainwright__subcmd__help__subcmd__watch,packets)
+                cmd="chainwright__subcmd__help__subcmd__watch__subcmd__packets"
+                ;;
+            chainwright__subcmd__kube,check)
+                cmd="chainwright__subcmd__kube__subcmd__check"
+                ;;
+            chainwright__subcmd__kube,ensure)
+                cmd="chainwright__subcmd__kube__subcmd__ensure"
+                ;;
+            chainwright__subcmd__kube,guard)
+                cmd="chainwright__subcmd__kube__subcmd__guard"
+                ;;
+            chainwright__subcmd__kube,help)
+                cmd="chainwright__subcmd__kube__subcmd__help"
+                ;;
+            chainwright__subcmd__kube,remove)
+                cmd="chainwright__subcmd__kube__subcmd__remove"
+                ;;
+            chainwright__subcmd__kube,status)
+                cmd="chainwright__subcmd__kube__subcmd__status"
+                ;;
+            chainwright__subcmd__kube__subcmd__help,check)
+                cmd="chainwright__subcmd__kube__subcmd__help__subcmd__check"
+                ;;
+            chainwright__subcmd__kube__subcmd__help,ensure)
+                cmd="chainwright__subcmd__kube__subcmd__help__subcmd__ensure"
+                ;;
+            chainwright__subcmd__kube__subcmd__help,guard)
+                cmd="chainwright__subcmd__kube__subcmd__help__subcmd__guard"
+                ;;
+            chainwright__subcmd__kube__subcmd__help,help)
+                cmd="chainwright__subcmd__kube__subcmd__help__subcmd__help"
+                ;;
+            chainwright__subcmd__kube__subcmd__help,remove)
+                cmd="chainwright__subcmd__kube__subcmd__help__subcmd__remove"
+                ;;
+            chainwright__subcmd__kube__subcmd__help,status)
+                cmd="chainwright__subcmd__kube__subcmd__help__subcmd__status"
+                ;;
+            chainwright__subcmd__multicall,help)
+                cmd="chainwright__subcmd__multicall__subcmd__help"
+                ;;
+            chainwright__subcmd__multicall,install)
+                cmd="chainwright__subcmd__multicall__subcmd__install"
+                ;;
+            chainwright__subcmd__multicall__subcmd__help,help)
+                cmd="chainwright__subcmd__multicall__subcmd__help__subcmd__help"
+                ;;
+            chainwright__subcmd__multicall__subcmd__help,install)
+                cmd="chainwright__subcmd__multicall__subcmd__help__subcmd__install"
+                ;;
+            chainwright__subcmd__watch,changes)
+                cmd="chainwright__subcmd__watch__subcmd__changes"
+                ;;
+            chainwright__subcmd__watch,help)
+                cmd="chainwright__subcmd__watch__subcmd__help"
+                ;;
+            chainwright__subcmd__watch,packets)
+                cmd="chainwright__subcmd__watch__subcmd__packets"
+                ;;
+            chainwright__subcmd__watch__subcmd__help,changes)
+                cmd="chainwright__subcmd__watch__subcmd__help__subcmd__changes"
+                ;;
+            chainwright__subcmd__watch__subcmd__help,help)
+                cmd="chainwright__subcmd__watch__subcmd__help__subcmd__help"
+                ;;
+            chainwright__subcmd__watch__subcmd__help,packets)
+                cmd="chainwright__subcmd__watch__subcmd__help__subcmd__packets"
                 ;;
             *)
                 ;;
@@ -302,7 +362,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --nft-version --help --version chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -324,12 +384,36 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__apply)
-            opts="-c -e -a -I -j -h --check --echo --handles --include --confirm --netns --json --nft-version --help"
+            opts="-f -e -a -I -j -n -c -w -4 -6 -t -h --file --format --dry-run --prune --replace --keep --confirm --bytecode --echo --handles --include --noflush --counters --profile --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "nft nft-json iptables" -- "${cur}"))
+                    return 0
+                    ;;
+                --prune)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --include)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -338,32 +422,22 @@ _chainwright() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --confirm)
+                --profile)
+                    COMPREPLY=($(compgen -W "1.8.7 1.8.8 1.8.10" -- "${cur}"))
+                    return 0
+                    ;;
+                --wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --netns)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__backup)
-            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0
@@ -499,72 +573,14 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__chains)
-            opts="-4 -6 -t -h --match --rules --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+        chainwright__subcmd__check)
+            opts="-4 -6 -t -h --versions --all --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --match)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__cleanup)
-            opts="-w -4 -6 -t -h --dry-run --comment --confirm --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --comment)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --confirm)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --lock)
+                --versions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -643,14 +659,50 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__detect)
-            opts="-q -h --wait --follow --rules --quiet --netns --json --nft-version --help"
+        chainwright__subcmd__convert)
+            opts="-f -4 -6 -w -h --to --rule --file --ipv4 --ipv6 --in-place --from --dry-run --force --keep --confirm --wait --lock --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --to)
+                    COMPREPLY=($(compgen -W "nft iptables legacy" -- "${cur}"))
+                    return 0
+                    ;;
+                --rule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -W "nft legacy" -- "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -669,8 +721,130 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__delete)
+            opts="-h --netns --json --nft-version --help chains help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__delete__subcmd__chains)
+            opts="-w -4 -6 -t -h --dry-run --comment --confirm --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --comment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__delete__subcmd__help)
+            opts="chains help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__delete__subcmd__help__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__delete__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__diff)
-            opts="-4 -6 -t -h --dir --counters --bytecode --packets --tries --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-4 -6 -t -h --dir --counters --bytecode --behavior --tries --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -715,14 +889,74 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__doctor)
-            opts="-4 -6 -t -h --versions --all --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+        chainwright__subcmd__exists)
+            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --versions)
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get)
+            opts="-h --netns --json --nft-version --help chains rules sets elements ruleset pending help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__chains)
+            opts="-4 -6 -t -h --match --rules --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --match)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -757,13 +991,281 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__exists)
-            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+        chainwright__subcmd__get__subcmd__elements)
+            opts="-4 -6 -t -h --match --anonymous --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help)
+            opts="chains rules sets elements ruleset pending help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__elements)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__pending)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__rules)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__ruleset)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__sets)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__pending)
+            opts="-h --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__rules)
+            opts="-4 -6 -t -h --match --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__ruleset)
+            opts="-o -j -c -a -s -n -y -p -T -u -S -4 -6 -t -h --output --counters --handles --stateless --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --ipv4 --ipv6 --family --backend --table --terse --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "nft nft-json iptables" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "nft nft-json iptables" -- "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__sets)
+            opts="-4 -6 -t -h --match --anonymous --ipv4 --ipv6 --family --backend --table --elements --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0
@@ -845,66 +1347,8 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__guard)
-            opts="-w -4 -6 -h --file --up-to-1.26 --force --auto --poll --quiet --log --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help kubelet"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --poll)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --quiet)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --log)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --lock)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         chainwright__subcmd__help)
-            opts="chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -918,20 +1362,6 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__apply)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__backup)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -973,21 +1403,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__chains)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__cleanup)
+        chainwright__subcmd__help__subcmd__check)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1029,9 +1445,37 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__detect)
+        chainwright__subcmd__help__subcmd__convert)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__delete)
+            opts="chains"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__delete__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1044,20 +1488,6 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__diff)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__doctor)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1085,8 +1515,8 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__graph)
-            opts=""
+        chainwright__subcmd__help__subcmd__get)
+            opts="chains rules sets elements ruleset pending"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1099,7 +1529,91 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__guard)
+        chainwright__subcmd__help__subcmd__get__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__get__subcmd__elements)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__get__subcmd__pending)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__get__subcmd__rules)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__get__subcmd__ruleset)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__get__subcmd__sets)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__graph)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1211,8 +1725,8 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__kubelet)
-            opts="ensure check remove"
+        chainwright__subcmd__help__subcmd__kube)
+            opts="status ensure check remove guard"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1225,7 +1739,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__kubelet__subcmd__check)
+        chainwright__subcmd__help__subcmd__kube__subcmd__check)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1239,7 +1753,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__kubelet__subcmd__ensure)
+        chainwright__subcmd__help__subcmd__kube__subcmd__ensure)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1253,7 +1767,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__kubelet__subcmd__remove)
+        chainwright__subcmd__help__subcmd__kube__subcmd__guard)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1267,9 +1781,23 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__list)
+        chainwright__subcmd__help__subcmd__kube__subcmd__remove)
             opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__kube__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1309,9 +1837,23 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__migrate)
-            opts=""
+        chainwright__subcmd__help__subcmd__multicall)
+            opts="install"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__multicall__subcmd__install)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1324,34 +1866,6 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__nft)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__pending)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__reconcile)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1379,77 +1893,21 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__restore)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__rollback)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__rules)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__save)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__sets)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         chainwright__subcmd__help__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__snapshot)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1477,36 +1935,8 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__trace__subcmd__packets)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__translate)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         chainwright__subcmd__help__subcmd__watch)
-            opts=""
+            opts="changes packets"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1519,9 +1949,23 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__why)
+        chainwright__subcmd__help__subcmd__watch__subcmd__changes)
             opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__watch__subcmd__packets)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1665,33 +2109,13 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet)
-            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help ensure check remove help"
+        chainwright__subcmd__kube)
+            opts="-h --netns --json --nft-version --help status ensure check remove guard help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --lock)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1707,7 +2131,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__check)
+        chainwright__subcmd__kube__subcmd__check)
             opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1749,14 +2173,72 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__ensure)
-            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
+        chainwright__subcmd__kube__subcmd__ensure)
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --confirm --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
                 --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__kube__subcmd__guard)
+            opts="-w -4 -6 -h --file --up-to-1.26 --force --auto --poll --quiet --log --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help kubelet"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --poll)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --quiet)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1795,8 +2277,8 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__help)
-            opts="ensure check remove help"
+        chainwright__subcmd__kube__subcmd__help)
+            opts="status ensure check remove guard help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1809,7 +2291,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__help__subcmd__check)
+        chainwright__subcmd__kube__subcmd__help__subcmd__check)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1823,7 +2305,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__help__subcmd__ensure)
+        chainwright__subcmd__kube__subcmd__help__subcmd__ensure)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1837,7 +2319,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__help__subcmd__help)
+        chainwright__subcmd__kube__subcmd__help__subcmd__guard)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1851,7 +2333,7 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__help__subcmd__remove)
+        chainwright__subcmd__kube__subcmd__help__subcmd__help)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1865,17 +2347,41 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__kubelet__subcmd__remove)
-            opts="-w -4 -6 -h --confirm --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
+        chainwright__subcmd__kube__subcmd__help__subcmd__remove)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__kube__subcmd__help__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__kube__subcmd__remove)
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --confirm --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --confirm)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1896,6 +2402,10 @@ _chainwright() {
                     COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
                     return 0
                     ;;
+                --confirm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1911,13 +2421,17 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__list)
-            opts="-a -s -t -n -y -p -T -u -S -j -h --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+        chainwright__subcmd__kube__subcmd__status)
+            opts="-q -h --wait --follow --rules --quiet --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2013,41 +2527,77 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__migrate)
-            opts="-4 -6 -w -h --from --to --dry-run --force --keep-foreign --ipv4 --ipv6 --confirm --wait --lock --netns --json --nft-version --help"
+        chainwright__subcmd__multicall)
+            opts="-h --netns --json --nft-version --help install help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --from)
-                    COMPREPLY=($(compgen -W "nft legacy" -- "${cur}"))
-                    return 0
-                    ;;
-                --to)
-                    COMPREPLY=($(compgen -W "nft legacy" -- "${cur}"))
-                    return 0
-                    ;;
-                --keep-foreign)
+                --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --confirm)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
                     return 0
                     ;;
-                --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
+                *)
+                    COMPREPLY=()
                     ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__multicall__subcmd__help)
+            opts="install help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
                     ;;
-                --lock)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__multicall__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
                     ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__multicall__subcmd__help__subcmd__install)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__multicall__subcmd__install)
+            opts="-h --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2117,74 +2667,6 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__pending)
-            opts="-h --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__reconcile)
-            opts="-4 -6 -t -h --dry-run --owner --confirm --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --owner)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --confirm)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         chainwright__subcmd__record)
             opts="-h --dir --max-size --max-age --buffer --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -2205,232 +2687,6 @@ _chainwright() {
                     return 0
                     ;;
                 --buffer)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__restore)
-            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --keep-foreign --table --profile --confirm --wait --lock --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --keep-foreign)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -T)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --profile)
-                    COMPREPLY=($(compgen -W "1.8.7 1.8.8 1.8.10" -- "${cur}"))
-                    return 0
-                    ;;
-                --confirm)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --lock)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__rollback)
-            opts="-4 -6 -t -h --dry-run --bytecode --confirm --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --confirm)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__rules)
-            opts="-4 -6 -t -h --match --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --match)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__save)
-            opts="-c -4 -6 -t -h --counters --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__sets)
-            opts="-4 -6 -t -h --match --elements --anonymous --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --match)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2475,8 +2731,46 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__snapshot)
+            opts="-4 -6 -t -h --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__trace)
-            opts="-4 -6 -t -h --from --own --file --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-4 -6 -t -h --from --own --file --why --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2549,85 +2843,31 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__trace__subcmd__packets)
-            opts="-4 -6 -t -h --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --buffer)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --family)
-                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --table)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__translate)
-            opts="-4 -6 -h --rule --to --ipv4 --ipv6 --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --rule)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --to)
-                    COMPREPLY=($(compgen -W "nft iptables" -- "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nft-version)
-                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         chainwright__subcmd__watch)
-            opts="-4 -6 -t -h --count --show --buffer --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-h --netns --json --nft-version --help changes packets help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__watch__subcmd__changes)
+            opts="-4 -6 -t -h --count --show --buffer --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -2675,38 +2915,74 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__why)
-            opts="-4 -6 -t -h --file --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+        chainwright__subcmd__watch__subcmd__help)
+            opts="changes packets help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --file)
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__watch__subcmd__help__subcmd__changes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__watch__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__watch__subcmd__help__subcmd__packets)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__watch__subcmd__packets)
+            opts="-4 -6 -t -h --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --count)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --in)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --out)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --mark)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --state)
-                    COMPREPLY=($(compgen -W "new established related invalid untracked any" -- "${cur}"))
-                    return 0
-                    ;;
-                --direction)
-                    COMPREPLY=($(compgen -W "in forward out local" -- "${cur}"))
-                    return 0
-                    ;;
-                --uid)
+                --buffer)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -30,40 +30,28 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -l nft-version -d 
 complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "chains" -d 'List chains, one per line'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "get" -d 'List chains, rules, sets or elements, or the whole ruleset'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "exists" -d 'Look up chains by name, without a listing'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "sets" -d 'List sets and maps, one per line'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "list" -d 'List in nft\'s language, as `nft list` does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "apply" -d 'Apply changes in nft\'s language atomically, as `nft -f` does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "backup" -d 'Save the ruleset of nf_tables in a file'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rollback" -d 'Restore the ruleset from a backup, in one transaction'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "reconcile" -d 'Make the tables in a backup match the backup, with the fewest changes'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Restore tables atomically, as iptables-restore does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "cleanup" -d 'Remove leftover chains, and all rules that jump to them'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "migrate" -d 'Move iptables\' tables from one backend to the other'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "doctor" -d 'Find present and future problems in iptables\' tables'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "translate" -d 'Translate iptables\' rules into nft\'s language, or nft\'s rules into iptables\''
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "nft" -d 'Behave like the program `nft`, also through a link with the name nft'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "detect" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "kubelet" -d 'Create, check or remove the chains that a kubelet creates when it starts'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "watch" -d 'Print each change of nf_tables, and the thread that made it'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace" -d 'Show the path of a packet through the rules'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "check" -d 'Find present and future problems in iptables\' tables'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "apply" -d 'Apply a file atomically: nft\'s language, libnftables\' JSON, output of iptables-save, or a snapshot'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "snapshot" -d 'Save the ruleset of nf_tables in a file'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "delete" -d 'Delete leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "convert" -d 'Convert rules between iptables and nft; with --in-place, move tables to the other backend'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "confirm" -d 'Keep the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "watch" -d 'Print changes, or the rules that packets traverse, as they happen'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "record" -d 'Record every change of nf_tables, and the process that made it'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "log" -d 'Show recorded transactions, one per line'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "show" -d 'Show a recorded transaction: what it changed, and the process that made it'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "blame" -d 'Show the recorded transaction that added each rule of a chain, or each element of a set'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "bisect" -d 'Find the recorded transaction that changed the outcome of a packet'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace" -d 'Show the path of a packet through the rules'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "why" -d 'Show the rules that stop a packet, although others accept it'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace-packets" -d 'Print the rules that packets traverse'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "confirm" -d 'Keep the change that waits for a confirmation'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "pending" -d 'Show the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "kube" -d 'Detect Kubernetes\' backend; create, check, remove or guard its chains'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "multicall" -d 'Make links with the names of nft and of iptables\' programs'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "man" -d 'Print a manual page'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "nft" -d 'Behave like the program `nft`, also through a link with the name nft'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables" -d 'Behave like iptables: change or list a table of IPv4'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables-save" -d 'Behave like iptables-save: print tables of IPv4 as text'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables-restore" -d 'Behave like iptables-restore: restore tables of IPv4 from text'
@@ -71,25 +59,138 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables" 
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l match -d 'Only chains whose name matches this pattern, for instance \'KUBE-S[VE][CP]-*\' or \'{INPUT,OUTPUT}\'' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "chains" -d 'List chains, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "sets" -d 'The options of `get sets`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "elements" -d 'List the elements of sets and maps'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "pending" -d 'Show the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l rules -d 'Show the number of rules of each chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l rules -d 'Show the number of rules of each chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l bytecode -d 'Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables its sets with their elements, then its rules, one expression per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l anonymous -d 'Also list anonymous sets, which belong to a single rule'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l elements -d 'Also list the elements'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l anonymous -d 'Also list anonymous sets, which belong to a single rule'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s o -l output -d 'Format of the output' -r -f -a "nft\t'nft\'s language'
+nft-json\t'libnftables\' JSON, like `nft -j`'
+iptables\t'the format of iptables-save'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s j -d 'The same as -o nft-json'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s c -l counters -d 'With -o iptables: also print the counters of rules; those of policies are always printed'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s a -l handles -d 'Show the handles assigned by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times (in seconds), and all others'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s T -l numeric-time -d 'Show times in seconds'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s u -l guid -d 'Show users and groups by name'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s S -l service -d 'Show ports by their names in /etc/services'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -l terse -d 'Omit the elements of sets'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from ruleset" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "chains" -d 'List chains, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "sets" -d 'The options of `get sets`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "elements" -d 'List the elements of sets and maps'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "pending" -d 'Show the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -107,128 +208,6 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -s 4 -l 
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand exists" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l match -d 'Only chains whose name matches this pattern, for instance \'KUBE-S[VE][CP]-*\'' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables its sets with their elements, then its rules, one expression per line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l match -d 'Only sets whose name matches this pattern, for instance \'blocked-*\'' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l elements -d 'Also list the elements'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l anonymous -d 'Also list anonymous sets, which belong to a single rule'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s a -l handles -d 'Show the handles assigned by the kernel'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s t -l terse -d 'Omit the elements of sets'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times (in seconds), and all others'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s T -l numeric-time -d 'Show times in seconds'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s u -l guid -d 'Show users and groups by name'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s S -l service -d 'Show ports by their names in /etc/services'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s j -d 'Write libnftables\' JSON, like `nft -j`; the same as `--json`'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Allow the text to include files in and below this directory (`include "file"`); may be given more than once. Without this option, no file can be included' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l check -d 'Only check the text, and have the kernel check the changes; change nothing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, the document contains them'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: print the handles assigned by the kernel'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'The input is libnftables\' JSON'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l dry-run -d 'Only have the kernel check the change, and show the action for each table and the changes of its objects, as `diff` does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l bytecode -d 'With --dry-run, show rules that iptables cannot express as bytecode, instead of in nft\'s syntax'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l owner -d 'Only objects with this tag in their comment' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l dry-run -d 'Only show the changes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l dir -d 'Directory of the recorder\'s files' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l tries -d 'Maximum number of packets to try' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
@@ -246,7 +225,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l nft-ver
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Also compare counters, quotas and times of last use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l bytecode -d 'Show rules that iptables cannot express as bytecode, one pair of brackets per expression, instead of in nft\'s syntax'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l packets -d 'Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The files may also be output of iptables-save, or in nft\'s language'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l behavior -d 'Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The files may also be output of iptables-save, or in nft\'s language'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -275,294 +254,225 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s 4 -l i
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l from -d 'For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one for documentation: 192.0.2.1, 2001:db8::1)' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l own -d 'With --file: an address of the machine that the rules are from; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'Use the rules of this file instead of the kernel\'s: a backup, output of iptables-save, or a ruleset in nft\'s language' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l in -d 'Input interface of the packet' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l out -d 'Output interface of the packet' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l state -d 'State of the packet\'s connection' -r -f -a "new\t''
+established\t''
+related\t''
+invalid\t''
+untracked\t''
+any\t'unknown'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l direction -d 'Direction of the packet: in, forward, out or local' -r -f -a "in\t''
+forward\t''
+out\t''
+local\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l uid -d 'User ID of the sending socket' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s c -l counters -d 'Also print the counters of rules; those of policies are always printed'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the input. Use this on a node whose running agents have chains in these tables (KUBE-*, CNI-*, cali-*). May be given more than once. Matching chains in the input are ignored; unchanged rules keep their counters' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Restore only this table; the input must contain it (-t is --test, as in iptables-restore)' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l profile -d 'In nf_tables, write rules in the form of this version of iptables. All later versions read the form of 1.8.7; earlier versions overlook parts of later forms' -r -f -a "1.8.7\t'marks, ports and flags as matches'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l why -d 'Show only the rules that stop the packet, although others accept it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every path, and also where a packet reaches the end of a chain and is accepted'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Use the current elements of sets that rules fill; by default, any packet may or may not be in such a set'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l versions -d 'The versions of iptables that may read the tables: those on the node and in the images of its agents. The default is all known versions' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l all -d 'List each problem separately'
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s f -l file -d 'Input file; standard input if omitted, or `-`' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l format -d 'Format of the file; by default it is recognised by the content' -r -f -a "nft\t'nft\'s language'
+nft-json\t'libnftables\' JSON'
+iptables\t'the format of iptables-save'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l prune -d 'Also delete objects of the file\'s tables that are not in the file; with OWNER, only those with this tag' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l keep -d 'Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the input, which is that of iptables-restore. Use this on a node whose running agents have chains in these tables (KUBE-*, CNI-*, cali-*). May be given more than once. Matching chains in the input are ignored; unchanged rules keep their counters' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Allow the text to include files in and below this directory (`include "file"`); may be given more than once. Without this option, no file can be included' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l profile -d 'In nf_tables, write rules in the form of this version of iptables. All later versions read the form of 1.8.7; earlier versions overlook parts of later forms' -r -f -a "1.8.7\t'marks, ports and flags as matches'
 1.8.8\t'marks, ports and flags as native expressions of nf_tables, which older versions overlook'
 1.8.10\t'as 1.8.8, with the protocol of IPv4 from the packet\'s header'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s n -l noflush -d 'Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s c -l counters -d 'Set counters to those in the input, instead of 0'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s t -l test -d 'Only check the input, and have the kernel check the changes to nf_tables; change nothing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l comment -d 'Also remove rules with a comment that matches; may be given more than once' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l dry-run -d 'Only print the changes, or have the kernel check them; change nothing. With --prune and --replace it prints them, and with --prune the exit code is then 1 if there are any'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l replace -d 'Replace the whole ruleset of nf_tables, or the selected part'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l bytecode -d 'With --replace and --dry-run, show rules that iptables cannot express as bytecode'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, the document contains them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: print the handles assigned by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'With --echo: print libnftables\' JSON'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s n -l noflush -d 'Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l counters -d 'Set counters to those in the input, instead of 0'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l dry-run -d 'Only print the chains and rules that would be removed; exit code 1 if there are any'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l from -d 'The backend to move the tables from' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand snapshot" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -f -a "chains" -d 'Remove leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l comment -d 'Also remove rules with a comment that matches; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l dry-run -d 'Only print the chains and rules that would be removed; exit code 1 if there are any'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from help" -f -a "chains" -d 'Remove leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l to -d 'The language, by default nft; with --in-place the backend' -r -f -a "nft\t'nft\'s language; with --in-place nf_tables'
+iptables\t'the format of iptables-save'
+legacy\t'only with --in-place: the legacy x_tables'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l rule -d 'Convert this rule, in the syntax of `iptables` arguments: \'-t nat -A POSTROUTING -j MASQUERADE\'; or only its options' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -s f -l file -d 'Input file; standard input if omitted, or `-`' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l from -d 'The backend to move the tables from; the default is the other one' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l to -d 'The backend to move the tables to' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If such a jump is in a built-in chain that has other rules or the policy DROP, this requires --force: packets that the kept chain accepts still traverse the moved rules, and the other way round' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l keep -d 'Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If such a jump is in a built-in chain that has other rules or the policy DROP, this requires --force: packets that the kept chain accepts still traverse the moved rules, and the other way round' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l dry-run -d 'Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l force -d 'Migrate even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be separated from the rules next to them'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 4 -l ipv4 -d 'Only tables of IPv4'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 6 -l ipv6 -d 'Only tables of IPv6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l versions -d 'The versions of iptables that may read the tables: those on the node and in the images of its agents. The default is all known versions' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -s 4 -l ipv4 -d 'Only tables of IPv4; the default of a text'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -s 6 -l ipv6 -d 'Only tables of IPv6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l in-place -d 'Move the tables in the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l dry-run -d 'Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l force -d 'Move even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be separated from the rules next to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -f -a "changes" -d 'Print each change of nf_tables, and the thread that made it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -f -a "packets" -d 'Print the rules that packets traverse'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l count -d 'Exit after this number of transactions' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l show -d 'Maximum number of shown objects of a transaction; JSON has all' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l buffer -d 'Maximum size of the kernel\'s queue of unread events, in bytes, if the kernel permits it' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l all -d 'List each problem separately'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l rule -d 'Translate this rule, in the syntax of `iptables` arguments: \'-t nat -A POSTROUTING -j MASQUERADE\'; or only its options' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l to -d 'Target language' -r -f -a "nft\t'nft\'s'
-iptables\t'iptables-save\'s'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 4 -l ipv4 -d 'The input is for IPv4, which is the default'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 6 -l ipv6 -d 'The input is for IPv6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s f -l file -d 'Read commands from this file; from standard input if it is `-`' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l define -d 'Define a variable for the file; may be given more than once' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Search this directory for included files; may be given more than once' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'First print the instructions of listed or created rules. Only nft\'s level `netlink` is implemented' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, one line at a time, until `quit` or the end; errors do not end the session. There is no line editing other than the terminal\'s'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s c -l check -d 'Have the kernel check the changes; change nothing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s e -l echo -d 'Print the added objects, as reported by the kernel'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s o -l optimize -d 'Optimize a ruleset: not implemented'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s a -l handles -d 'Show the handles assigned by the kernel'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s t -l terse -d 'Omit the elements of sets'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times (in seconds), and all others'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s T -l numeric-time -d 'Show times in seconds'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s u -l guid -d 'Show users and groups by name'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s S -l service -d 'Show ports by their names in /etc/services'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Print host names instead of addresses: not implemented, because DNS can hang or return wrong names'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s j -d 'Write libnftables\' JSON, and read it if the input is JSON'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version of nft in whose form the output is, then that of this program'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s V -d 'Print the version, and the built-in features'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l wait -d 'Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l follow -d 'Run until stopped, and print each verdict that differs from the previous one'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l rules -d 'Also count the rules of the chains'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s q -l quiet -d 'Print only the verdict, without the chains'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l file -d 'Guard the chains in a file in the format of iptables-save, and the rules that -A and -I add to them; for IPv4, or with -6 for IPv6. Policies are ignored' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l poll -d 'Interval between checks of legacy tables' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l quiet -d 'Time without changes that ends a burst of changes' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l log -d 'Also write the library\'s log to standard error, up to this level: error, warn, info, debug or trace' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l bytecode -d 'Show rules that iptables cannot express as bytecode, and the keys of elements as bytes, instead of in nft\'s syntax'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from changes" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l count -d 'Exit after this number of steps' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l buffer -d 'Maximum size of the kernel\'s queue of unread events, in bytes, if the kernel permits it' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Create the missing chains and rules, in one transaction; in legacy tables, one table at a time'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List the missing chains and rules; the exit code is 1 if there are any'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "remove" -d 'Remove the chains and rules in the same way, except chains that other programs use'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l auto -d 'Use the backend that `detect` finds on this node; fail if it finds none'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Create the missing chains and rules, in one transaction; in legacy tables, one table at a time'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List the missing chains and rules; the exit code is 1 if there are any'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove the chains and rules in the same way, except chains that other programs use'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l count -d 'Exit after this number of transactions' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l show -d 'Maximum number of shown objects of a transaction; JSON has all' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l buffer -d 'Maximum size of the kernel\'s queue of unread events, in bytes, if the kernel permits it' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
-ip6\t'IPv6'
-inet\t'IPv4 and IPv6 (nf_tables)'
-arp\t'ARP'
-bridge\t'bridges (nf_tables)'
-netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
-legacy\t'the legacy x_tables, as iptables-legacy'
-all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
-1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l bytecode -d 'Show rules that iptables cannot express as bytecode, and the keys of elements as bytes, instead of in nft\'s syntax'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from packets" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from help" -f -a "changes" -d 'Print each change of nf_tables, and the thread that made it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from help" -f -a "packets" -d 'Print the rules that packets traverse'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand record" -l dir -d 'Directory of the recorder\'s files' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand record" -l max-size -d 'Maximum size of all files in bytes, or with a suffix: K, M or G. If they are larger, the oldest ones are removed' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand record" -l max-age -d 'Maximum age of recorded transactions, for instance 12h or 30d' -r
@@ -643,103 +553,136 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand bisect" -l all -
 complete -c chainwright -n "__fish_chainwright_using_subcommand bisect" -l as-is -d 'Use the elements of sets that rules fill as they were recorded; by default, any packet may or may not be in such a set'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bisect" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bisect" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l from -d 'For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one for documentation: 192.0.2.1, 2001:db8::1)' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l own -d 'With --file: an address of the machine that the rules are from; may be given more than once' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'Use the rules of this file instead of the kernel\'s: a backup, output of iptables-save, or a ruleset in nft\'s language' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l in -d 'Input interface of the packet' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l out -d 'Output interface of the packet' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l state -d 'State of the packet\'s connection' -r -f -a "new\t''
-established\t''
-related\t''
-invalid\t''
-untracked\t''
-any\t'unknown'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l direction -d 'Direction of the packet: in, forward, out or local' -r -f -a "in\t''
-forward\t''
-out\t''
-local\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l uid -d 'User ID of the sending socket' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "status" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "ensure" -d 'Create the missing chains that a kubelet creates when it starts'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "check" -d 'List the missing chains and rules of a kubelet'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "remove" -d 'Remove a kubelet\'s chains and rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l wait -d 'Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l follow -d 'Run until stopped, and print each verdict that differs from the previous one'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l rules -d 'Also count the rules of the chains'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the verdict, without the chains'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every path, and also where a packet reaches the end of a chain and is accepted'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Use the current elements of sets that rules fill; by default, any packet may or may not be in such a set'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l file -d 'Use the rules of this file instead of the kernel\'s: a backup, output of iptables-save, or a ruleset in nft\'s language' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l in -d 'Input interface of the packet' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l out -d 'Output interface of the packet' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l state -d 'State of the packet\'s connection' -r -f -a "new\t''
-established\t''
-related\t''
-invalid\t''
-untracked\t''
-any\t'unknown'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l direction -d 'Direction of the packet: in, forward, out or local' -r -f -a "in\t''
-forward\t''
-out\t''
-local\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l uid -d 'User ID of the sending socket' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l auto -d 'Use the backend that `kube status` finds on this node; fail if it finds none'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l count -d 'Exit after this number of steps' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l buffer -d 'Maximum size of the kernel\'s queue of unread events, in bytes, if the kernel permits it' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l auto -d 'Use the backend that `kube status` finds on this node; fail if it finds none'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
 arp\t'ARP'
 bridge\t'bridges (nf_tables)'
 netdev\t'devices (nf_tables)'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l auto -d 'Use the backend that `kube status` finds on this node; fail if it finds none'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l file -d 'Guard the chains in a file in the format of iptables-save, and the rules that -A and -I add to them; for IPv4, or with -6 for IPv6. Policies are ignored' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l poll -d 'Interval between checks of legacy tables' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l quiet -d 'Time without changes that ends a burst of changes' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l log -d 'Also write the library\'s log to standard error, up to this level: error, warn, info, debug or trace' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l up-to-1.26 -d 'Include the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l force -d 'With `ensure`: create the chains even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l auto -d 'Use the backend that `kube status` finds on this node; fail if it finds none'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from guard" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from help" -f -a "status" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Create the missing chains that a kubelet creates when it starts'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from help" -f -a "check" -d 'List the missing chains and rules of a kubelet'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove a kubelet\'s chains and rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from help" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and not __fish_seen_subcommand_from install help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and not __fish_seen_subcommand_from install help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand pending" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and not __fish_seen_subcommand_from install help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and not __fish_seen_subcommand_from install help" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and not __fish_seen_subcommand_from install help" -f -a "install" -d 'Make links to this program with the names of nft and of iptables\' programs'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and not __fish_seen_subcommand_from install help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and __fish_seen_subcommand_from install" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and __fish_seen_subcommand_from install" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and __fish_seen_subcommand_from install" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and __fish_seen_subcommand_from help" -f -a "install" -d 'Make links to this program with the names of nft and of iptables\' programs'
+complete -c chainwright -n "__fish_chainwright_using_subcommand multicall; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
@@ -750,6 +693,32 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l nft-vers
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s f -l file -d 'Read commands from this file; from standard input if it is `-`' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l define -d 'Define a variable for the file; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Search this directory for included files; may be given more than once' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'First print the instructions of listed or created rules. Only nft\'s level `netlink` is implemented' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, one line at a time, until `quit` or the end; errors do not end the session. There is no line editing other than the terminal\'s'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s c -l check -d 'Have the kernel check the changes; change nothing'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s e -l echo -d 'Print the added objects, as reported by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s o -l optimize -d 'Optimize a ruleset: not implemented'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s a -l handles -d 'Show the handles assigned by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s t -l terse -d 'Omit the elements of sets'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times (in seconds), and all others'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s T -l numeric-time -d 'Show times in seconds'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s u -l guid -d 'Show users and groups by name'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s S -l service -d 'Show ports by their names in /etc/services'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Print host names instead of addresses: not implemented, because DNS can hang or return wrong names'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s j -d 'Write libnftables\' JSON, and read it if the input is JSON'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version of nft in whose form the output is, then that of this program'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s V -d 'Print the version, and the built-in features'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
@@ -774,47 +743,47 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restor
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "chains" -d 'List chains, one per line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "exists" -d 'Look up chains by name, without a listing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "sets" -d 'List sets and maps, one per line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "list" -d 'List in nft\'s language, as `nft list` does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "apply" -d 'Apply changes in nft\'s language atomically, as `nft -f` does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "backup" -d 'Save the ruleset of nf_tables in a file'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "rollback" -d 'Restore the ruleset from a backup, in one transaction'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "reconcile" -d 'Make the tables in a backup match the backup, with the fewest changes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "restore" -d 'Restore tables atomically, as iptables-restore does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "cleanup" -d 'Remove leftover chains, and all rules that jump to them'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "migrate" -d 'Move iptables\' tables from one backend to the other'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "doctor" -d 'Find present and future problems in iptables\' tables'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "translate" -d 'Translate iptables\' rules into nft\'s language, or nft\'s rules into iptables\''
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "nft" -d 'Behave like the program `nft`, also through a link with the name nft'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "detect" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "kubelet" -d 'Create, check or remove the chains that a kubelet creates when it starts'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "watch" -d 'Print each change of nf_tables, and the thread that made it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "record" -d 'Record every change of nf_tables, and the process that made it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "log" -d 'Show recorded transactions, one per line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "show" -d 'Show a recorded transaction: what it changed, and the process that made it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "blame" -d 'Show the recorded transaction that added each rule of a chain, or each element of a set'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "bisect" -d 'Find the recorded transaction that changed the outcome of a packet'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace" -d 'Show the path of a packet through the rules'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "why" -d 'Show the rules that stop a packet, although others accept it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace-packets" -d 'Print the rules that packets traverse'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "confirm" -d 'Keep the change that waits for a confirmation'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "pending" -d 'Show the change that waits for a confirmation'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "completions" -d 'Print completions for a shell'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "man" -d 'Print a manual page'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables" -d 'Behave like iptables: change or list a table of IPv4'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables-save" -d 'Behave like iptables-save: print tables of IPv4 as text'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables-restore" -d 'Behave like iptables-restore: restore tables of IPv4 from text'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables" -d 'Behave like ip6tables: change or list a table of IPv6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains exists rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch record log show blame bisect trace why trace-packets confirm pending completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "ensure" -d 'Create the missing chains and rules, in one transaction; in legacy tables, one table at a time'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "check" -d 'List the missing chains and rules; the exit code is 1 if there are any'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "remove" -d 'Remove the chains and rules in the same way, except chains that other programs use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "get" -d 'List chains, rules, sets or elements, or the whole ruleset'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "exists" -d 'Look up chains by name, without a listing'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace" -d 'Show the path of a packet through the rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "check" -d 'Find present and future problems in iptables\' tables'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "apply" -d 'Apply a file atomically: nft\'s language, libnftables\' JSON, output of iptables-save, or a snapshot'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "snapshot" -d 'Save the ruleset of nf_tables in a file'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "delete" -d 'Delete leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "convert" -d 'Convert rules between iptables and nft; with --in-place, move tables to the other backend'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "confirm" -d 'Keep the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "watch" -d 'Print changes, or the rules that packets traverse, as they happen'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "record" -d 'Record every change of nf_tables, and the process that made it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "log" -d 'Show recorded transactions, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "show" -d 'Show a recorded transaction: what it changed, and the process that made it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "blame" -d 'Show the recorded transaction that added each rule of a chain, or each element of a set'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "bisect" -d 'Find the recorded transaction that changed the outcome of a packet'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "kube" -d 'Detect Kubernetes\' backend; create, check, remove or guard its chains'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "multicall" -d 'Make links with the names of nft and of iptables\' programs'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "completions" -d 'Print completions for a shell'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "man" -d 'Print a manual page'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "nft" -d 'Behave like the program `nft`, also through a link with the name nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables" -d 'Behave like iptables: change or list a table of IPv4'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables-save" -d 'Behave like iptables-save: print tables of IPv4 as text'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "iptables-restore" -d 'Behave like iptables-restore: restore tables of IPv4 from text'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables" -d 'Behave like ip6tables: change or list a table of IPv6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "chains" -d 'List chains, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "sets" -d 'The options of `get sets`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "elements" -d 'List the elements of sets and maps'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "pending" -d 'Show the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from delete" -f -a "chains" -d 'Remove leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from watch" -f -a "changes" -d 'Print each change of nf_tables, and the thread that made it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from watch" -f -a "packets" -d 'Print the rules that packets traverse'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kube" -f -a "status" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kube" -f -a "ensure" -d 'Create the missing chains that a kubelet creates when it starts'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kube" -f -a "check" -d 'List the missing chains and rules of a kubelet'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kube" -f -a "remove" -d 'Remove a kubelet\'s chains and rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kube" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from multicall" -f -a "install" -d 'Make links to this program with the names of nft and of iptables\' programs'

@@ -1,4 +1,4 @@
-//! `chainwright backup`: saves the ruleset in a file.
+//! `chainwright snapshot`: saves the ruleset in a file.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use crate::scope::Scope;
 /// The file is replaced atomically: readers see either the complete old file or the complete new one. Only its
 /// owner can read it. A checksum detects damage. It can be read on machines with the same byte order.
 ///
-/// If the ruleset keeps changing, nothing is written and the exit code is 2. `rollback` restores the ruleset, `diff`
+/// If the ruleset keeps changing, nothing is written and the exit code is 2. `apply --replace` restores the ruleset, `diff`
 /// shows the changes since the backup.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let legacy = legacy_tables::in_use(&args.scope);
     if !legacy.is_empty() {
         note(&format!(
-            "warning: legacy tables are also in use, but are not in this file: {} (`chainwright save \
-             --backend legacy` saves them as text)",
+            "warning: legacy tables are also in use, but are not in this file: {} (`chainwright get \
+             ruleset -o iptables --backend legacy` prints them as text)",
             legacy.join(", ")
         ));
     }

@@ -1,4 +1,4 @@
-//! `chainwright chains`: lists chains, one per line.
+//! `chainwright get chains`: lists chains, one per line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,10 @@ use chainwright::netlink;
 use chainwright::nft::{self, ChainRef, Connection, Hook, List, hook_name};
 use serde::Serialize;
 
-use crate::glob::Glob;
+use crate::glob::Names;
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, Rows, name_text};
-use crate::scope::{Found, Scope, admits};
+use crate::scope::{Found, Scope};
 
 /// List chains, one per line
 ///
@@ -24,12 +24,13 @@ use crate::scope::{Found, Scope, admits};
 /// changing, the chains are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
 /// is 2.
 ///
+/// Names without a pattern are looked up in each table of nf_tables, in time independent of the number of chains.
+///
 /// Bytes in names that are not UTF-8 are shown as U+FFFD.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only chains whose name matches this pattern, for instance 'KUBE-S[VE][CP]-*' or '{INPUT,OUTPUT}'
-    #[arg(long = "match", value_name = "GLOB")]
-    pattern: Option<Glob>,
+    #[command(flatten)]
+    names: Names,
 
     /// Show the number of rules of each chain
     #[arg(long)]
@@ -42,11 +43,11 @@ pub(crate) struct Args {
 impl Args {
     /// Returns `true` if a chain's name matches.
     fn admits(&self, chain: &BStr) -> bool {
-        admits(self.pattern.as_ref(), chain)
+        self.names.admits(chain)
     }
 
     fn is_filtered(&self) -> bool {
-        self.scope.is_filtered() || self.pattern.is_some()
+        self.scope.is_filtered() || !self.names.is_empty()
     }
 }
 
@@ -93,6 +94,22 @@ impl<'a> Line<'a> {
             devices: hook.map(devices).unwrap_or_default(),
             policy: chain.policy().map(|policy| named(policy.name(), &policy)),
             rules,
+        }
+    }
+
+    fn into_owned(self) -> Line<'static> {
+        let owned = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
+        Line {
+            backend: self.backend,
+            family: self.family,
+            table: owned(self.table),
+            chain: owned(self.chain),
+            chain_type: self.chain_type.map(owned),
+            hook: self.hook,
+            priority: self.priority,
+            devices: self.devices,
+            policy: self.policy,
+            rules: self.rules,
         }
     }
 
@@ -164,6 +181,10 @@ impl fmt::Display for Line<'_> {
     }
 }
 
+/// The note on chains that are not of one generation.
+const INCONSISTENT: &str = "the ruleset kept changing while it was listed: these chains are not from one generation, \
+                            so some may be missing, stale or listed twice";
+
 /// A callback that receives the chains one by one.
 type ChainCallback<'e> = dyn FnMut(&Line<'_>) -> Result<(), Error> + 'e;
 
@@ -211,6 +232,9 @@ const RETRY_LIMIT: Duration = Duration::from_secs(5);
 /// Lists the chains of nf_tables. Returns a note if they are not of one generation.
 fn list_nft(args: &Args, each: &mut ChainCallback<'_>) -> Result<Option<String>, Error> {
     let mut nft = Connection::open_if_loaded()?.with_retry(Retry::within(RETRY_LIMIT));
+    if let Some(names) = args.names.exact() {
+        return look_up(args, &mut nft, &names, each);
+    }
     let mut chains = List::new(args.scope.filter());
     let start = Instant::now();
     loop {
@@ -227,6 +251,41 @@ fn list_nft(args: &Args, each: &mut ChainCallback<'_>) -> Result<Option<String>,
         return Ok(None);
     }
     stream(args, &mut nft, each)
+}
+
+/// Looks up these chains in each selected table. Returns a note if they are not of one generation.
+fn look_up(
+    args: &Args,
+    nft: &mut Connection,
+    names: &[&[u8]],
+    each: &mut ChainCallback<'_>,
+) -> Result<Option<String>, Error> {
+    // The chain borrows its connection while the other counts its rules.
+    let mut found = Connection::open()?;
+    let start = Instant::now();
+    loop {
+        let before = nft.generation()?;
+        let mut tables = List::<nft::Table<'_>>::new(args.scope.filter());
+        tables.refresh(nft)?;
+        let mut lines = Vec::new();
+        for table in tables.iter() {
+            for name in names {
+                let Some(chain) = found.chain(table.family(), table.name(), *name)? else {
+                    continue;
+                };
+                let rules = match args.rules {
+                    true => Some(nft.rule_count(&chain)?),
+                    false => None,
+                };
+                lines.push(Line::nft(&chain, rules).into_owned());
+            }
+        }
+        let is_consistent = nft.generation()? == before;
+        if is_consistent || start.elapsed() > RETRY_LIMIT {
+            lines.iter().try_for_each(|line| each(line))?;
+            return Ok((!is_consistent).then(|| INCONSISTENT.to_owned()));
+        }
+    }
 }
 
 /// Reads the chains and, if requested, counts the rules of those that match. Returns
@@ -281,9 +340,5 @@ fn stream(
     };
     drop(chains);
     let is_inconsistent = is_inconsistent || nft.generation()? != before;
-    Ok(is_inconsistent.then(|| {
-        "the ruleset kept changing while it was listed: these chains are not from \
-         one generation, so some may be missing, stale or listed twice"
-            .to_owned()
-    }))
+    Ok(is_inconsistent.then(|| INCONSISTENT.to_owned()))
 }

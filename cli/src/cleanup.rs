@@ -1,4 +1,4 @@
-//! `chainwright cleanup`: removes leftover chains of other programs.
+//! `chainwright delete chains`: removes leftover chains of other programs.
 
 use bstr::BStr;
 use chainwright::iptables::{Backend, CleanedUp, Cleanup, Family, Iptables, tables_in_use};

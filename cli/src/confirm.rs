@@ -1,4 +1,4 @@
-//! `--confirm SECONDS`: a change that is undone unless the user confirms it. The verbs `confirm` and `pending`.
+//! `--confirm SECONDS`: a change that is undone unless the user confirms it. The verbs `confirm` and `get pending`.
 //!
 //! A process of its own, the [keeper](keeper), keeps the state before the change, and restores it.
 
@@ -35,7 +35,7 @@ pub(crate) struct Confirm {
         value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS),
         long_help = "Undo the change unless it is confirmed within this time: with Enter on the terminal, or with \
                      `chainwright confirm` from any session. Also undoes it if the terminal, the connection or this \
-                     process is gone. Without a terminal it returns at once. `chainwright pending` shows what waits. See \
+                     process is gone. Without a terminal it returns at once. `chainwright get pending` shows what waits. See \
                      docs/confirm.md"
     )]
     confirm: Option<u64>,

@@ -1,4 +1,4 @@
-//! `chainwright detect`: detects the backend of the node's Kubernetes.
+//! `chainwright kube status`: detects the backend of the node's Kubernetes.
 
 use std::time::Duration;
 

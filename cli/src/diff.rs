@@ -22,7 +22,7 @@ use crate::scope::Scope;
 /// @2026-11-28T10:32, or @gen:77 for a generation.
 ///
 /// Prints each changed object on one line: `-` marks the old version, `+` the new one. Rules are formatted as by
-/// `rules`, elements as by `sets` (the start and the end of a range are separate lines), and other objects in nft's
+/// `get rules`, elements as by `get elements` (the start and the end of a range are separate lines), and other objects in nft's
 /// syntax. In JSON, rules that iptables cannot express are bytecode. Without a second file, compares with the part of
 /// the kernel's ruleset that the first file covers. The exit code is 1 if there are differences.
 ///
@@ -30,7 +30,7 @@ use crate::scope::Scope;
 /// tables, remaining times of timeouts.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Input file, written by `backup`, or a recorded moment
+    /// Input file, written by `snapshot`, or a recorded moment
     #[arg(value_name = "FILE|@TIME")]
     old: PathBuf,
 
@@ -52,8 +52,8 @@ pub(crate) struct Args {
 
     /// Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The
     /// files may also be output of iptables-save, or in nft's language
-    #[arg(long, conflicts_with_all = ["counters", "bytecode"])]
-    packets: bool,
+    #[arg(long, alias = "packets", conflicts_with_all = ["counters", "bytecode"])]
+    behavior: bool,
 
     /// Maximum number of packets to try
     #[arg(
@@ -61,7 +61,7 @@ pub(crate) struct Args {
         value_name = "NUMBER",
         default_value_t = 5000,
         value_parser = clap::value_parser!(u32).range(1..),
-        requires = "packets"
+        requires = "behavior"
     )]
     tries: u32,
 
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// Formats objects like `rules` and `sets`.
+/// Formats objects like `get rules` and `get elements`.
 pub(crate) struct ListFormatter<'o> {
     sets: rules::Sets,
     /// nft's syntax; `None` for bytecode.
@@ -170,7 +170,7 @@ struct Document<'d> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    if args.packets {
+    if args.behavior {
         return behavior_diff::run(
             &args.old,
             args.new.as_deref(),

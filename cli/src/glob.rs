@@ -54,6 +54,40 @@ impl Glob {
     }
 }
 
+/// Selects chains or sets by their names.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Names {
+    /// Only those with one of these names or patterns, for instance 'KUBE-S[VE][CP]-*' or '{INPUT,OUTPUT}'
+    #[arg(value_name = "NAME|GLOB")]
+    globs: Vec<Glob>,
+
+    /// Another pattern; the former form of the option
+    #[arg(long = "match", value_name = "GLOB", hide = true)]
+    pattern: Option<Glob>,
+}
+
+impl Names {
+    fn all(&self) -> impl Iterator<Item = &Glob> {
+        self.globs.iter().chain(&self.pattern)
+    }
+
+    /// Returns `true` if all names are selected.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// Returns `true` if this name is selected.
+    pub(crate) fn admits(&self, name: &BStr) -> bool {
+        self.is_empty() || self.all().any(|glob| glob.is_match(name))
+    }
+
+    /// Returns the names, if there are some, and no pattern among them.
+    pub(crate) fn exact(&self) -> Option<Vec<&[u8]>> {
+        let names: Option<Vec<_>> = self.all().map(Glob::name).collect();
+        names.filter(|names| !names.is_empty())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

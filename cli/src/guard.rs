@@ -1,4 +1,4 @@
-//! `chainwright guard`: restores chains and rules that other programs remove.
+//! `chainwright kube guard`: restores chains and rules that other programs remove.
 
 use std::fs::File;
 use std::io;

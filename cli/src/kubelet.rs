@@ -1,11 +1,10 @@
-//! `chainwright kubelet`: the chains that a kubelet creates when it starts.
+//! `chainwright kube ensure`, `check` and `remove`: the chains that a kubelet creates when it starts.
 
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::nft::{self, Connection};
 use chainwright_kube::declared::BackendMut;
 use chainwright_kube::detect::{DetectedBackend, Detector, PREFIXES};
 use chainwright_kube::kubelet::{Item, Kubelet};
-use clap::Subcommand;
 use serde::Serialize;
 
 use crate::confirm::{Confirm, Reach};
@@ -13,18 +12,9 @@ use crate::iptables::Locking;
 use crate::output::{Error, Exit, Output, causes, note};
 use crate::scope::Selection;
 
-/// Create, check or remove the chains that a kubelet creates when it starts
-///
-/// These are KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables or the legacy
-/// tables, in iptables' form. Existing ones are recognised, regardless of the version of iptables that wrote them.
-/// Other chains and rules are not changed. If the other backend has the hint, `ensure` creates no second one, and
-/// reports this. If a node has chains of Kubernetes only in the legacy tables, `ensure` creates nothing in nf_tables,
-/// because the node's programs do not use it.
+/// The options of all actions.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-
+struct Common {
     #[command(flatten)]
     which: Which,
 
@@ -47,7 +37,7 @@ pub(crate) struct Which {
     #[arg(long, global = true, alias = "even-on-legacy")]
     force: bool,
 
-    /// Use the backend that `detect` finds on this node; fail if it finds none
+    /// Use the backend that `kube status` finds on this node; fail if it finds none
     #[arg(long, global = true, conflicts_with = "backend")]
     auto: bool,
 }
@@ -71,7 +61,7 @@ impl Which {
         let verdict = Detector::open().probe().detected_backend();
         verdict.backend().ok_or_else(|| {
             Error::Other(format!(
-                "this node's backend is {verdict} (see `chainwright detect`): use --backend nft or --backend \
+                "this node's backend is {verdict} (see `chainwright kube status`): use --backend nft or --backend \
                  legacy"
             ))
         })
@@ -118,14 +108,42 @@ impl Which {
     }
 }
 
-#[derive(Subcommand)]
-enum Action {
-    /// Create the missing chains and rules, in one transaction; in legacy tables, one table at a time
-    Ensure(Confirm),
-    /// List the missing chains and rules; the exit code is 1 if there are any
-    Check,
-    /// Remove the chains and rules in the same way, except chains that other programs use
-    Remove(Confirm),
+/// Create the missing chains that a kubelet creates when it starts
+///
+/// These are KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in iptables' form: in
+/// nf_tables in one transaction, in legacy tables one table at a time. Existing ones are recognised, regardless of the
+/// version of iptables that wrote them. Other chains and rules are not changed.
+///
+/// If the other backend has the hint, creates no second one, and reports this. If a node has chains of Kubernetes only
+/// in the legacy tables, creates nothing in nf_tables, because the node's programs do not use it.
+#[derive(clap::Args)]
+pub(crate) struct EnsureArgs {
+    #[command(flatten)]
+    common: Common,
+
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// List the missing chains and rules of a kubelet
+///
+/// These are the chains that `kube ensure` creates. The exit code is 1 if some are missing.
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Remove a kubelet's chains and rules
+///
+/// Removes what `kube ensure` creates, in the same way, except chains that other programs use.
+#[derive(clap::Args)]
+pub(crate) struct RemoveArgs {
+    #[command(flatten)]
+    common: Common,
+
+    #[command(flatten)]
+    confirm: Confirm,
 }
 
 /// An [`Item`] in JSON.
@@ -169,95 +187,99 @@ struct Removed {
     left: Vec<Record>,
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let kubelet = args.which.kubelet(&args.place)?;
-    let what = "`kubelet` works with one backend";
-    let backend = args.which.backend(&args.place, what)?;
-    if matches!(args.action, Action::Ensure(_)) && !args.which.may_create_in(backend) {
-        return Ok(Exit::Failed);
+impl Common {
+    /// Returns the selected chains and their backend.
+    fn target(&self) -> Result<(Kubelet, Backend), Error> {
+        let kubelet = self.which.kubelet(&self.place)?;
+        let backend = self
+            .which
+            .backend(&self.place, "a kubelet's chains are in one backend")?;
+        Ok((kubelet, backend))
     }
-    let change = || act(args, &kubelet, backend, json);
-    match &args.action {
-        Action::Ensure(confirm) | Action::Remove(confirm) => {
-            confirm.guard(Reach::of(&[backend]), Some(&args.locking), change)
-        }
-        Action::Check => change(),
+
+    /// Opens a backend, and changes it with `change`, which `confirm` may undo.
+    fn change(
+        &self,
+        confirm: &Confirm,
+        backend: Backend,
+        change: impl FnOnce(BackendMut<'_>, &mut Output) -> Result<(), Error>,
+    ) -> Result<Exit, Error> {
+        confirm.guard(Reach::of(&[backend]), Some(&self.locking), || {
+            let mut out = Output::new();
+            match backend {
+                Backend::Nft => change((&mut Connection::open()?).into(), &mut out),
+                Backend::Legacy => {
+                    change((&mut self.locking.of(Iptables::legacy()?)).into(), &mut out)
+                }
+            }?;
+            out.flush()?;
+            Ok(Exit::Done)
+        })
     }
 }
 
-fn act(args: &Args, kubelet: &Kubelet, backend: Backend, json: bool) -> Result<Exit, Error> {
-    let (mut nft, mut legacy);
-    let tables: BackendMut<'_> = match (backend, &args.action) {
-        (Backend::Nft, Action::Check) => {
-            nft = Connection::open_if_loaded()?;
-            (&mut nft).into()
+pub(crate) fn ensure(args: &EnsureArgs, json: bool) -> Result<Exit, Error> {
+    let (kubelet, backend) = args.common.target()?;
+    if !args.common.which.may_create_in(backend) {
+        return Ok(Exit::Failed);
+    }
+    args.common.change(&args.confirm, backend, |tables, out| {
+        let created = kubelet.ensure(tables)?;
+        if json {
+            let created = records(&created);
+            out.json("kubelet", &Created { created })
+        } else if created.is_empty() {
+            writeln!(out, "nothing to do: everything is present")
+        } else {
+            list(out, "created", &created)
         }
-        (Backend::Nft, _) => {
-            nft = Connection::open()?;
-            (&mut nft).into()
-        }
-        (Backend::Legacy, _) => {
-            legacy = args.locking.of(Iptables::legacy()?);
-            (&mut legacy).into()
-        }
-    };
+    })
+}
+
+pub(crate) fn check(args: &CheckArgs, json: bool) -> Result<Exit, Error> {
+    let (kubelet, backend) = args.common.target()?;
+    let missing = match backend {
+        Backend::Nft => kubelet.check(&mut Connection::open_if_loaded()?),
+        Backend::Legacy => kubelet.check(&mut args.common.locking.of(Iptables::legacy()?)),
+    }?;
+    let is_complete = missing.is_empty();
     let mut out = Output::new();
-    let exit = match &args.action {
-        Action::Ensure(_) => {
-            let created = kubelet.ensure(tables)?;
-            if json {
-                let created = records(&created);
-                out.json("kubelet", &Created { created })?;
-            } else if created.is_empty() {
-                writeln!(out, "nothing to do: everything is present")?;
-            } else {
-                list(&mut out, "created", &created)?;
-            }
-            Exit::Done
-        }
-        Action::Check => {
-            let missing = kubelet.check(tables)?;
-            if json {
-                let missing = records(&missing);
-                out.json("kubelet", &Missing { missing })?;
-            } else if missing.is_empty() {
-                writeln!(out, "everything is present")?;
-            } else {
-                list(&mut out, "missing", &missing)?;
-            }
-            if missing.is_empty() {
-                Exit::Done
-            } else {
-                Exit::Absent
-            }
-        }
-        Action::Remove(_) => {
-            let outcome = kubelet.remove(tables)?;
-            if json {
-                out.json(
-                    "kubelet",
-                    &Removed {
-                        removed: records(&outcome.removed),
-                        left: records(&outcome.left),
-                    },
-                )?;
-            } else if outcome.removed.is_empty() && outcome.left.is_empty() {
-                writeln!(out, "nothing to do: nothing is present")?;
-            } else {
-                list(&mut out, "removed", &outcome.removed)?;
-                for item in &outcome.left {
-                    writeln!(
-                        out,
-                        "left     {item} (it has rules that are not kubelet's, or such rules \
-                         jump to it)"
-                    )?;
-                }
-            }
-            Exit::Done
-        }
-    };
+    if json {
+        let missing = records(&missing);
+        out.json("kubelet", &Missing { missing })?;
+    } else if is_complete {
+        writeln!(out, "everything is present")?;
+    } else {
+        list(&mut out, "missing", &missing)?;
+    }
     out.flush()?;
-    Ok(exit)
+    Ok(match is_complete {
+        true => Exit::Done,
+        false => Exit::Absent,
+    })
+}
+
+pub(crate) fn remove(args: &RemoveArgs, json: bool) -> Result<Exit, Error> {
+    let (kubelet, backend) = args.common.target()?;
+    args.common.change(&args.confirm, backend, |tables, out| {
+        let outcome = kubelet.remove(tables)?;
+        if json {
+            let removed = records(&outcome.removed);
+            let left = records(&outcome.left);
+            return out.json("kubelet", &Removed { removed, left });
+        }
+        if outcome.removed.is_empty() && outcome.left.is_empty() {
+            return writeln!(out, "nothing to do: nothing is present");
+        }
+        list(out, "removed", &outcome.removed)?;
+        for item in &outcome.left {
+            writeln!(
+                out,
+                "left     {item} (it has rules that are not kubelet's, or such rules jump to it)"
+            )?;
+        }
+        Ok(())
+    })
 }
 
 fn list(out: &mut Output, what: &str, items: &[Item]) -> Result<(), Error> {

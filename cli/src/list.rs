@@ -1,4 +1,4 @@
-//! `chainwright list`: rulesets in nft's language.
+//! `chainwright get ruleset`: rulesets in nft's language.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,42 +10,7 @@ use chainwright_lang::{HookListing, Options, Part, QueryResult, Script};
 
 use crate::dialect;
 use crate::output::{Error, Exit, Output, note};
-
-/// List in nft's language, as `nft list` does
-///
-/// WHAT is one of the following, as in nft:
-///
-/// ruleset [FAMILY]
-///
-/// tables [FAMILY]
-///
-/// table [FAMILY] TABLE
-///
-/// chains, sets, maps, meters, flowtables, counters, quotas, limits, synproxys, secmarks, tunnels, ct helpers, ct
-/// timeouts, ct expectations [FAMILY], or followed by: table [FAMILY] TABLE
-///
-/// chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, tunnel, ct helper, ct timeout, ct
-/// expectation [FAMILY] TABLE NAME
-///
-/// hooks [FAMILY] [device DEVICE]: all functions that the kernel calls at the hooks, not only chains
-///
-/// The default FAMILY is ip for a single table, and all families otherwise. The output is that of nft, in the form of
-/// the version that --nft-version selects, except for rules that nft would read back from its own output as different
-/// rules. A rule that nft cannot express is a
-/// comment with its instructions; in JSON it is an object that nft rejects.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// What to list
-    #[arg(value_name = "WHAT", default_value = "ruleset")]
-    what: Vec<OsString>,
-
-    #[command(flatten)]
-    format: Format,
-
-    /// Write libnftables' JSON, like `nft -j`; the same as `--json`
-    #[arg(short = 'j')]
-    libnftables_json: bool,
-}
+use crate::ruleset::Args;
 
 /// Format options, the same as nft's.
 #[derive(clap::Args)]
@@ -119,7 +84,7 @@ struct Target<'a> {
 
 /// Runs `list hooks`, which lists no ruleset.
 fn hooks(args: &Args, json: bool) -> Result<Exit, Error> {
-    if json || args.libnftables_json {
+    if json {
         let reason = "list hooks has no JSON output";
         return Err(Error::Other(reason.to_owned()));
     }
@@ -136,25 +101,41 @@ fn hooks(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
+/// Prints what `args` select in nft's language, or as libnftables' JSON.
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    if args.what.first().is_some_and(|word| word == "hooks") {
+    args.scope
+        .place
+        .only_nft("nft's language only describes nf_tables: use -o iptables")?;
+    let what = &args.what;
+    if what.first().is_some_and(|word| word == "hooks") {
         return hooks(args, json);
     }
-    let target = target(&args.what)?;
-    let scope = Scope {
-        family: target.family,
-        table: target.table.map(Into::into),
+    let (scope, part) = match what.is_empty() {
+        true => (args.scope.filter(), Part::All),
+        false if args.scope.is_filtered() => {
+            return Err(Error::Other(
+                "select tables either by WHAT, or by options".into(),
+            ));
+        }
+        false => {
+            let target = target(what)?;
+            let scope = Scope {
+                family: target.family,
+                table: target.table.map(Into::into),
+            };
+            (scope, target.part)
+        }
     };
     let options = args.format.options();
     let mut nft = Connection::open_if_loaded()?;
-    let answer = QueryResult::read(&mut nft, &scope, target.part, &options)?;
+    let answer = QueryResult::read(&mut nft, &scope, part, &options)?;
     let listing = answer.listing(&options);
-    if target.table.is_some() && listing.is_empty() {
+    if scope.table.is_some() && listing.is_empty() {
         note("no such table, or it has no object of this name");
         return Ok(Exit::Absent);
     }
     let mut out = Output::new();
-    match json || args.libnftables_json {
+    match json {
         true => writeln!(out, "{}", listing.json())?,
         false => write!(out, "{listing}")?,
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod apply_script;
 mod backup;
 mod behavior_diff;
 mod bisect;
@@ -13,18 +14,24 @@ mod chains;
 mod cleanup;
 mod completions;
 mod confirm;
+mod convert;
+mod delete;
 mod detect;
 mod dialect;
 mod diff;
 mod doctor;
 mod exists;
+mod get;
 mod glob;
 mod graph;
 mod guard;
+mod help;
 mod iptables;
 mod iptables_apply;
+mod kube;
 mod kubelet;
 mod legacy_tables;
+mod links;
 mod list;
 mod log;
 mod man;
@@ -38,9 +45,11 @@ mod progress;
 mod reconcile;
 mod record;
 mod recorded;
+mod renamed;
 mod restore;
 mod rollback;
 mod rules;
+mod ruleset;
 mod ruleset_source;
 mod save;
 mod scope;
@@ -59,7 +68,7 @@ use std::process::ExitCode;
 
 use chainwright::netns::Netns;
 use chainwright_lang::NftVersion;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use multicall::Invocation;
 use output::{Error, Exit};
@@ -98,40 +107,29 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Verb {
-    Chains(chains::Args),
+    Get(get::Args),
     Exists(exists::Args),
-    Rules(rules::Args),
-    Sets(sets::Args),
-    List(list::Args),
-    Apply(apply::Args),
-    Backup(backup::Args),
-    Rollback(rollback::Args),
-    Reconcile(reconcile::Args),
     Diff(diff::Args),
     Graph(graph::Args),
-    Save(save::Args),
-    Restore(restore::Args),
-    Cleanup(cleanup::Args),
-    Migrate(migrate::Args),
-    Doctor(doctor::Args),
-    Translate(translate::Args),
-    Nft(nft::Args),
-    Detect(detect::Args),
-    Guard(guard::Args),
-    Kubelet(kubelet::Args),
+    Trace(trace::Args),
+    Check(doctor::Args),
+    Apply(apply::Args),
+    Snapshot(backup::Args),
+    Delete(delete::Args),
+    Convert(convert::Args),
+    Confirm(confirm::verbs::ConfirmArgs),
     Watch(watch::Args),
     Record(record::Args),
     Log(log::Args),
     Show(show::Args),
     Blame(blame::Args),
     Bisect(bisect::Args),
-    Trace(trace::Args),
-    Why(why::Args),
-    TracePackets(trace_packets::Args),
-    Confirm(confirm::verbs::ConfirmArgs),
-    Pending(confirm::verbs::PendingArgs),
+    Kube(kube::Args),
+    Multicall(links::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    Nft(nft::Args),
     #[command(flatten)]
     Program(programs::Verb),
 }
@@ -142,7 +140,14 @@ fn main() -> ExitCode {
         return exit;
     }
     let called = Invocation::with(words);
-    let command = match Command::try_parse_from(called.arguments) {
+    let mut command = <Command as CommandFactory>::command();
+    if called.arguments.iter().any(|word| word == "--help") {
+        command = help::compact(command, &called.arguments);
+    }
+    let parsed = command
+        .try_get_matches_from(called.arguments)
+        .and_then(|matches| Command::from_arg_matches(&matches));
+    let command = match parsed {
         Ok(command) => command,
         Err(error) => {
             // If the output is closed, nobody can read the error.
@@ -170,7 +175,7 @@ fn run(command: &Command) -> Result<Exit, Error> {
         .as_ref()
         .map(Netns::from_name_or_path)
         .transpose()?;
-    if matches!(command.verb, Verb::Guard(_) | Verb::Record(_)) {
+    if command.verb.runs_until_signal() {
         // Threads inherit the signal mask, so this must happen before other threads are started.
         guard::block_signals()?;
     }
@@ -181,40 +186,37 @@ fn run(command: &Command) -> Result<Exit, Error> {
 }
 
 impl Verb {
+    /// Returns `true` if the verb ends when it receives a signal.
+    fn runs_until_signal(&self) -> bool {
+        match self {
+            Self::Record(_) => true,
+            Self::Kube(args) => args.is_guard(),
+            _ => false,
+        }
+    }
+
     fn run(&self, json: bool) -> Result<Exit, Error> {
         match self {
-            Self::Chains(args) => chains::run(args, json),
+            Self::Get(args) => get::run(args, json),
             Self::Exists(args) => exists::run(args, json),
-            Self::Rules(args) => rules::run(args, json),
-            Self::Sets(args) => sets::run(args, json),
-            Self::List(args) => list::run(args, json),
-            Self::Apply(args) => apply::run(args, json),
-            Self::Backup(args) => backup::run(args, json),
-            Self::Rollback(args) => rollback::run(args, json),
-            Self::Reconcile(args) => reconcile::run(args, json),
             Self::Diff(args) => diff::run(args, json),
             Self::Graph(args) => graph::run(args, json),
-            Self::Save(args) => save::run(args, json),
-            Self::Restore(args) => restore::run(args, json),
-            Self::Cleanup(args) => cleanup::run(args, json),
-            Self::Migrate(args) => migrate::run(args, json),
-            Self::Doctor(args) => doctor::run(args, json),
-            Self::Translate(args) => translate::run(args, json),
-            Self::Nft(args) => nft::run(args, json),
-            Self::Detect(args) => detect::run(args, json),
-            Self::Guard(args) => guard::run(args, json),
-            Self::Kubelet(args) => kubelet::run(args, json),
+            Self::Trace(args) => trace::run(args, json),
+            Self::Check(args) => doctor::run(args, json),
+            Self::Apply(args) => apply::run(args, json),
+            Self::Snapshot(args) => backup::run(args, json),
+            Self::Delete(args) => delete::run(args, json),
+            Self::Convert(args) => convert::run(args, json),
+            Self::Confirm(args) => confirm::verbs::confirm(args, json),
             Self::Watch(args) => watch::run(args, json),
+            Self::Kube(args) => kube::run(args, json),
+            Self::Nft(args) => nft::run(args, json),
             Self::Record(args) => record::run(args),
             Self::Log(args) => log::run(args, json),
             Self::Show(args) => show::run(args, json),
             Self::Blame(args) => blame::run(args, json),
             Self::Bisect(args) => bisect::run(args, json),
-            Self::Trace(args) => trace::run(args, json),
-            Self::Why(args) => why::run(args, json),
-            Self::TracePackets(args) => trace_packets::run(args, json),
-            Self::Confirm(args) => confirm::verbs::confirm(args, json),
-            Self::Pending(args) => confirm::verbs::pending(args, json),
+            Self::Multicall(args) => links::run(args, json),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
             Self::Program(program) => Ok(Exit::Code(program.run())),
@@ -233,16 +235,13 @@ mod tests {
         super::Command::command().debug_assert();
     }
 
-    /// Checks that the table options are the same in every verb that has them. In `restore`, `-t` is iptables-restore's
-    /// `--test`; a kubelet's chains are in fixed tables.
+    /// Checks that the table options are the same in every verb that has them.
     #[test]
     fn table_options_are_the_same_in_all_verbs() {
-        let command = super::Command::command();
-        let option = |verb: &str, name: &str| {
-            let verb = command.find_subcommand(verb).unwrap();
-            let options = verb.get_arguments();
-            let mut options = options.filter(|option| option.get_long() == Some(name));
-            options.next().map(|option| {
+        fn check(command: &clap::Command, tried: &mut usize) {
+            let mut reference = clap::Command::new("reference");
+            reference = <crate::scope::Scope as clap::Args>::augment_args(reference);
+            let describe = |option: &clap::Arg| {
                 (
                     option.get_short(),
                     option.get_help().map(ToString::to_string),
@@ -250,49 +249,34 @@ mod tests {
                     option.get_help_heading().map(str::to_owned),
                     option.get_value_names().map(<[_]>::to_vec),
                 )
-            })
-        };
-        let mut tried = 0;
-        for verb in command.get_subcommands().map(clap::Command::get_name) {
-            // `list` and `apply` have nft's options, others have iptables'.
-            if chainwright::iptables::program::Program::named(verb).is_some() {
-                continue;
-            }
-            let others = [
-                "apply",
-                "bisect",
-                "detect",
-                "completions",
-                "confirm",
-                "list",
-                "man",
-                // Migrates from one backend to the other.
-                "migrate",
-                "nft",
-                "help",
-                "pending",
-                // The whole nf_tables ruleset.
-                "record",
-                "show",
-                "translate",
-            ];
-            if others.contains(&verb) {
-                continue;
-            }
-            for name in ["ipv4", "ipv6", "family", "backend", "table"] {
-                let here = option(verb, name);
-                match (verb, name) {
-                    ("guard" | "kubelet", "table") => assert!(here.is_none()),
-                    ("restore", "table") => assert_eq!(here.unwrap().0, Some('T')),
-                    _ => assert!(
-                        here.is_some() && here == option("chains", name),
-                        "{verb} --{name}"
-                    ),
+            };
+            // They have the options of other programs, or convert a text of one family.
+            if !["nft", "convert"].contains(&command.get_name())
+                && chainwright::iptables::program::Program::named(command.get_name()).is_none()
+            {
+                for option in command.get_arguments() {
+                    let name = option.get_long().unwrap_or_default();
+                    if ["ipv4", "ipv6", "family", "backend", "table"].contains(&name) {
+                        let expected = reference.get_arguments();
+                        let expected = expected.filter(|one| one.get_long() == Some(name));
+                        let expected: Vec<_> = expected.map(describe).collect();
+                        assert_eq!(
+                            expected,
+                            [describe(option)],
+                            "{} --{name}",
+                            command.get_name()
+                        );
+                        *tried += 1;
+                    }
                 }
-                tried += 1;
+            }
+            for verb in command.get_subcommands() {
+                check(verb, tried);
             }
         }
-        assert_eq!(tried, 21 * 5);
+        let mut tried = 0;
+        check(&super::Command::command(), &mut tried);
+        assert!(tried > 50, "{tried}");
     }
 
     /// Checks that a file of the package matches the output generated from the argument definitions. If the environment

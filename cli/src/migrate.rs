@@ -1,4 +1,4 @@
-//! `chainwright migrate`: moves tables from one backend to the other.
+//! `chainwright convert --in-place`: moves tables from one backend to the other.
 
 use bstr::BStr;
 use chainwright::iptables::{
@@ -8,76 +8,25 @@ use chainwright_kube::detect;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::confirm::{Confirm, Reach};
-use crate::glob::Glob;
-use crate::iptables::{Locking, family_word};
+use crate::confirm::Reach;
+use crate::convert::Args;
+use crate::iptables::family_word;
 use crate::output::{Error, Exit, Output, Printable, counted, note, say};
 
-/// Move iptables' tables from one backend to the other
-///
-/// Reads all of iptables' tables in one backend, writes them with their counters to the other, compares their meaning,
-/// and only then removes them from the first. In between, packets traverse both copies, and never neither. In nf_tables
-/// all tables change in one transaction; legacy tables change one after the other, and remain as empty tables.
-///
-/// Before anything is changed, it reports everything that the other backend cannot express, and the rules of the other
-/// backend in the same tables. It refuses to run if chains in the old backend show that a kubelet or kube-proxy writes
-/// there (KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY, KUBE-PROXY-CANARY), which would recreate its rules.
-///
-/// After an interruption it can be run again: tables with the same meaning in both backends are only removed from the
-/// first.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// The backend to move the tables from
-    #[arg(long, value_enum, value_name = "BACKEND")]
-    from: Which,
-
-    /// The backend to move the tables to
-    #[arg(long, value_enum, value_name = "BACKEND")]
-    to: Which,
-
-    /// Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too
-    #[arg(long, conflicts_with = "confirm")]
-    dry_run: bool,
-
-    /// Migrate even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be
-    /// separated from the rules next to them
-    #[arg(long)]
-    force: bool,
-
-    /// Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If such a
-    /// jump is in a built-in chain that has other rules or the policy DROP, this requires --force: packets that the
-    /// kept chain accepts still traverse the moved rules, and the other way round
-    #[arg(long, value_name = "GLOB", num_args = 1)]
-    keep_foreign: Vec<Glob>,
-
-    /// Only tables of IPv4
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-
-    /// Only tables of IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
-
-    #[command(flatten)]
-    confirm: Confirm,
-
-    #[command(flatten)]
-    locking: Locking,
-}
-
+/// The backend that the tables leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Which {
+pub(crate) enum SourceBackend {
     /// nf_tables, as iptables-nft
     Nft,
     /// the legacy x_tables, as iptables-legacy
     Legacy,
 }
 
-impl From<Which> for Backend {
-    fn from(which: Which) -> Self {
-        match which {
-            Which::Nft => Self::Nft,
-            Which::Legacy => Self::Legacy,
+impl SourceBackend {
+    const fn backend(self) -> Backend {
+        match self {
+            Self::Nft => Backend::Nft,
+            Self::Legacy => Backend::Legacy,
         }
     }
 }
@@ -121,8 +70,11 @@ impl From<&Migrated> for Record {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let [from, to] = [args.from, args.to].map(Backend::from);
+pub(crate) fn run(args: &Args, to: Backend, json: bool) -> Result<Exit, Error> {
+    let from = args.from.map(SourceBackend::backend).unwrap_or(match to {
+        Backend::Nft => Backend::Legacy,
+        Backend::Legacy => Backend::Nft,
+    });
     if from == to {
         return Err(Error::Other("--from and --to are the same backend".into()));
     }
@@ -161,7 +113,7 @@ fn change(
     families: &[Family],
     json: bool,
 ) -> Result<Exit, Error> {
-    let keep = |name: &BStr| args.keep_foreign.iter().any(|glob| glob.is_match(name));
+    let keep = |name: &BStr| args.keep.iter().any(|glob| glob.is_match(name));
     let [mut old, mut new] =
         [Iptables::open(from)?, Iptables::open(to)?].map(|iptables| args.locking.of(iptables));
     let migration = Migration {
@@ -213,7 +165,7 @@ fn change(
     }
     if !obstacles.is_empty() {
         note(
-            "nothing was changed; --keep-foreign leaves such chains in place, --force moves agents' chains",
+            "nothing was changed; --keep leaves such chains in place, --force moves agents' chains",
         );
         return Ok(Exit::Failed);
     }

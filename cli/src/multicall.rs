@@ -4,6 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use crate::renamed;
+
 /// A program that this one can replace: a link with its name runs this verb.
 struct Program {
     name: &'static str,
@@ -35,11 +37,14 @@ impl Invocation {
         let file = |path: &OsString| Path::new(path).file_name().map(OsStr::to_owned);
         let name = arguments.first().and_then(file).unwrap_or_default();
         let link = PROGRAMS.iter().find(|program| name == program.name);
-        if let Some(program) = link {
-            arguments.splice(..1, ["chainwright".into(), program.verb.into()]);
+        match link {
+            Some(program) => {
+                arguments.splice(..1, ["chainwright".into(), program.verb.into()]);
+            }
+            None => arguments = renamed::replace(arguments),
         }
         let program = link.or_else(|| {
-            let verb = verb(&arguments)?;
+            let verb = &arguments[verb_position(&arguments)?];
             PROGRAMS.iter().find(|program| verb == program.verb)
         });
         Self {
@@ -49,15 +54,15 @@ impl Invocation {
     }
 }
 
-/// Returns the verb among the arguments: options of the whole command may precede it.
-fn verb(arguments: &[OsString]) -> Option<&OsStr> {
-    let mut words = arguments.iter().skip(1);
+/// Returns the position of the verb among the arguments: options of the whole command may precede it.
+pub(crate) fn verb_position(arguments: &[OsString]) -> Option<usize> {
+    let mut words = arguments.iter().enumerate().skip(1);
     loop {
-        let word = words.next()?;
+        let (position, word) = words.next()?;
         if word == "--netns" || word == "--nft-version" {
             words.next();
         } else if !word.as_encoded_bytes().starts_with(b"-") {
-            return Some(word);
+            return Some(position);
         }
     }
 }
@@ -95,7 +100,7 @@ mod tests {
         );
         is(
             &["chainwright", "list", "-x", "nft"],
-            "chainwright list -x nft",
+            "chainwright get ruleset -x nft",
             2,
         );
         is(&["nft2", "-x"], "nft2 -x", 2);

@@ -65,22 +65,22 @@ pub(crate) enum Verb {
     /// Supports the options of iptables 1.8.9, with its output, its exit codes, and the messages on standard error that
     /// other programs parse. Works as `chainwright iptables`, `iptables-nft` or `iptables-legacy`, and the same for the
     /// other programs, or through links with these names. A name without suffix uses nf_tables.
-    #[command(disable_help_flag = true, after_help = Tool::Iptables.options())]
+    #[command(hide = true, disable_help_flag = true, after_help = Tool::Iptables.options())]
     Iptables(ProgramArguments),
     /// Behave like iptables-save: print tables of IPv4 as text
-    #[command(disable_help_flag = true, after_help = Tool::Save.options())]
+    #[command(hide = true, disable_help_flag = true, after_help = Tool::Save.options())]
     IptablesSave(ProgramArguments),
     /// Behave like iptables-restore: restore tables of IPv4 from text
-    #[command(disable_help_flag = true, after_help = Tool::Restore.options())]
+    #[command(hide = true, disable_help_flag = true, after_help = Tool::Restore.options())]
     IptablesRestore(ProgramArguments),
     /// Behave like ip6tables: change or list a table of IPv6
-    #[command(name = "ip6tables", disable_help_flag = true, after_help = Tool::Iptables.options())]
+    #[command(name = "ip6tables", hide = true, disable_help_flag = true, after_help = Tool::Iptables.options())]
     Ip6tables(ProgramArguments),
     /// Behave like ip6tables-save: print tables of IPv6 as text
-    #[command(name = "ip6tables-save", disable_help_flag = true, after_help = Tool::Save.options())]
+    #[command(name = "ip6tables-save", hide = true, disable_help_flag = true, after_help = Tool::Save.options())]
     Ip6tablesSave(ProgramArguments),
     /// Behave like ip6tables-restore: restore tables of IPv6 from text
-    #[command(name = "ip6tables-restore", disable_help_flag = true, after_help = Tool::Restore.options())]
+    #[command(name = "ip6tables-restore", hide = true, disable_help_flag = true, after_help = Tool::Restore.options())]
     Ip6tablesRestore(ProgramArguments),
 }
 

@@ -1,52 +1,12 @@
-//! `chainwright reconcile`: changes tables to match a file, with the fewest changes.
-
-use std::path::PathBuf;
+//! `chainwright apply --prune`: changes tables to match a file, with the fewest changes.
 
 use chainwright::nft::{Connection, OwnerTag, PlanOptions, Snapshot};
 use serde::Serialize;
 
-use crate::confirm::{Confirm, Reach};
+use crate::apply::Args;
+use crate::confirm::Reach;
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
-use crate::scope::Scope;
-
-/// Make the tables in a backup match the backup, with the fewest changes
-///
-/// Objects that already match are not changed: rules keep their handles and counters, sets their elements. All changes
-/// are one atomic transaction. Tables that are not in the file, or that the options do not select, are not changed;
-/// neither are elements that rules added to sets (`flags dynamic`). To restore everything, including counters and other
-/// programs' tables, use rollback.
-///
-/// If the kernel cannot change something (the hook of a chain, the type of a set, a stateful object), it is deleted and
-/// recreated, with everything that refers to it; the output reports this.
-///
-/// --owner TAG restricts this to objects whose comment is the tag, or starts with the tag and a colon: in shared
-/// tables, chains, sets, stateful objects and rules with the tag are changed to match the backup, and objects without
-/// it are neither changed nor deleted.
-///
-/// With --dry-run no table is changed, and the exit code is 1 if there are changes. It also queries the kernel for all
-/// features that the changes need, which may load modules. If the kernel lacks some, it lists them with their kernel
-/// configuration options, and the exit code is 2.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Input file, written by `backup`
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Only show the changes
-    #[arg(long, conflicts_with = "confirm")]
-    dry_run: bool,
-
-    /// Only objects with this tag in their comment
-    #[arg(long, value_name = "TAG")]
-    owner: Option<OwnerTag>,
-
-    #[command(flatten)]
-    confirm: Confirm,
-
-    #[command(flatten)]
-    scope: Scope,
-}
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -60,18 +20,26 @@ struct Document {
     costs: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let Some(desired) = args.scope.load(&args.file)? else {
-        return Ok(Exit::Absent);
-    };
-    let change = || change(args, &desired, json);
+/// Makes the tables match the desired state.
+pub(crate) fn run(
+    args: &Args,
+    desired: &Snapshot,
+    owner: Option<&OwnerTag>,
+    json: bool,
+) -> Result<Exit, Error> {
+    let change = || change(args, desired, owner, json);
     args.confirm.guard(Reach::NFT, None, change)
 }
 
-fn change(args: &Args, desired: &Snapshot, json: bool) -> Result<Exit, Error> {
-    let progress = Progress::new("comparing the ruleset with the backup");
+fn change(
+    args: &Args,
+    desired: &Snapshot,
+    owner: Option<&OwnerTag>,
+    json: bool,
+) -> Result<Exit, Error> {
+    let progress = Progress::new("comparing the ruleset with the file");
     let mut options = PlanOptions::default();
-    options.owner_tag = args.owner;
+    options.owner_tag = owner.copied();
     let (plan, found) = if args.dry_run {
         let mut connection = Connection::open_if_loaded()?;
         let plan = connection.plan(desired, options)?;

@@ -1,9 +1,6 @@
-//! `chainwright restore`: restores tables from the output of `iptables-save`.
+//! `chainwright apply`: restores tables from the output of `iptables-save`.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use bstr::{BStr, ByteSlice};
@@ -13,69 +10,15 @@ use chainwright::iptables::text::{self, RestoreOptions, ShortenedLine};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::confirm::{Confirm, Reach};
-use crate::glob::Glob;
-use crate::iptables::{Locking, TableSelection};
+use crate::apply::Args;
+use crate::confirm::Reach;
+use crate::iptables::TableSelection;
 use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
 use crate::progress::Progress;
-use crate::scope::Selection;
-
-/// Restore tables atomically, as iptables-restore does
-///
-/// Reads the output of `save` or iptables-save, and all other input of iptables-restore: lines with -A, -I, -D, -R, -N,
-/// -X, -F, -Z, -P, -E and -C. Tables in the input are emptied first, unless --noflush is given; other tables are not
-/// changed.
-///
-/// In nf_tables all tables of the input change in one transaction. Legacy tables are replaced one after the other, each
-/// atomically, under the lock of the legacy tools. If a line is wrong, or the kernel refuses one, nothing is changed,
-/// and standard error shows the position: FILE:LINE:COLUMN. On success it prints nothing, except a warning for each
-/// text that is too long and is truncated, as in iptables.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway
-    #[arg(short, long)]
-    noflush: bool,
-
-    /// Set counters to those in the input, instead of 0
-    #[arg(short, long)]
-    counters: bool,
-
-    /// Only check the input, and have the kernel check the changes to nf_tables; change nothing
-    #[arg(short, long, conflicts_with = "confirm")]
-    test: bool,
-
-    /// Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the
-    /// input. Use this on a node whose running agents have chains in these tables (KUBE-*, CNI-*, cali-*). May be given
-    /// more than once. Matching chains in the input are ignored; unchanged rules keep their counters
-    #[arg(long, value_name = "GLOB", num_args = 1, conflicts_with_all = ["noflush", "counters"])]
-    keep_foreign: Vec<Glob>,
-
-    /// Restore only this table; the input must contain it (-t is --test, as in iptables-restore)
-    #[arg(short = 'T', long, value_name = "NAME")]
-    table: Option<String>,
-
-    /// In nf_tables, write rules in the form of this version of iptables. All later versions read the form of 1.8.7;
-    /// earlier versions overlook parts of later forms
-    #[arg(long, value_enum, value_name = "VERSION", default_value_t = Version::V1_8_7)]
-    profile: Version,
-
-    #[command(flatten)]
-    confirm: Confirm,
-
-    #[command(flatten)]
-    locking: Locking,
-
-    /// Input file; standard input if omitted, or `-`
-    #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
-
-    #[command(flatten)]
-    place: Selection,
-}
 
 /// A version of iptables that introduced another form of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Version {
+pub(crate) enum Version {
     /// marks, ports and flags as matches
     #[value(name = "1.8.7")]
     V1_8_7,
@@ -108,7 +51,7 @@ struct Record {
     kept: Option<KeptRecord>,
 }
 
-/// The effects of `--keep-foreign`.
+/// The effects of `--keep`.
 #[derive(Serialize)]
 struct KeptRecord {
     chains: usize,
@@ -169,23 +112,12 @@ fn warn(name: &str, shortened: &[ShortenedLine]) {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let selection = TableSelection::of(&args.place)?;
-    let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
-    let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
-    // No progress line while the user types the input.
-    let is_typed = file.is_none() && io::stdin().is_terminal();
-    let progress = (!is_typed).then(|| Progress::new(format!("reading {name}")));
-    let text = match file {
-        Some(file) => File::open(file).and_then(text::read),
-        None => text::read(io::stdin().lock()),
-    }
-    .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
-
-    drop(progress);
-
+/// Restores tables from `text`.
+pub(crate) fn run(args: &Args, text: &[u8], json: bool) -> Result<Exit, Error> {
+    let selection = TableSelection::of(&args.scope.place)?;
     selection.warn_about_other_backend();
-    let change = || change(args, selection, &name, &text, json);
+    let name = args.input.name();
+    let change = || change(args, selection, &name, text, json);
     let reach = Reach::of(&[selection.backend]);
     args.confirm.guard(reach, Some(&args.locking), change)
 }
@@ -197,16 +129,19 @@ fn change(
     text: &[u8],
     json: bool,
 ) -> Result<Exit, Error> {
-    let iptables = selection.open()?.with_profile(args.profile.into());
+    let profile = args.iptables.profile.unwrap_or(Version::V1_8_7);
+    let iptables = selection.open()?.with_profile(profile.into());
     let mut iptables = args.locking.of(iptables);
+    // A name that is not UTF-8 belongs to none of iptables' tables.
+    let table = args.scope.table.as_ref().map(|name| name.to_string_lossy());
     let options = RestoreOptions {
-        noflush: args.noflush,
-        counters: args.counters,
-        test: args.test,
-        table: args.table.clone(),
+        noflush: args.iptables.noflush,
+        counters: args.iptables.counters,
+        test: args.dry_run,
+        table: table.map(Cow::into_owned),
     };
     let progress = Progress::new(format!("restoring {name}"));
-    let restored = match &*args.keep_foreign {
+    let restored = match &*args.keep {
         [] => iptables
             .restore(selection.family, text, &options)
             .map(|restored| (restored, None)),
@@ -225,7 +160,7 @@ fn change(
                 && passed > 0
             {
                 note(&format!(
-                    "skipped {passed} chains and rules of {}, because --keep-foreign keeps their chains",
+                    "skipped {passed} chains and rules of {}, because --keep keeps their chains",
                     Printable(name)
                 ));
             }

@@ -1,56 +1,20 @@
-//! `chainwright rollback`: restores the ruleset from a file.
+//! `chainwright apply --replace`: restores the ruleset from a file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
 use chainwright::nft::{self, Connection, DiffOptions, ObjectCounts, Snapshot};
 use serde::Serialize;
 
-use crate::confirm::{Confirm, Reach};
+use crate::apply::Args;
+use crate::confirm::Reach;
 use crate::diff;
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
-use crate::scope::{Scope, describe};
-
-/// Restore the ruleset from a backup, in one transaction
-///
-/// Replaces everything that the backup covers (the whole ruleset, a family, or a table), or the part of it that the
-/// options select: changes what differs, and removes tables that are not in the file. This is atomic: packets never see
-/// an intermediate state. Tables outside of the selected part are not changed.
-///
-/// The kernel checks the whole change first; if it refuses, standard error names the refused operations, and nothing is
-/// changed. --dry-run ends after this check.
-///
-/// Objects that already match are not changed; new objects have new handles. Counters and quotas continue from the
-/// numbers in the file, and timeouts from the remaining time. `limit`, `connlimit` and `numgen inc` start over.
-///
-/// A table that another process owns cannot be changed: it is skipped, and the exit code is 2. A table that had an
-/// owner when it was saved is restored without an owner.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Input file, written by `backup`
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Only have the kernel check the change, and show the action for each table and the changes of its objects, as
-    /// `diff` does
-    #[arg(long, conflicts_with = "confirm")]
-    dry_run: bool,
-
-    /// With --dry-run, show rules that iptables cannot express as bytecode, instead of in nft's syntax
-    #[arg(long, requires = "dry_run")]
-    bytecode: bool,
-
-    #[command(flatten)]
-    confirm: Confirm,
-
-    #[command(flatten)]
-    scope: Scope,
-}
+use crate::scope::describe;
 
 /// The action for a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -111,11 +75,9 @@ struct Document<'a> {
     no_longer_owned: Vec<Record<'a>>,
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let Some(snapshot) = args.scope.load(&args.file)? else {
-        return Ok(Exit::Absent);
-    };
-    let change = || change(args, &snapshot, json);
+/// Makes the ruleset match the snapshot.
+pub(crate) fn run(args: &Args, snapshot: &Snapshot, json: bool) -> Result<Exit, Error> {
+    let change = || change(args, snapshot, json);
     args.confirm.guard(Reach::NFT, None, change)
 }
 

@@ -1,4 +1,4 @@
-//! `chainwright rules`: lists the rules of chains.
+//! `chainwright get rules`: lists the rules of chains.
 
 use std::cell::LazyCell;
 use std::fmt::Write as _;
@@ -15,15 +15,15 @@ use chainwright::{ipset, legacy};
 use serde::Serialize;
 
 use crate::chains::Line;
-use crate::glob::Glob;
+use crate::glob::Names;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, name_text};
-use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
+use crate::scope::{Backend, Found, Scope, UnreadPart};
 
 /// List rules, by chain
 ///
-/// Below the line of each chain (the same as in `chains`), prints its rules: the handle, or the number of a rule in a
+/// Below the line of each chain (the same as in `get chains`), prints its rules: the handle, or the number of a rule in a
 /// legacy chain; the rule; its comment. Rules that iptables can express are shown in iptables' syntax, with counters as
 /// in `iptables-save -c`. Other rules of nf_tables are shown in nft's syntax; if nft cannot express them, as bytecode,
 /// with one pair of brackets per expression. Other legacy rules are shown as bytes.
@@ -33,9 +33,8 @@ use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 /// is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only chains whose name matches this pattern, for instance 'KUBE-S[VE][CP]-*'
-    #[arg(long = "match", value_name = "GLOB")]
-    pattern: Option<Glob>,
+    #[command(flatten)]
+    names: Names,
 
     /// Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables
     /// its sets with their elements, then its rules, one expression per line
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     if args.bytecode {
         let has_sets = |table: SnapshotTable<'_>| table.sets().next().is_some();
-        any |= args.pattern.is_none() && snapshot.tables().any(has_sets);
+        any |= args.names.is_empty() && snapshot.tables().any(has_sets);
         bytecode(&mut out, args, &snapshot, &tables)?;
     } else if json {
         let mut legacy = Vec::new();
@@ -135,7 +134,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         })?;
     }
     out.flush()?;
-    let filtered = args.scope.is_filtered() || args.pattern.is_some();
+    let filtered = args.scope.is_filtered() || !args.names.is_empty();
     Ok(found.end(any, "chain", filtered, backend, json))
 }
 
@@ -149,10 +148,11 @@ impl Args {
         if self.bytecode {
             return nft.snapshot(filter).map(PartialSnapshot::from);
         }
-        if let Some(name) = self.pattern.as_ref().and_then(Glob::name) {
-            return nft.snapshot_parts(filter, &[Part::Chain(name)], SnapshotOptions::default());
+        if let Some(names) = self.names.exact() {
+            let parts: Vec<_> = names.into_iter().map(Part::Chain).collect();
+            return nft.snapshot_parts(filter, &parts, SnapshotOptions::default());
         }
-        if self.pattern.is_some() {
+        if !self.names.is_empty() {
             return nft.snapshot_chains(filter, |chain| self.admits(chain));
         }
         let options = SnapshotOptions {
@@ -171,7 +171,7 @@ impl Args {
     }
 
     fn admits(&self, chain: &BStr) -> bool {
-        admits(self.pattern.as_ref(), chain)
+        self.names.admits(chain)
     }
 
     /// Returns the JSON of a legacy table, if it has selected chains.
@@ -207,7 +207,7 @@ fn bytecode(
     snapshot: &PartialSnapshot,
     tables: &[(SnapshotTable<'_>, Vec<SnapshotChain<'_>>)],
 ) -> Result<(), Error> {
-    if args.pattern.is_none() {
+    if args.names.is_empty() {
         return write!(out, "{snapshot}");
     }
     for (table, chains) in tables {

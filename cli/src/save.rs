@@ -1,4 +1,4 @@
-//! `chainwright save`: tables in the format of `iptables-save`.
+//! `chainwright get ruleset -o iptables`: tables in the format of `iptables-save`.
 
 use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
@@ -6,27 +6,7 @@ use serde::Serialize;
 
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord, TableSelection};
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
-use crate::scope::Scope;
-
-/// Print iptables' tables as iptables-save does
-///
-/// The output is input for `restore` or iptables-restore: one family, by default IPv4, in one backend, by default
-/// nf_tables. Missing tables are not created. All tables of nf_tables are of one generation of the ruleset.
-///
-/// The exit code is 2 if the output is not complete, and standard error names the omissions: rules that iptables cannot
-/// express (written by nft) are comments in nft's syntax, and so are base chains of nft, and chains with names that
-/// iptables does not accept. `backup` preserves those. The exit code is also 2 if iptables has no options for the data
-/// of an extension, and the output has it as bytes (`-m NAME --xt-revision NUMBER --xt-data HEX`): `restore` accepts
-/// these, other tools do not. If there is no table, nothing is printed and the exit code is 1.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Also print the counters of rules; those of policies are always printed
-    #[arg(short, long)]
-    counters: bool,
-
-    #[command(flatten)]
-    scope: Scope,
-}
+use crate::ruleset::Args;
 
 #[derive(Serialize)]
 struct Document<'t> {
@@ -35,6 +15,7 @@ struct Document<'t> {
     tables: Vec<TableRecord<'t>>,
 }
 
+/// Prints the tables of one family in one backend.
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let selection = TableSelection::of(&args.scope.place)?;
     selection.warn_about_other_backend();
@@ -66,13 +47,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if !omissions.is_whole() {
         note(&format!(
             "this copy is incomplete: iptables cannot express {}; the text has comments in their place \
-             (`chainwright backup` keeps everything)",
+             (`chainwright snapshot` keeps everything)",
             describe_omissions(omissions)
         ));
     }
     if omissions.private > 0 {
         note(&format!(
-            "{} options that only `chainwright restore` knows (--xt-revision, --xt-data); other tools reject \
+            "{} options that only `chainwright apply` knows (--xt-revision, --xt-data); other tools reject \
              this text",
             match omissions.private {
                 1 => "1 rule has".to_owned(),

@@ -57,7 +57,7 @@ pub(crate) struct Selection {
         hide_possible_values = true,
         help_heading = HEADING,
         long_help = "Only this backend: nft (nf_tables), legacy (the x_tables of iptables-legacy), or all. By \
-                     default all for verbs that only read, and for cleanup; nft for everything else"
+                     default all for verbs that only read, and for `delete`; nft for everything else"
     )]
     backend: Option<Backend>,
 }
@@ -119,6 +119,11 @@ impl Selection {
     /// Returns the backends to list; both by default.
     pub(crate) fn listed(&self) -> Backend {
         self.backend.unwrap_or(Backend::All)
+    }
+
+    /// Returns `true` if the options select a backend.
+    pub(crate) const fn is_backend_given(&self) -> bool {
+        self.backend.is_some()
     }
 
     /// Returns the single backend of a text.
@@ -218,32 +223,36 @@ impl Scope {
     /// Rejects backends other than nf_tables: backups contain no legacy tables.
     pub(crate) fn check_file(&self) -> Result<(), Error> {
         self.place.only_nft(
-            "backups only support nf_tables; `chainwright save --backend legacy` writes the legacy tables as \
-             text",
+            "snapshots only support nf_tables; `chainwright get ruleset -o iptables --backend legacy` prints the \
+             legacy tables as text",
         )
     }
 
-    /// Loads a backup, or the selected part of it. Returns `None`, and prints a note, if it has no such part.
+    /// Loads a snapshot, or the selected part of it. Returns `None`, and prints a note, if it has no such part.
     pub(crate) fn load(&self, file: &Path) -> Result<Option<Snapshot>, Error> {
         self.check_file()?;
-        let progress = Progress::new("reading the backup");
+        let progress = Progress::new("reading the snapshot");
         let snapshot = Snapshot::load(file)?;
         drop(progress);
+        Ok(self.part_of(snapshot, &file.to_string_lossy()))
+    }
+
+    /// Returns the selected part of a file's ruleset. Returns `None`, and prints a note, if it has no such part.
+    pub(crate) fn part_of(&self, snapshot: Snapshot, file: &str) -> Option<Snapshot> {
         if !self.is_filtered() {
-            return Ok(Some(snapshot));
+            return Some(snapshot);
         }
         let of = describe(snapshot.scope());
         let part = snapshot.filtered(&self.filter());
-        // A table that is missing in the backup would be removed.
+        // A table that is missing in the file would be removed.
         let part = part.filter(|part| self.table.is_none() || part.tables().len() > 0);
         if part.is_none() {
-            let file = file.to_string_lossy();
             note(&format!(
-                "{} is a backup of {of}: no matching table found in it",
-                Printable(&file)
+                "{} contains {of}: no matching table found in it",
+                Printable(file)
             ));
         }
-        Ok(part)
+        part
     }
 
     /// Reads the selected tables of nf_tables; also returns a note if they could not be read in one generation.
@@ -380,5 +389,5 @@ impl Found {
 
 /// Returns `true` if a name matches the pattern; always true without a pattern.
 pub(crate) fn admits(pattern: Option<&Glob>, name: &BStr) -> bool {
-    pattern.is_none_or(|pattern| pattern.is_match(name.as_bytes().as_bstr()))
+    pattern.is_none_or(|pattern| pattern.is_match(name))
 }

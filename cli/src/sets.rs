@@ -1,4 +1,4 @@
-//! `chainwright sets`: lists sets and maps, one per line, and their elements.
+//! `chainwright get sets`: lists sets and maps, one per line, and their elements.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use chainwright_lang::{Milliseconds, Options, data_type, elements};
 use serde::{Serialize, Serializer};
 
 use crate::dialect;
-use crate::glob::Glob;
+use crate::glob::Names;
 use crate::output::{Error, Exit, Output, Printable, name_text};
-use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
+use crate::scope::{Backend, Found, Scope, UnreadPart};
 
 /// List sets and maps, one per line
 ///
@@ -26,13 +26,8 @@ use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 /// Legacy tables have no sets of their own: their rules refer to sets of ipset, like those of iptables-nft.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only sets whose name matches this pattern, for instance 'blocked-*'
-    #[arg(long = "match", value_name = "GLOB")]
-    pattern: Option<Glob>,
-
-    /// Also list the elements
-    #[arg(long)]
-    elements: bool,
+    #[command(flatten)]
+    names: Names,
 
     /// Also list anonymous sets, which belong to a single rule
     #[arg(long)]
@@ -40,6 +35,21 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     scope: Scope,
+}
+
+/// The options of `get sets`.
+#[derive(clap::Args)]
+pub(crate) struct SetArgs {
+    #[command(flatten)]
+    args: Args,
+
+    /// Also list the elements
+    #[arg(long)]
+    elements: bool,
+}
+
+pub(crate) fn run(args: &SetArgs, json: bool) -> Result<Exit, Error> {
+    list(&args.args, args.elements, json)
 }
 
 /// The JSON document.
@@ -84,7 +94,8 @@ impl Serialize for Elements<'_> {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+/// Lists the sets, with their elements if `with_elements` is set.
+pub(crate) fn list(args: &Args, with_elements: bool, json: bool) -> Result<Exit, Error> {
     let backend = args.scope.place.listed();
     if backend == Backend::Legacy {
         return Err(Error::Other(
@@ -118,7 +129,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                         table: table.table().to_builder(),
                         sets: sets
                             .into_iter()
-                            .map(|set| SetDocument::new(set, args.elements))
+                            .map(|set| SetDocument::new(set, with_elements))
                             .collect(),
                     })
                     .collect(),
@@ -136,7 +147,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     count: set.element_count()
                 }
             )?;
-            if args.elements {
+            if with_elements {
                 for element in elements(*set, &options) {
                     writeln!(out, "  {}", Printable(&element))?;
                 }
@@ -144,7 +155,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    let filtered = args.scope.is_filtered() || args.pattern.is_some();
+    let filtered = args.scope.is_filtered() || !args.names.is_empty();
     // The other backend has no sets.
     Ok(found.end(any, "set", filtered, Backend::Nft, json))
 }
@@ -157,7 +168,7 @@ impl Args {
 
     fn admits(&self, set: &SetRef<'_>) -> bool {
         let is_anonymous = flags(set).contains(SetFlags::ANONYMOUS);
-        (self.anonymous || !is_anonymous) && admits(self.pattern.as_ref(), set.name())
+        (self.anonymous || !is_anonymous) && self.names.admits(set.name())
     }
 }
 

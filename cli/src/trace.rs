@@ -13,6 +13,7 @@ use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, PacketOptions, format_packet, node, packet, parse};
 use crate::scope::{Found, Scope, UnreadPart};
 use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
+use crate::why;
 
 /// Show the path of a packet through the rules
 ///
@@ -26,11 +27,17 @@ use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
 ///
 /// If a rule tests an unspecified property, the path splits, and the assumption is printed after "if"; random choices
 /// are printed with their probability. Conditions that cannot be evaluated are "unknown".
+///
+/// With --why, prints only the rule or policy that stops the packet, its table and owner (guessed from the names of
+/// tables and chains: kube-proxy, Calico, Cilium, Docker, firewalld, ufw, …), and the rules that accepted the packet
+/// before: another table can still drop it. Then --table considers only tables of this name, and the exit code is 0 if
+/// something stops the packet, 1 if nothing stops it, and 2 if nothing does on the known paths, but other paths have an
+/// unknown result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A packet, or a service
     #[arg(value_name = "WHAT", required = true, num_args = 1..=3)]
-    what: Vec<String>,
+    pub(crate) what: Vec<String>,
 
     /// For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one
     /// for documentation: 192.0.2.1, 2001:db8::1)
@@ -44,7 +51,11 @@ pub(crate) struct Args {
     /// Use the rules of this file instead of the kernel's: a backup, output of iptables-save, or a ruleset in nft's
     /// language
     #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
+
+    /// Show only the rules that stop the packet, although others accept it
+    #[arg(long, conflicts_with_all = ["all", "as_is", "from", "own"])]
+    why: bool,
 
     /// Show every path, and also where a packet reaches the end of a chain and is accepted
     #[arg(long)]
@@ -55,10 +66,10 @@ pub(crate) struct Args {
     as_is: bool,
 
     #[command(flatten)]
-    more: PacketOptions,
+    pub(crate) more: PacketOptions,
 
     #[command(flatten)]
-    scope: Scope,
+    pub(crate) scope: Scope,
 }
 
 /// The JSON document.
@@ -88,6 +99,9 @@ struct TracedPacket {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
+    if args.why {
+        return why::run(args, json);
+    }
     if args.what.len() > 1 && args.from.is_some() {
         return Err(Error::Other(
             "--from can only be used with a service; a packet has its own source".into(),

@@ -1,4 +1,4 @@
-//! `chainwright trace-packets`: prints the rules that packets meet.
+//! `chainwright watch packets`: prints the rules that packets meet.
 
 use bstr::BStr;
 use chainwright::netlink;

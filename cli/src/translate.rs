@@ -1,69 +1,18 @@
-//! `chainwright translate`: translates iptables' rules into nft's language, and back.
+//! `chainwright convert`: translates iptables' rules into nft's language, and back.
 
-use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
 
 use bstr::ByteSlice;
 use chainwright::iptables::Family;
-use chainwright::iptables::text::{self, SaveOptions};
+use chainwright::iptables::text::SaveOptions;
 use chainwright_lang::translate::{ReverseTranslation, Translation, UntranslatedRule};
 use chainwright_lang::{self as nfts, Script};
-use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::convert::Args;
 use crate::output::{Error, Exit, Output, Printable, note};
+use crate::ruleset_source::Format;
 use crate::save::describe_omissions;
-
-/// Translate iptables' rules into nft's language, or nft's rules into iptables'
-///
-/// Reads the output of `save` or iptables-save, or one rule, and prints it in nft's language, as input for `apply` and
-/// `nft -f`. It neither reads nor changes the kernel's tables.
-///
-/// A rule is translated completely or not at all, into nf_tables' native expressions. A rule that needs an extension of
-/// x_tables is replaced by a comment; standard error reports the number of these, and the exit code is 1: without them
-/// the rules may accept packets that they did not accept, or drop packets that they did not drop.
-///
-/// With `--to iptables` it translates in the other direction: it reads the output of `list` and the input of `nft -f`,
-/// and prints the tables of IPv4 or IPv6 as iptables-nft would save them after they are loaded into an empty ruleset.
-/// Rules that iptables does not know are comments in nft's syntax; standard error lists tables that it does not know.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Translate this rule, in the syntax of `iptables` arguments: '-t nat -A POSTROUTING -j MASQUERADE'; or only its
-    /// options
-    #[arg(
-        long,
-        value_name = "RULE",
-        conflicts_with_all = ["file", "to"],
-        allow_hyphen_values = true
-    )]
-    rule: Option<String>,
-
-    /// Target language
-    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::Nft)]
-    to: Language,
-
-    /// The input is for IPv4, which is the default
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-
-    /// The input is for IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
-
-    /// Input file; standard input if omitted, or `-`
-    #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Language {
-    /// nft's
-    Nft,
-    /// iptables-save's
-    Iptables,
-}
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -91,14 +40,17 @@ impl<'d> Record<'d> {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let family = match args.ipv6 {
+/// Returns the family of a text.
+fn family(args: &Args) -> Family {
+    match args.ipv6 {
         true => Family::Ipv6,
         false => Family::Ipv4,
-    };
-    if args.to == Language::Iptables {
-        return back(args, family, json);
     }
+}
+
+/// Translates iptables' rules into nft's language.
+pub(crate) fn to_nft(args: &Args, json: bool) -> Result<Exit, Error> {
+    let family = family(args);
     let translation = match &args.rule {
         Some(rule) => Translation::of_rule(family, rule)
             .map_err(|wrong| Error::Other(Printable(&wrong.error).to_string()))?,
@@ -138,23 +90,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Reads a file, and returns its name and text.
-fn read(args: &Args) -> Result<(String, Vec<u8>), Error> {
-    let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
-    let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
-    let text = match file {
-        Some(file) => File::open(file).and_then(text::read),
-        None => text::read(io::stdin().lock()),
-    }
-    .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
-    Ok((Printable(&name).to_string(), text))
-}
-
 /// Translates iptables' text.
 fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
-    let (name, text) = read(args)?;
+    let (name, text) = (args.input.name(), args.input.text(Format::Iptables)?);
     Translation::of(family, text).map_err(|wrong| {
         let error = Printable(&wrong.error);
-        Error::Other(format!("{name}:{}: {error}", wrong.line))
+        Error::Other(format!("{}:{}: {error}", Printable(&name), wrong.line))
     })
 }
 
@@ -175,8 +116,9 @@ struct Omitted<'d> {
 }
 
 /// Translates nft's text into iptables'.
-fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
-    let (name, text) = read(args)?;
+pub(crate) fn to_iptables(args: &Args, json: bool) -> Result<Exit, Error> {
+    let family = family(args);
+    let (name, text) = (args.input.name(), args.input.text(Format::Nft)?);
     let script = Script::parse(&name, text).map_err(|error| Error::Other(error.to_string()))?;
     let back =
         ReverseTranslation::of(family, &script).map_err(|error| Error::Other(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `chainwright watch`: prints changes as they happen.
+//! `chainwright watch`: prints changes, or traced packets, as they happen.
 
 use std::time::SystemTime;
 
@@ -6,17 +6,39 @@ use anstyle::AnsiColor;
 use chainwright::nft::live::{Change, Event, EventObject, Item, Lost, MonitorOptions};
 use chainwright::nft::{Bytes, Connection};
 use chainwright_lang::{EventFormatter, Formatted as Said};
+use clap::Subcommand;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, name_text, say};
 use crate::rules::{Sets, format_rule, options, sets};
 use crate::scope::Scope;
+use crate::trace_packets;
+
+/// Print changes, or the rules that packets traverse, as they happen
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Changes(ChangeArgs),
+    Packets(trace_packets::Args),
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    match &args.what {
+        What::Changes(args) => changes(args, json),
+        What::Packets(args) => trace_packets::run(args, json),
+    }
+}
 
 /// Print each change of nf_tables, and the thread that made it
 ///
 /// One line per transaction: the time, the new generation, and the thread that committed it; below it the added and
 /// deleted objects. `add` also means a change of an existing object, such as a chain's policy or name. Rules are shown
-/// as in `rules`; sets, stateful objects and elements in nft's syntax. Rules that nft cannot express, and elements of
+/// as in `get rules`; sets, stateful objects and elements in nft's syntax. Rules that nft cannot express, and elements of
 /// unknown sets, are shown as bytecode and bytes.
 ///
 /// Runs until it is stopped, or its reader exits. If the kernel dropped events, it reports the affected generations,
@@ -24,7 +46,7 @@ use crate::scope::Scope;
 ///
 /// Does not show counters, elements that rules add or that time out, and other changes without a transaction.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+struct ChangeArgs {
     /// Exit after this number of transactions
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
@@ -133,7 +155,7 @@ impl<'t> EventRecord<'t> {
     }
 }
 
-impl Args {
+impl ChangeArgs {
     /// Returns `true` if an event is about a selected table.
     fn admits(&self, event: &Event<'_>) -> bool {
         if !self.scope.is_filtered() {
@@ -147,7 +169,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+fn changes(args: &ChangeArgs, json: bool) -> Result<Exit, Error> {
     args.scope
         .place
         .only_nft("the kernel only reports events of nf_tables: legacy tables have none")?;
@@ -182,7 +204,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 struct Watch<'a> {
-    args: &'a Args,
+    args: &'a ChangeArgs,
     json: bool,
     /// Formats events in nft's syntax, if requested.
     formatter: Option<EventFormatter>,

@@ -1,7 +1,6 @@
-//! `chainwright why`: names the rules that stop a packet.
+//! `chainwright trace --why`: names the rules that stop a packet.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use bstr::BString;
 use chainwright::iptables::Backend;
@@ -9,38 +8,10 @@ use chainwright_trace::{End, Node, Outcome, RuleVerdict, Step, Trace, owner};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};
-use crate::packet::{PacketOptions, format_packet, node, parse};
+use crate::packet::{format_packet, node, parse};
 use crate::scope::{Found, Scope, UnreadPart};
+use crate::trace::Args;
 use crate::trace_output::{Ruleset, lines, options, percent, place, print_untraced, reason};
-
-/// Show the rules that stop a packet, although others accept it
-///
-/// Simulates a packet in all rules, like `trace`, and prints the rule or policy that stops it, its table and owner
-/// (guessed from the names of tables and chains: kube-proxy, Calico, Cilium, Docker, firewalld, ufw, …), and the rules
-/// that accepted the packet before. Accepting a packet ends its evaluation only in the current base chain: another
-/// table can still drop it.
-///
-/// --table considers only tables of this name; the packet still traverses all others.
-///
-/// Exit codes: 0 something stops the packet, 1 nothing stops it, 2 nothing stops it on the known paths, but other paths
-/// have an unknown result.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// The packet: its protocol, source and destination, as for `trace`
-    #[arg(value_name = "PACKET", required = true, num_args = 3)]
-    packet: Vec<String>,
-
-    /// Use the rules of this file instead of the kernel's: a backup, output of iptables-save, or a ruleset in nft's
-    /// language
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
-
-    #[command(flatten)]
-    more: PacketOptions,
-
-    #[command(flatten)]
-    scope: Scope,
-}
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -107,8 +78,8 @@ impl Decision {
     }
 }
 
+/// Prints the rules that stop the packet.
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    args.scope.check()?;
     let mut found = Found::default();
     // Includes all tables, regardless of the selection.
     let all = args.scope.of_all_tables();
@@ -119,7 +90,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     for text in &found.notes {
         note(text);
     }
-    let packet = parse(&args.packet, &args.more, &node)?;
+    let packet = parse(&args.what, &args.more, &node)?;
     let rules = ruleset.rules();
     let trace = rules.trace(&packet, &node, &options(false));
     let stopped = stops(&trace, &ruleset, &args.scope);

@@ -164,7 +164,7 @@ impl Keeper {
                 format!(": `{what}`, by {by}, since {since}")
             });
             return Err(format!(
-                "another change waits for its confirmation{} (see `chainwright pending`)",
+                "another change waits for its confirmation{} (see `chainwright get pending`)",
                 first.unwrap_or_default()
             ));
         };

@@ -1,4 +1,4 @@
-//! `chainwright confirm` and `chainwright pending`.
+//! `chainwright confirm` and `chainwright get pending`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;

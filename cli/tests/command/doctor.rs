@@ -48,7 +48,7 @@ fn node(backend: Backend, text: &str) -> Sandbox {
 fn doctor(sandbox: &Sandbox, arguments: &[&str]) -> (String, Option<i32>) {
     let run = || {
         let mut command = Command::new(PROGRAM);
-        command.arg("doctor").args(arguments);
+        command.arg("check").args(arguments);
         run_on(&mut command, b"").unwrap()
     };
     let output = sandbox.run(run).unwrap();

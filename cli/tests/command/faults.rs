@@ -274,7 +274,7 @@ fn judge(
 #[test]
 fn restore_in_nf_tables() {
     let scene = Scene::new(Backend::Nft, OLD);
-    let restore = ["restore", "--backend", "nft"];
+    let restore = ["apply", "--backend", "nft"];
     let file = scene.path("new");
     try_faults(&scene, &[&restore[..], &[&file]].concat(), Leaves::OldOrNew);
     let file = scene.path("added");
@@ -290,7 +290,7 @@ fn restore_in_legacy_tables() {
     let scene = Scene::new(Backend::Legacy, OLD);
     let lock = scene.path("lock");
     fs::write(&lock, "").unwrap();
-    let restore = ["restore", "--backend", "legacy", "-c", "--lock", &lock];
+    let restore = ["apply", "--backend", "legacy", "-c", "--lock", &lock];
     for (arguments, leaves) in [
         (&["new"][..], Leaves::EachTable),
         (&["-n", "added"], Leaves::EachTable),
@@ -347,7 +347,7 @@ fn lists() {
         try_faults(&scene, arguments, Leaves::Old);
     }
     let file = scene.path("new");
-    try_faults(&scene, &["restore", "-t", &file], Leaves::Old);
+    try_faults(&scene, &["apply", "--dry-run", &file], Leaves::Old);
     let mut nft = connect(&scene.sandbox);
     let mut tx = Transaction::new();
     common_set(&mut tx);

@@ -276,14 +276,14 @@ fn rejects_endless_input() {
             "line 1 has more than 1048576 bytes",
         ),
     ] {
-        let (code, error, _) = never_ending(&["restore"], piece);
+        let (code, error, _) = never_ending(&["apply", "--format", "iptables"], piece);
         assert_eq!(code, Some(2), "{error}");
         assert!(error.contains(message), "{error}");
         assert!(error.len() < 1000, "{}", error.len());
     }
     // Each verb that reads a text, from standard input and from a device.
     for (arguments, wrong) in [
-        (&["restore"][..], 2),
+        (&["apply", "--format", "iptables"][..], 2),
         (&["apply"], 2),
         (&["apply", "-j"], 2),
         (&["apply", "--check"], 2),

@@ -105,17 +105,21 @@ fn save_and_restore_match_the_real_tools() {
         let real_save = format!("iptables-{backend}-save -c");
         tools.run_with(&format!("iptables-{backend}-restore -c"), TEXT);
         let theirs = tools.save(&real_save);
-        let ours = run(&sandbox, &format!("save -c --backend {backend}")).expect(0);
+        let ours = run(
+            &sandbox,
+            &format!("get ruleset -o iptables -c --backend {backend}"),
+        )
+        .expect(0);
         assert_eq!(ours.text(), theirs, "{backend}");
         assert_eq!(ours.err, "", "{backend}");
 
-        let restore = format!("restore -4 -c --lock none --backend {backend}");
+        let restore = format!("apply -4 -c --lock none --backend {backend}");
         let ran = run_with(&sandbox, &restore, TEXT).expect(0);
         assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""), "{backend}");
         assert_eq!(tools.save(&real_save), theirs, "{backend}");
 
         // Over the same rules, whose counters are not 0: all counters start at 0 again.
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, TEXT).expect(0);
         let again = tools.save(&real_save);
         let mut lines = again.lines().filter(|l| l.starts_with([':', '[']));
@@ -125,7 +129,11 @@ fn save_and_restore_match_the_real_tools() {
         );
 
         // Only one table, without counters.
-        let nat = run(&sandbox, &format!("save -t nat --backend {backend}")).expect(0);
+        let nat = run(
+            &sandbox,
+            &format!("get ruleset -o iptables -t nat --backend {backend}"),
+        )
+        .expect(0);
         assert!(nat.out.contains("\n-A POSTROUTING -m mark"), "{}", nat.out);
         assert!(!nat.out.contains("*filter"), "{}", nat.out);
     }
@@ -136,16 +144,16 @@ fn restore_options_limit_the_change() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, TEXT).expect(0);
         let save = format!("iptables-{backend}-save");
         let before = tools.save(&save);
 
-        // --test changes nothing; -T restores one table of the text; -n keeps the existing rules.
+        // --dry-run changes nothing; --table restores one table of the text; -n keeps the existing rules.
         let more = "*filter\n-A INPUT -j DROP\nCOMMIT\n*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n";
-        run_with(&sandbox, &format!("{restore} -n -t"), more).expect(0);
+        run_with(&sandbox, &format!("{restore} -n --dry-run"), more).expect(0);
         assert_eq!(tools.save(&save), before);
-        let ran = run_with(&sandbox, &format!("{restore} -n -T nat --json"), more).expect(0);
+        let ran = run_with(&sandbox, &format!("{restore} -n --table nat --json"), more).expect(0);
         let counts: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(
             counts,
@@ -170,16 +178,18 @@ fn restore_options_limit_the_change() {
 fn profiles_match_their_versions() {
     let sandbox = sandbox();
     for (profile, native) in [("1.8.7", false), ("1.8.8", true), ("1.8.10", true)] {
-        let restore = format!("restore --profile {profile}");
+        let restore = format!("apply --profile {profile}");
         run_with(&sandbox, &restore, TEXT).expect(0);
-        let rules = run(&sandbox, "rules --bytecode --table nat").expect(0).out;
+        let rules = run(&sandbox, "get rules --bytecode --table nat")
+            .expect(0)
+            .out;
         assert_eq!(
             rules.contains("meta load mark"),
             native,
             "{profile}: {rules}"
         );
     }
-    run(&sandbox, "restore --profile 1.8.6").expect(2);
+    run(&sandbox, "apply --profile 1.8.6").expect(2);
 }
 
 /// iptables creates the table at priority 150, not at `NF_IP_PRI_SECURITY`.
@@ -190,10 +200,10 @@ fn the_security_table_equals_that_of_iptables() {
         let tools = Tools::new(&sandbox);
         let rule = "-A INPUT -p tcp -j CONNSECMARK --save";
         tools.run(&format!("{program} -t security {rule}"));
-        let ran = run(&sandbox, &format!("save {option}")).expect(0);
+        let ran = run(&sandbox, &format!("get ruleset -o iptables {option}")).expect(0);
         assert!(ran.out.contains(&format!("{rule}\n")), "{}", ran.out);
         let text = "*security\n-A INPUT -p udp -j CONNSECMARK --save\nCOMMIT\n";
-        run_with(&sandbox, &format!("restore -n {option}"), text).expect(0);
+        run_with(&sandbox, &format!("apply -n {option}"), text).expect(0);
         let save = tools.save(&format!("{program}-save -t security"));
         assert_eq!(save.matches("CONNSECMARK").count(), 2, "{save}");
     }
@@ -218,13 +228,17 @@ fn the_security_table_equals_that_of_iptables() {
         ] {
             let rules: String = chains.iter().map(|c| format!("-A {c} -p tcp\n")).collect();
             let text = format!("*{table}\n{rules}COMMIT\n");
-            run_with(&sandbox, &format!("restore {option}"), &text).expect(0);
+            run_with(&sandbox, &format!("apply {option}"), &text).expect(0);
             let save = tools.save(&format!("{program}-save -t {table}"));
             assert_eq!(save.matches("-p tcp").count(), chains.len(), "{save}");
             for chain in chains {
                 tools.run(&format!("{program} -t {table} -A {chain} -p udp"));
             }
-            let ours = run(&sandbox, &format!("save {option} -t {table}")).expect(0);
+            let ours = run(
+                &sandbox,
+                &format!("get ruleset -o iptables {option} -t {table}"),
+            )
+            .expect(0);
             assert_eq!(ours.out.matches("-p udp").count(), chains.len());
         }
     }
@@ -246,7 +260,7 @@ fn counters_are_parsed_as_the_real_tool_reads_them() {
             let (theirs, ours) = (sandbox(), sandbox());
             let tools = Tools::new(&theirs);
             tools.run_with(&format!("iptables-{backend}-restore -c"), &text);
-            let restore = format!("restore -c --lock none --backend {backend}");
+            let restore = format!("apply -c --lock none --backend {backend}");
             run_with(&ours, &restore, &text).expect(0);
             for tools in [tools, Tools::new(&ours)] {
                 let saved = tools.save(&format!("iptables-{backend}-save -c"));
@@ -260,7 +274,7 @@ fn counters_are_parsed_as_the_real_tool_reads_them() {
         "-c 5x,6", "-c 5,6x", "-c -1 3", "-c 5,", "-c ,6", "-c 0x5,6",
     ] {
         let text = format!("*filter\n-A INPUT {word} -p tcp\nCOMMIT\n");
-        let ran = run_with(&sandbox(), "restore", &text).expect(2);
+        let ran = run_with(&sandbox(), "apply", &text).expect(2);
         assert!(ran.err.starts_with("<stdin>:2:"), "{word}: {}", ran.err);
     }
 }
@@ -271,7 +285,7 @@ fn differences_in_tables_and_chains() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
-        let restore = format!("restore -n --lock none --backend {backend}");
+        let restore = format!("apply -n --lock none --backend {backend}");
         let line = |line: &str| format!("*nat\n{line}\nCOMMIT\n");
         let real = format!("iptables-{backend}-restore -n");
         run_with(&sandbox, &restore, &line("-N mine")).expect(0);
@@ -303,10 +317,10 @@ fn differences_in_tables_and_chains() {
         "*filter\n-A INPUT -i + -j ACCEPT\nCOMMIT\n",
     )
     .expect(0);
-    let ran = run(&sandbox, "rules --bytecode").expect(0);
+    let ran = run(&sandbox, "get rules --bytecode").expect(0);
     assert!(!ran.out.contains("iifname"), "{}", ran.out);
     assert!(
-        run(&sandbox, "save")
+        run(&sandbox, "get ruleset -o iptables")
             .expect(0)
             .out
             .contains("-A INPUT -j ACCEPT\n")
@@ -316,20 +330,20 @@ fn differences_in_tables_and_chains() {
 #[test]
 fn a_table_that_is_not_in_the_text_is_reported_as_missing() {
     let sandbox = sandbox();
-    let ran = run_with(&sandbox, "restore -T nta", TEXT).expect(2);
+    let ran = run_with(&sandbox, "apply --table nta", TEXT).expect(2);
     assert!(
         ran.err
             .contains("table nta not found in the text (did you mean nat?)"),
         "{}",
         ran.err
     );
-    let ran = run_with(&sandbox, "restore -T raw", TEXT).expect(2);
+    let ran = run_with(&sandbox, "apply --table raw", TEXT).expect(2);
     assert!(
         ran.err.contains("table raw not found in the text"),
         "{}",
         ran.err
     );
-    run(&sandbox, "save").expect(1);
+    run(&sandbox, "get ruleset -o iptables").expect(1);
 }
 
 /// The exit code of a verb stays the same when the reader closes the pipe early, as `head` does.
@@ -337,10 +351,10 @@ fn a_table_that_is_not_in_the_text_is_reported_as_missing() {
 fn the_exit_code_is_kept_when_the_reader_closes_the_pipe() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    run_with(&sandbox, "restore", TEXT).expect(0);
+    run_with(&sandbox, "apply", TEXT).expect(0);
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().display();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     tools.run("nft add rule ip filter KUBE-FIREWALL meta length 5 drop");
     let unread = |arguments: &str| {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -356,31 +370,31 @@ fn the_exit_code_is_kept_when_the_reader_closes_the_pipe() {
     for (arguments, code) in [
         (format!("diff {path}"), 1),
         (format!("diff --json {path}"), 1),
-        ("save".to_owned(), 2),
-        ("save --json".to_owned(), 2),
-        ("save -t nat".to_owned(), 0),
-        ("chains".to_owned(), 0),
-        ("chains --json".to_owned(), 0),
-        ("chains --table nowhere".to_owned(), 1),
-        ("chains --table nowhere --json".to_owned(), 1),
-        ("rules".to_owned(), 0),
-        ("rules --json".to_owned(), 0),
-        ("rules --bytecode".to_owned(), 0),
-        ("rules --backend legacy --json".to_owned(), 1),
-        ("sets --elements".to_owned(), 1),
-        ("sets --json".to_owned(), 1),
-        ("kubelet check".to_owned(), 1),
-        ("kubelet check --json".to_owned(), 1),
-        ("kubelet ensure".to_owned(), 0),
-        ("kubelet remove --json".to_owned(), 0),
-        (format!("backup {path}.2"), 0),
-        (format!("rollback {path} --dry-run"), 0),
-        (format!("rollback {path} --json"), 0),
-        (format!("rollback {path} -t nix"), 1),
+        ("get ruleset -o iptables".to_owned(), 2),
+        ("get ruleset -o iptables --json".to_owned(), 2),
+        ("get ruleset -o iptables -t nat".to_owned(), 0),
+        ("get chains".to_owned(), 0),
+        ("get chains --json".to_owned(), 0),
+        ("get chains --table nowhere".to_owned(), 1),
+        ("get chains --table nowhere --json".to_owned(), 1),
+        ("get rules".to_owned(), 0),
+        ("get rules --json".to_owned(), 0),
+        ("get rules --bytecode".to_owned(), 0),
+        ("get rules --backend legacy --json".to_owned(), 1),
+        ("get sets --elements".to_owned(), 1),
+        ("get sets --json".to_owned(), 1),
+        ("kube check".to_owned(), 1),
+        ("kube check --json".to_owned(), 1),
+        ("kube ensure".to_owned(), 0),
+        ("kube remove --json".to_owned(), 0),
+        (format!("snapshot {path}.2"), 0),
+        (format!("apply --replace {path} --dry-run"), 0),
+        (format!("apply --replace {path} --json"), 0),
+        (format!("apply --replace {path} -t nix"), 1),
         (format!("diff {path}"), 0),
         (format!("diff {path} {path}.2"), 1),
-        ("restore --json -n /dev/null".to_owned(), 0),
-        ("restore /nowhere".to_owned(), 2),
+        ("apply --format iptables --json -n /dev/null".to_owned(), 0),
+        ("apply /nowhere".to_owned(), 2),
         ("completions bash".to_owned(), 0),
         ("man".to_owned(), 0),
         ("man nix".to_owned(), 1),
@@ -398,8 +412,8 @@ fn the_exit_code_is_kept_when_the_reader_closes_the_pipe() {
 #[test]
 fn save_as_json() {
     let sandbox = sandbox();
-    run_with(&sandbox, "restore -c", TEXT).expect(0);
-    let ran = run(&sandbox, "save --json -t filter").expect(0);
+    run_with(&sandbox, "apply -c", TEXT).expect(0);
+    let ran = run(&sandbox, "get ruleset -o iptables --json -t filter").expect(0);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(document["family"], "ip");
     assert_eq!(document["backend"], "nft");
@@ -421,10 +435,10 @@ fn reading_creates_no_tables() {
     let sandbox = sandbox();
     let generation = connect(&sandbox).generation().unwrap();
     for arguments in [
-        "save",
-        "save -6",
-        "save -t nat",
-        "save --backend legacy -t nat",
+        "get ruleset -o iptables",
+        "get ruleset -o iptables -6",
+        "get ruleset -o iptables -t nat",
+        "get ruleset -o iptables --backend legacy -t nat",
     ] {
         let ran = run(&sandbox, arguments).expect(1);
         assert_eq!(ran.out, "", "{arguments}");
@@ -435,7 +449,7 @@ fn reading_creates_no_tables() {
         );
     }
     assert!(
-        run(&sandbox, "save --backend legacy")
+        run(&sandbox, "get ruleset -o iptables --backend legacy")
             .expect(1)
             .out
             .is_empty()
@@ -448,20 +462,20 @@ fn reading_creates_no_tables() {
 fn rules_in_the_other_backend_are_reported() {
     let sandbox = sandbox();
     let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
-    run_with(&sandbox, "restore", filter).expect(0);
-    let ran = run_with(&sandbox, "restore --backend legacy --lock none", filter).expect(0);
+    run_with(&sandbox, "apply", filter).expect(0);
+    let ran = run_with(&sandbox, "apply --backend legacy --lock none", filter).expect(0);
     assert!(
         ran.err
             .contains("IPv4 tables in use: filter (see --backend nft)")
     );
     assert_eq!(legacy_tables(&sandbox), ["filter"]);
-    let ran = run(&sandbox, "save").expect(0);
+    let ran = run(&sandbox, "get ruleset -o iptables").expect(0);
     assert!(
         ran.err
             .contains("IPv4 tables in use: filter (see --backend legacy)")
     );
     assert_eq!(
-        run(&sandbox, "save -6")
+        run(&sandbox, "get ruleset -o iptables -6")
             .expect(1)
             .err
             .matches("the other backend also has")
@@ -497,19 +511,19 @@ fn names_cannot_control_a_terminal() {
     // The legacy tools reject a line break in a name.
     run_with(
         &sandbox,
-        "restore --backend legacy",
+        "apply --backend legacy",
         &format!("*filter\n:{DRIVING} - [0:0]\n-A INPUT -j {DRIVING}\nCOMMIT\n"),
     )
     .expect(0);
     for arguments in [
-        "save",
-        "save --backend legacy",
+        "get ruleset -o iptables",
+        "get ruleset -o iptables --backend legacy",
         "rules",
-        "rules --bytecode",
-        "rules --backend legacy",
+        "get rules --bytecode",
+        "get rules --backend legacy",
         "chains",
-        "list ruleset",
-        "cleanup --dry-run *",
+        "get ruleset ruleset",
+        "delete chains --dry-run *",
         "graph",
         "graph --backend legacy",
         "doctor",
@@ -535,7 +549,7 @@ fn names_cannot_control_a_terminal() {
             "{arguments}: {piped:?}"
         );
     }
-    let saved = run(&sandbox, "save --backend legacy").expect(0);
+    let saved = run(&sandbox, "get ruleset -o iptables --backend legacy").expect(0);
     assert!(
         saved.out.contains(&format!(":{DRIVING} - [0:0]\n")),
         "{saved:?}"
@@ -548,7 +562,7 @@ fn names_cannot_control_a_terminal() {
 fn slow_work_shows_progress_on_a_terminal() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let restore = format!("{PROGRAM} restore --lock none --backend nft -4");
+    let restore = format!("{PROGRAM} apply --lock none --backend nft -4");
     // One backslash is for the shell, the other for splitting the line into words.
     let text = "printf '*filter\\\\nCOMMIT\\\\n'";
     let late = format!("(sleep 2; {text})");

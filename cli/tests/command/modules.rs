@@ -24,7 +24,7 @@ fn loaded() -> Option<BTreeSet<String>> {
 fn reading_loads_no_modules_and_the_first_change_does() {
     let sandbox = sandbox();
     let directory = tempfile::tempdir().unwrap();
-    let backup = directory.path().join("backup"); // the command replaces whatever has this name
+    let backup = directory.path().join("snapshot"); // the command replaces whatever has this name
     let before = loaded();
     let was_loaded = nft::is_loaded();
     if before.is_none() {
@@ -33,16 +33,16 @@ fn reading_loads_no_modules_and_the_first_change_does() {
     }
     for line in [
         "chains",
-        "chains --backend legacy",
+        "get chains --backend legacy",
         "exists --table filter INPUT",
         "exists --table filter --backend legacy INPUT",
         "rules",
-        "sets --elements",
+        "get sets --elements",
         "save",
-        "save -6",
-        "save --backend legacy",
-        &format!("backup {}", backup.display()),
-        "kubelet check",
+        "get ruleset -o iptables -6",
+        "get ruleset -o iptables --backend legacy",
+        &format!("snapshot {}", backup.display()),
+        "kube check",
     ] {
         let output = sandbox
             .run(|| Command::new(PROGRAM).args(line.split(' ')).output())

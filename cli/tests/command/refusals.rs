@@ -18,53 +18,53 @@ type Case = (&'static str, &'static str, i32, &'static [&'static str]);
 
 /// Verbs of the command: exit code 2 on failure.
 const VERBS: &[Case] = &[
-    ("cleanup", "", 2, &["<GLOB>", "--help"]),
+    ("delete chains", "", 2, &["<GLOB>", "--help"]),
     (
-        "cleanup [",
+        "delete chains [",
         "",
         2,
         &["unclosed character class", "missing ']'"],
     ),
     (
-        "cleanup --backend other A*",
+        "delete chains --backend other A*",
         "",
         2,
         &["'other'", "nft, legacy, all"],
     ),
-    ("cleanup --family inet A*", "", 2, &["families ip and ip6"]),
     (
-        "cleanup --prefix A",
+        "delete chains --family inet A*",
+        "",
+        2,
+        &["families ip and ip6"],
+    ),
+    (
+        "delete chains --prefix A",
         "",
         2,
         &["unexpected argument '--prefix'"],
     ),
     // A rule of unknown syntax jumps to this chain.
     (
-        "cleanup --backend nft USED",
+        "delete chains --backend nft USED",
         "",
         2,
         &["EBUSY", "still in use", "nothing was changed in nf_tables"],
     ),
     (
-        "cleanup --lock /nowhere/lock --backend legacy OLD",
+        "delete chains --lock /nowhere/lock --backend legacy OLD",
         "",
         2,
         &["/nowhere/lock", "nothing was changed in the legacy tables"],
     ),
+    ("apply --keep", "", 2, &["a value is required for '--keep"]),
     (
-        "restore --keep-foreign",
-        "",
-        2,
-        &["a value is required for '--keep-foreign"],
-    ),
-    (
-        "restore --keep-foreign KUBE-* /nowhere",
+        "apply --keep KUBE-* /nowhere",
         "",
         2,
         &["cannot read /nowhere", "No such file"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*filter\n",
         2,
         &[
@@ -73,19 +73,19 @@ const VERBS: &[Case] = &[
         ],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*filter\n-A INPUT -j ACC",
         2,
         &["nothing was changed"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*filter\n-A USED -j DROP\nCOMM",
         2,
         &["<stdin>:2: chain USED not found", "-A USED"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*filter\n:USED - [0:0]\nCOMMIT\n",
         2,
         &[
@@ -95,49 +95,49 @@ const VERBS: &[Case] = &[
         ],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*mangle\n-A INPUT --dprt 3\nCOMMIT\n",
         2,
         &["<stdin>:2:10", "did you mean --dport", "^^^^^^"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*mangle\n-A INPUT -p tcp --dport 65536\nCOMMIT\n",
         2,
         &["<stdin>:2:25", "more than 65535"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*nothing\nCOMMIT\n",
         2,
         &["<stdin>:1", "table `nothing` not found"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*mangle\n\0\nCOMMIT\n",
         2,
         &["NUL byte near line 1"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*mangle\n:INPUT MAYBE [0:0]\nCOMMIT\n",
         2,
         &["`MAYBE` is not a policy"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*mangle\n:INPUT ACCEPT [x:0]\nCOMMIT\n",
         2,
         &["invalid policy counters for chain 'INPUT'"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*nat\n-A OUTPUT -j DROP\nCOMMIT\n",
         2,
         &["not intended for filtering"],
     ),
     (
-        "restore --keep-foreign KUBE-*",
+        "apply --keep KUBE-*",
         "*mangle\n-A OUTPUT -m nosuch\nCOMMIT\n",
         2,
         &["match `nosuch` not found"],
@@ -156,33 +156,38 @@ const VERBS: &[Case] = &[
         2,
         &["only exist in the families ip, ip6 and arp"],
     ),
-    ("migrate", "", 2, &["--from <BACKEND>", "--to <BACKEND>"]),
-    ("migrate --from nft --to nft", "", 2, &["the same backend"]),
+    ("convert --in-place", "", 2, &["--to <LANGUAGE>"]),
     (
-        "migrate --from here --to nft",
+        "convert --in-place --from nft --to nft",
+        "",
+        2,
+        &["the same backend"],
+    ),
+    (
+        "convert --in-place --from here --to nft",
         "",
         2,
         &["'here'", "nft, legacy"],
     ),
     (
-        "migrate --from nft --to legacy",
+        "convert --in-place --from nft --to legacy",
         "",
         2,
         &[
             "rule 2 of chain INPUT, table filter (IPv4)",
             "has a rule of its own",
-            "--keep-foreign",
+            "--keep",
         ],
     ),
     (
-        "migrate --from legacy --to nft --keep-foreign [",
+        "convert --in-place --from legacy --to nft --keep [",
         "",
         2,
         &["unclosed character class"],
     ),
-    ("doctor --versions 9.9", "", 2, &["'9.9'", "1.8.7"]),
-    ("doctor --family inet", "", 2, &["families ip and ip6"]),
-    ("doctor --fix", "", 2, &["unexpected argument '--fix'"]),
+    ("check --versions 9.9", "", 2, &["'9.9'", "1.8.7"]),
+    ("check --family inet", "", 2, &["families ip and ip6"]),
+    ("check --fix", "", 2, &["unexpected argument '--fix'"]),
 ];
 
 /// The programs with iptables' names: exit codes 1, 2, 3 or 4, as theirs.
@@ -394,20 +399,20 @@ fn nothing_is_changed_without_privileges() {
             2,
             "CAP_NET_ADMIN",
         ),
-        ("cleanup USED", 2, "CAP_NET_ADMIN"),
-        ("restore --keep-foreign KUBE-*", 2, "CAP_NET_ADMIN"),
+        ("delete chains USED", 2, "CAP_NET_ADMIN"),
+        ("apply --keep KUBE-*", 2, "CAP_NET_ADMIN"),
         (
-            "migrate --from nft --to legacy --dry-run",
+            "convert --in-place --from nft --to legacy --dry-run",
             2,
             "CAP_NET_ADMIN",
         ),
-        ("doctor", 2, "CAP_NET_ADMIN"),
+        ("check", 2, "CAP_NET_ADMIN"),
         (
-            "guard kubelet --backend nft",
+            "kube guard kubelet --backend nft",
             2,
             "nf_tables requires CAP_NET_ADMIN",
         ),
-        ("guard kubelet --backend legacy", 2, "CAP_NET_ADMIN"),
+        ("kube guard kubelet --backend legacy", 2, "CAP_NET_ADMIN"),
         (
             "iptables -A INPUT -j ACCEPT",
             4,
@@ -464,7 +469,7 @@ fn guard_exits_without_read_permission() {
         .args(ids)
         .args(rights)
         .arg(path.as_os_str())
-        .args(words("guard kubelet --backend legacy --lock none"));
+        .args(words("kube guard kubelet --backend legacy --lock none"));
     let (exit, error) = run(&sandbox, &mut command, "");
     assert_eq!(exit, Some(2), "{error}");
     assert!(error.contains("the names of the tables"), "{error}");
@@ -480,17 +485,17 @@ fn names_the_holder_of_the_lock() {
     let path = file.path().display();
     for (line, code, message) in [
         (
-            format!("cleanup --backend legacy --wait 0 --lock {path} OLD"),
+            format!("delete chains --backend legacy --wait 0 --lock {path} OLD"),
             2,
             "is held by",
         ),
         (
-            format!("restore --backend legacy --keep-foreign KUBE-* --wait 0 --lock {path}"),
+            format!("apply --backend legacy --keep KUBE-* --wait 0 --lock {path}"),
             2,
             "is held by",
         ),
         (
-            format!("migrate --from legacy --to nft -6 --wait 0 --lock {path}"),
+            format!("convert --in-place --from legacy --to nft -6 --wait 0 --lock {path}"),
             2,
             "is held by",
         ),

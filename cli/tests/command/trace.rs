@@ -284,7 +284,7 @@ fn reports_invalid_arguments() {
             2,
             "not a 32-bit number",
         ),
-        ("why icmp any:1 any --file", 2, "icmp has no ports"),
+        ("trace --why icmp any:1 any --file", 2, "icmp has no ports"),
         (
             "trace tcp any any --from 192.0.2.1 --file",
             2,
@@ -321,7 +321,7 @@ fn names_the_table_that_drops_an_accepted_packet() {
             chain KUBE-FORWARD { tcp dport 80 accept; }
         }";
     let packet = "tcp 10.0.0.1:1000 10.0.0.2:80 --file -";
-    let out = done(&format!("why {packet}"), ruleset);
+    let out = done(&format!("trace --why {packet}"), ruleset);
     let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "100.0 % dropped",
@@ -332,14 +332,17 @@ fn names_the_table_that_drops_an_accepted_packet() {
         assert!(flat.contains(part), "{part}: {out}");
     }
     // In this table nothing drops the packet.
-    let (code, out, _) = run(&format!("why {packet} --table filter"), ruleset);
+    let (code, out, _) = run(&format!("trace --why {packet} --table filter"), ruleset);
     assert!(
         code == 1 && out.contains("Nothing in scope stops it."),
         "{out}"
     );
-    let (code, _, _) = run(&format!("why {packet} --state established"), ruleset);
+    let (code, _, _) = run(
+        &format!("trace --why {packet} --state established"),
+        ruleset,
+    );
     assert_eq!(code, 1);
-    let json = done(&format!("why {packet} --json"), ruleset);
+    let json = done(&format!("trace --why {packet} --json"), ruleset);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["stopped"][0]["by"]["owner"], "firewalld");
     assert_eq!(json["stopped"][0]["accepted_by"][0]["owner"], "kube-proxy");
@@ -352,7 +355,7 @@ fn unknown_outcomes_are_distinct_from_accept() {
     let ruleset = "*filter\n-A INPUT -m mark --mark 1\n-A INPUT -m connmark --mark 1\n-A INPUT -p tcp -j CLUSTERIP --new \
                    --hashmode sourceip --clustermac 01:00:5E:00:00:14 --total-nodes 2 --local-node 1 --hash-init 0\n\
                    COMMIT\n";
-    let packet = "why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file -";
+    let packet = "trace --why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file -";
     let (code, out, _) = run(packet, ruleset);
     assert_eq!(code, 2, "{out}");
     assert_eq!(out.matches("The result is incomplete").count(), 1, "{out}");
@@ -365,7 +368,7 @@ fn unknown_outcomes_are_distinct_from_accept() {
 #[test]
 fn a_ruleset_may_come_through_a_pipe() {
     let ruleset = "*filter\n-A INPUT -p tcp -j DROP\nCOMMIT\n";
-    let packet = "why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file /dev/stdin";
+    let packet = "trace --why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file /dev/stdin";
     let out = done(packet, ruleset);
     assert!(out.contains("by ip filter INPUT rule 1"), "{out}");
 }
@@ -383,7 +386,7 @@ fn compares_rulesets_by_packets() {
         path.to_str().unwrap().to_owned()
     };
     let old = file("old.save", text);
-    let translated = file("new.nft", &done(&format!("translate {old}"), ""));
+    let translated = file("new.nft", &done(&format!("convert {old}"), ""));
     let out = done(&format!("diff --packets {old} {translated}"), "");
     assert!(
         out.contains("packets were tested, no difference found."),
@@ -513,7 +516,7 @@ fn devices_named_in_files_need_not_exist() {
     for part in ["table netdev d", "chain inet t g of a device"] {
         assert!(err.contains(&format!("not evaluated: {part}\n")), "{err}");
     }
-    let why = done(&format!("why {packet}"), ruleset);
+    let why = done(&format!("trace --why {packet}"), ruleset);
     assert!(why.contains("by inet t in rule 1"), "{why}");
     let graph = done("graph -", ruleset);
     assert!(
@@ -575,7 +578,7 @@ fn services_of_the_flat_layout() {
             proxy.sync(&mut services).unwrap();
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("kept").to_str().unwrap().to_owned();
-            done(&format!("backup {file}"), "");
+            done(&format!("snapshot {file}"), "");
             let node_port = format!("30080 --file {file}");
             for query in ["10.96.0.1:80", "10.96.0.1", &node_port] {
                 let out = done(&format!("trace {query}"), "");

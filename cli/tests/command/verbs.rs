@@ -9,6 +9,7 @@ mod kube;
 mod live;
 mod record;
 mod ruleset;
+mod tree;
 mod words;
 
 use std::collections::BTreeSet;
@@ -161,12 +162,12 @@ fn many_chains(sandbox: &Sandbox, count: usize) {
 #[test]
 fn an_empty_namespace_has_no_chains() {
     let sandbox = sandbox();
-    let ran = run(&sandbox, "chains").expect(1);
+    let ran = run(&sandbox, "get chains").expect(1);
     assert_eq!(ran.out, "");
     assert!(ran.err.contains("no chains"), "{}", ran.err);
-    let ran = run(&sandbox, "chains --backend nft").expect(1);
+    let ran = run(&sandbox, "get chains --backend nft").expect(1);
     assert!(ran.err.contains("nf_tables has no chains"), "{}", ran.err);
-    let ran = run(&sandbox, "chains --json --backend nft").expect(1);
+    let ran = run(&sandbox, "get chains --json --backend nft").expect(1);
     assert_eq!((ran.values(), ran.err.as_str()), (Vec::new(), ""));
 }
 
@@ -174,7 +175,7 @@ fn an_empty_namespace_has_no_chains() {
 fn kubelet_chains_are_created_and_removed() {
     let sandbox = sandbox();
     let before = generation(&sandbox);
-    let missing = run(&sandbox, "kubelet check").expect(1);
+    let missing = run(&sandbox, "kube check").expect(1);
     let items = missing.lines().len();
     assert_eq!(items, 12, "{}", missing.out);
     assert!(
@@ -184,35 +185,35 @@ fn kubelet_chains_are_created_and_removed() {
     );
     assert_eq!(generation(&sandbox), before, "checking changes nothing");
 
-    let made = run(&sandbox, "kubelet ensure").expect(0);
+    let made = run(&sandbox, "kube ensure").expect(0);
     assert_eq!(made.out, missing.out.replace("missing  ", "created  "));
     assert_eq!(
-        run(&sandbox, "kubelet check").expect(0).out,
+        run(&sandbox, "kube check").expect(0).out,
         "everything is present\n"
     );
 
     let before = generation(&sandbox);
-    let again = run(&sandbox, "kubelet ensure").expect(0);
+    let again = run(&sandbox, "kube ensure").expect(0);
     assert_eq!(again.out, "nothing to do: everything is present\n");
     assert_eq!(generation(&sandbox), before, "nothing was committed");
 
-    let removed = run(&sandbox, "kubelet remove").expect(0);
+    let removed = run(&sandbox, "kube remove").expect(0);
     assert_eq!(removed.lines().len(), items);
     assert!(
         removed
             .lines()
             .contains(&"removed  ip6 mangle: chain KUBE-IPTABLES-HINT")
     );
-    run(&sandbox, "kubelet check").expect(1);
-    let again = run(&sandbox, "kubelet remove").expect(0);
+    run(&sandbox, "kube check").expect(1);
+    let again = run(&sandbox, "kube remove").expect(0);
     assert!(again.out.starts_with("nothing to do"), "{}", again.out);
 }
 
 #[test]
 fn kubelet_chains_as_json() {
     let sandbox = sandbox();
-    let missing = run(&sandbox, "kubelet check --json").expect(1).value();
-    let made = run(&sandbox, "--json kubelet ensure").expect(0).value();
+    let missing = run(&sandbox, "kube check --json").expect(1).value();
+    let made = run(&sandbox, "--json kube ensure").expect(0).value();
     assert_eq!(missing["missing"], made["created"]);
     assert_eq!(
         made["created"][0],
@@ -228,28 +229,22 @@ fn kubelet_chains_as_json() {
     assert!(rules.contains(&"-j KUBE-FIREWALL"));
 
     let none = serde_json::json!({"missing": []});
-    assert_eq!(
-        run(&sandbox, "kubelet check --json").expect(0).value(),
-        none
-    );
+    assert_eq!(run(&sandbox, "kube check --json").expect(0).value(), none);
     let none = serde_json::json!({"created": []});
-    assert_eq!(
-        run(&sandbox, "kubelet ensure --json").expect(0).value(),
-        none
-    );
+    assert_eq!(run(&sandbox, "kube ensure --json").expect(0).value(), none);
 
     // A foreign rule in a kubelet chain.
     let mut tx = Transaction::new();
     tx.add(&Rule::new(Family::IP, "mangle", "KUBE-IPTABLES-HINT"))
         .unwrap();
     commit(&sandbox, &mut tx);
-    let removed = run(&sandbox, "kubelet remove --json").expect(0).value();
+    let removed = run(&sandbox, "kube remove --json").expect(0).value();
     assert_eq!(removed["removed"].as_array().unwrap().len(), 11);
     assert_eq!(
         removed["left"],
         serde_json::json!([{"family": "ip", "table": "mangle", "chain": "KUBE-IPTABLES-HINT"}])
     );
-    let text = run(&sandbox, "kubelet remove").expect(0).out;
+    let text = run(&sandbox, "kube remove").expect(0).out;
     assert!(
         text.starts_with("left     ip mangle: chain KUBE-IPTABLES-HINT (it has"),
         "{text}"
@@ -259,26 +254,26 @@ fn kubelet_chains_as_json() {
 #[test]
 fn kubelet_chains_of_one_family_and_of_old_versions() {
     let sandbox = sandbox();
-    run(&sandbox, "kubelet ensure -6").expect(0);
-    run(&sandbox, "kubelet check -6").expect(0);
-    run(&sandbox, "kubelet -4 check").expect(1);
-    run(&sandbox, "kubelet check").expect(1);
-    let families = run(&sandbox, "chains --json").expect(0).each("family");
+    run(&sandbox, "kube ensure -6").expect(0);
+    run(&sandbox, "kube check -6").expect(0);
+    run(&sandbox, "kube check -4").expect(1);
+    run(&sandbox, "kube check").expect(1);
+    let families = run(&sandbox, "get chains --json").expect(0).each("family");
     assert!(families.iter().all(|family| family == "ip6"));
 
-    run(&sandbox, "kubelet ensure --family ip").expect(0);
+    run(&sandbox, "kube ensure --family ip").expect(0);
     for arguments in [
         "-4 -6 check",
         "check -4 --family ip6",
         "check --family inet",
     ] {
-        run(&sandbox, &format!("kubelet {arguments}")).expect(2);
+        run(&sandbox, &format!("kube {arguments}")).expect(2);
     }
-    let ran = run(&sandbox, "kubelet ensure --backend legacy").expect(2);
+    let ran = run(&sandbox, "kube ensure --backend legacy").expect(2);
     assert!(ran.err.contains("mangle table of nf_tables"), "{}", ran.err);
-    run(&sandbox, "kubelet check").expect(0);
-    run(&sandbox, "kubelet check --up-to-1.26").expect(1);
-    let made = run(&sandbox, "kubelet ensure --up-to-1.26").expect(0).out;
+    run(&sandbox, "kube check").expect(0);
+    run(&sandbox, "kube check --up-to-1.26").expect(1);
+    let made = run(&sandbox, "kube ensure --up-to-1.26").expect(0).out;
     assert!(made.contains("ip nat: chain KUBE-MARK-MASQ"), "{made}");
 }
 
@@ -289,7 +284,7 @@ fn chains_are_filtered_and_counted() {
     let names = |arguments: &str| {
         let ran = run(
             &sandbox,
-            &format!("chains --backend nft --json {arguments}"),
+            &format!("get chains --backend nft --json {arguments}"),
         )
         .expect(0);
         ran.each("chain")
@@ -305,16 +300,16 @@ fn chains_are_filtered_and_counted() {
     assert_eq!(names("--match W*"), ["WEB/x"]);
     assert_eq!(names("--match {in,o*r}"), ["in", "other"]);
     for none in ["--table u", "--family ip6", "--match we", "--family netdev"] {
-        let ran = run(&sandbox, &format!("chains --backend nft {none}")).expect(1);
+        let ran = run(&sandbox, &format!("get chains --backend nft {none}")).expect(1);
         assert_eq!(ran.err, "chainwright: no matching chain found\n");
     }
-    run(&sandbox, "chains --match [").expect(2);
+    run(&sandbox, "get chains --match [").expect(2);
 
-    let rules = run(&sandbox, "chains --backend nft --json --rules")
+    let rules = run(&sandbox, "get chains --backend nft --json --rules")
         .expect(0)
         .each("rules");
     assert_eq!(rules, [2, 1, 0, 0]);
-    let first = &run(&sandbox, "chains --backend nft --json --rules")
+    let first = &run(&sandbox, "get chains --backend nft --json --rules")
         .expect(0)
         .values()[0];
     assert_eq!(
@@ -325,7 +320,9 @@ fn chains_are_filtered_and_counted() {
         })
     );
 
-    let text = run(&sandbox, "chains --backend nft --rules").expect(0).out;
+    let text = run(&sandbox, "get chains --backend nft --rules")
+        .expect(0)
+        .out;
     let words: Vec<Vec<_>> = text
         .lines()
         .map(|line| line.split_whitespace().collect())
@@ -347,10 +344,10 @@ fn a_name_cannot_forge_a_line() {
         .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", &b"\xff"[..])))
         .unwrap();
     commit(&sandbox, &mut tx);
-    let text = run(&sandbox, "chains").expect(0);
+    let text = run(&sandbox, "get chains").expect(0);
     assert_eq!(text.lines().len(), 2);
     assert!(text.out.contains(r"a\nnft ip t b\u{1b}[2J"), "{}", text.out);
-    let names = run(&sandbox, "chains --json").expect(0).each("chain");
+    let names = run(&sandbox, "get chains --json").expect(0).each("chain");
     assert_eq!(names, ["a\nnft ip t b\x1b[2J", r"\xFF"]);
 }
 
@@ -364,17 +361,17 @@ fn legacy_chains_are_listed_and_never_created() {
     match sandbox.run(tables).unwrap() {
         Ok(tables) => assert!(tables.is_empty(), "{tables:?}"),
         Err(legacy::Error::NotBuilt { .. }) => {
-            let ran = run(&sandbox, "chains --backend legacy --family ip").expect(2);
+            let ran = run(&sandbox, "get chains --backend legacy --family ip").expect(2);
             assert!(ran.err.contains("module ip_tables"), "{}", ran.err);
             small_ruleset(&sandbox);
-            let ran = run(&sandbox, "chains --family ip").expect(0);
+            let ran = run(&sandbox, "get chains --family ip").expect(0);
             assert!(ran.err.contains("legacy tables (ip) not examined"));
             return;
         }
         Err(error) => panic!("{error}"),
     }
-    run(&sandbox, "chains").expect(1);
-    run(&sandbox, "chains --backend legacy --table nat").expect(1);
+    run(&sandbox, "get chains").expect(1);
+    run(&sandbox, "get chains --backend legacy --table nat").expect(1);
     assert!(sandbox.run(tables).unwrap().unwrap().is_empty());
 
     let made = sandbox.run(|| {
@@ -382,14 +379,14 @@ fn legacy_chains_are_listed_and_never_created() {
             .and_then(|connection| connection.instantiate("nat"))
     });
     made.unwrap().unwrap();
-    let text = run(&sandbox, "chains --rules").expect(0).out;
+    let text = run(&sandbox, "get chains --rules").expect(0).out;
     let first: Vec<_> = text.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(
         first.join(" "),
         "legacy ip nat PREROUTING 0 rules hook prerouting policy accept"
     );
     assert_eq!(text.lines().count(), 4);
-    let listed = run(&sandbox, "chains --backend legacy --json --match *PUT").expect(0);
+    let listed = run(&sandbox, "get chains --backend legacy --json --match *PUT").expect(0);
     assert_eq!(listed.each("chain"), ["INPUT", "OUTPUT"]);
     assert_eq!(
         listed.values()[0],
@@ -398,15 +395,15 @@ fn legacy_chains_are_listed_and_never_created() {
             "hook": "input", "policy": "accept"
         })
     );
-    run(&sandbox, "chains --backend legacy --family ip6").expect(1);
-    run(&sandbox, "chains --backend nft").expect(1);
+    run(&sandbox, "get chains --backend legacy --family ip6").expect(1);
+    run(&sandbox, "get chains --backend nft").expect(1);
 
     small_ruleset(&sandbox);
-    let backends = run(&sandbox, "chains --json").expect(0).each("backend");
+    let backends = run(&sandbox, "get chains --json").expect(0).each("backend");
     assert_eq!(backends.iter().filter(|name| *name == "nft").count(), 4);
     assert_eq!(backends.iter().filter(|name| *name == "legacy").count(), 4);
 
-    let ran = run(&sandbox, "chains --backend legacy --family inet").expect(2);
+    let ran = run(&sandbox, "get chains --backend legacy --family inet").expect(2);
     assert!(
         ran.err
             .contains("only exist in the families ip, ip6 and arp"),
@@ -487,7 +484,14 @@ fn another_namespace_by_path() {
         .run(|| {
             let namespace = sandbox.netns().as_fd().try_clone_to_owned().unwrap();
             Command::new(PROGRAM)
-                .args(["chains", "--backend", "nft", "--netns", "/proc/self/fd/0"])
+                .args([
+                    "get",
+                    "chains",
+                    "--backend",
+                    "nft",
+                    "--netns",
+                    "/proc/self/fd/0",
+                ])
                 .stdin(Stdio::from(namespace))
                 .output()
                 .unwrap()
@@ -563,14 +567,14 @@ fn run_unprivileged(arguments: &[&str]) -> Ran {
 #[test]
 fn unprivileged_errors_name_the_missing_privilege() {
     for arguments in [
-        &["chains"][..],
-        &["chains", "--json"],
-        &["chains", "--rules", "--backend", "nft"],
-        &["kubelet", "check"],
-        &["kubelet", "ensure"],
-        &["kubelet", "remove"],
-        &["watch"],
-        &["trace-packets"],
+        &["get", "chains"][..],
+        &["get", "chains", "--json"],
+        &["get", "chains", "--rules", "--backend", "nft"],
+        &["kube", "check"],
+        &["kube", "ensure"],
+        &["kube", "remove"],
+        &["watch", "changes"],
+        &["watch", "packets"],
     ] {
         let ran = run_unprivileged(arguments).expect(2);
         assert_eq!(ran.out, "");
@@ -626,7 +630,7 @@ fn a_listing_is_of_one_generation_or_reports_that_it_is_not() {
         });
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut complete = 0;
-            for arguments in ["chains --json --backend nft --rules"; 3] {
+            for arguments in ["get chains --json --backend nft --rules"; 3] {
                 let ran = run(&sandbox, arguments);
                 if ran.code == 2 {
                     assert!(ran.err.contains("not from one generation"), "{}", ran.err);

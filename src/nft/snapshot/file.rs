@@ -86,7 +86,7 @@ pub enum FileError {
         what: NotRegular,
     },
     /// The file doesn't have this crate's signature.
-    #[error("{} is not a chainwright backup: it lacks the signature; use a file that `chainwright backup` or `Snapshot::save` wrote", path.display())]
+    #[error("{} is not a chainwright backup: it lacks the signature; use a file that `chainwright snapshot` or `Snapshot::save` wrote", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

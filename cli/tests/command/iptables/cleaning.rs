@@ -1,4 +1,4 @@
-//! `cleanup`, `restore --keep-foreign` and `migrate`.
+//! `cleanup`, `restore --keep` and `migrate`.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn cleanup_removes_stale_chains() {
     for backend in ["nft", "legacy"] {
         run_with(
             &sandbox,
-            &format!("restore --lock none --backend {backend}"),
+            &format!("apply --lock none --backend {backend}"),
             LEFT,
         )
         .expect(0);
@@ -39,25 +39,33 @@ fn cleanup_removes_stale_chains() {
         lines.sort();
         lines
     };
-    let would = run(&sandbox, "cleanup --dry-run --lock none AZURE-NPM*").expect(1);
+    let would = run(&sandbox, "delete chains --dry-run --lock none AZURE-NPM*").expect(1);
     let both = output("nft") + &output("legacy");
     assert_eq!(sorted(&would.out), sorted(&both));
     assert_eq!(rules(&sandbox, "nft").len(), 5);
 
-    let json = run(&sandbox, "cleanup --json --dry-run --lock none AZURE-NPM*").expect(1);
+    let json = run(
+        &sandbox,
+        "delete chains --json --dry-run --lock none AZURE-NPM*",
+    )
+    .expect(1);
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(document["tables"].as_array().unwrap().len(), 2);
     assert_eq!(document["tables"][1]["backend"], "legacy");
 
     // One backend; a family without such chains; a table without such chains.
-    let nothing = run(&sandbox, "cleanup -6 --lock none AZURE-NPM*").expect(0);
+    let nothing = run(&sandbox, "delete chains -6 --lock none AZURE-NPM*").expect(0);
     assert_eq!(
         (nothing.out.as_str(), nothing.err.trim()),
         ("", "chainwright: nothing to clean up")
     );
-    run(&sandbox, "cleanup -t nat --lock none AZURE-NPM*").expect(0);
+    run(&sandbox, "delete chains -t nat --lock none AZURE-NPM*").expect(0);
     assert_eq!(rules(&sandbox, "legacy").len(), 5);
-    let done = run(&sandbox, "cleanup --backend legacy --lock none AZURE-NPM*").expect(0);
+    let done = run(
+        &sandbox,
+        "delete chains --backend legacy --lock none AZURE-NPM*",
+    )
+    .expect(0);
     assert_eq!(sorted(&done.out), sorted(&output("legacy")));
     let left = [
         "-A INPUT -m comment --comment \"old net\" -j ACCEPT",
@@ -65,7 +73,11 @@ fn cleanup_removes_stale_chains() {
     ];
     assert_eq!(rules(&sandbox, "legacy"), left);
     assert_eq!(rules(&sandbox, "nft").len(), 5);
-    run(&sandbox, "cleanup --comment old* --lock none AZURE-NPM*").expect(0);
+    run(
+        &sandbox,
+        "delete chains --comment old* --lock none AZURE-NPM*",
+    )
+    .expect(0);
     assert_eq!(rules(&sandbox, "nft"), left[1..]);
     assert_eq!(rules(&sandbox, "legacy"), left[1..]);
     // The IPv6 tables were not created.
@@ -73,33 +85,33 @@ fn cleanup_removes_stale_chains() {
     assert_eq!(Tools::new(&sandbox).save("ip6tables-nft-save"), "");
 
     // A chain that an nft rule jumps to.
-    run_with(&sandbox, "restore", LEFT).expect(0);
+    run_with(&sandbox, "apply", LEFT).expect(0);
     Tools::new(&sandbox).run("nft add rule ip filter INPUT tcp dport { 1, 2 } jump AZURE-NPM-X");
-    let ran = run(&sandbox, "cleanup --lock none AZURE-NPM*").expect(2);
+    let ran = run(&sandbox, "delete chains --lock none AZURE-NPM*").expect(2);
     assert!(
         ran.err.contains("AZURE-NPM-X") && ran.err.contains("nothing was changed in nf_tables"),
         "{}",
         ran.err
     );
     // No glob.
-    run(&sandbox, "cleanup").expect(2);
-    run(&sandbox, "cleanup [").expect(2);
+    run(&sandbox, "delete chains").expect(2);
+    run(&sandbox, "delete chains [").expect(2);
 }
 
 #[test]
 fn foreign_chains_are_kept() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, LEFT).expect(0);
         let text = "*filter\n:INPUT DROP [0:0]\n:KUBE-A - [0:0]\n-A INPUT -i lo -j ACCEPT\n-A FORWARD -j DROP\n-A FORWARD -j KUBE-A\nCOMMIT\n";
-        let keep = format!("{restore} --keep-foreign KUBE-* --keep-foreign CNI-*");
-        run_with(&sandbox, &format!("{keep} --test"), text).expect(0);
+        let keep = format!("{restore} --keep KUBE-* --keep CNI-*");
+        run_with(&sandbox, &format!("{keep} --dry-run"), text).expect(0);
         assert_eq!(rules(&sandbox, backend).len(), 5);
         let ran = run_with(&sandbox, &keep, text).expect(0);
         assert_eq!(
             ran.err,
-            "chainwright: skipped 2 chains and rules of <stdin>, because --keep-foreign keeps their chains\n"
+            "chainwright: skipped 2 chains and rules of <stdin>, because --keep keeps their chains\n"
         );
         let expected = [
             "-A INPUT -i lo -j ACCEPT",
@@ -128,14 +140,14 @@ fn foreign_chains_are_kept() {
 #[test]
 fn migrate_moves_tables_to_the_other_backend() {
     let sandbox = sandbox();
-    let migrate = "migrate --from legacy --to nft --lock none";
+    let migrate = "convert --in-place --from legacy --to nft --lock none";
     let ran = run(&sandbox, migrate).expect(0);
     assert!(
         ran.err.contains("no tables in the legacy tables"),
         "{}",
         ran.err
     );
-    run_with(&sandbox, "restore -c --lock none --backend legacy", TEXT).expect(0);
+    run_with(&sandbox, "apply -c --lock none --backend legacy", TEXT).expect(0);
     let before = Tools::new(&sandbox).save("iptables-legacy-save -c");
     let would = run(&sandbox, &format!("{migrate} --dry-run")).expect(0);
     let mut lines: Vec<_> = would.out.lines().collect();
@@ -151,7 +163,7 @@ fn migrate_moves_tables_to_the_other_backend() {
 
     // A kubelet would create its rules again.
     let canary = "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n";
-    run_with(&sandbox, "restore --lock none --backend legacy", canary).expect(0);
+    run_with(&sandbox, "apply --lock none --backend legacy", canary).expect(0);
     let ran = run(&sandbox, migrate).expect(2);
     assert!(
         ran.err
@@ -163,12 +175,8 @@ fn migrate_moves_tables_to_the_other_backend() {
     assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
 
     // A rule that already exists in the other backend.
-    run_with(&sandbox, "restore", "*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n").expect(0);
-    let json = run(
-        &sandbox,
-        &format!("{migrate} --keep-foreign KUBE-KUBELET-* --json"),
-    )
-    .expect(2);
+    run_with(&sandbox, "apply", "*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n").expect(0);
+    let json = run(&sandbox, &format!("{migrate} --keep KUBE-KUBELET-* --json")).expect(2);
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(document["obstacles"][0]["chain"], "OUTPUT");
     assert_eq!(document["done"], false);
@@ -177,13 +185,9 @@ fn migrate_moves_tables_to_the_other_backend() {
         "{}",
         json.err
     );
-    run_with(&sandbox, "restore", "*nat\nCOMMIT\n").expect(0);
+    run_with(&sandbox, "apply", "*nat\nCOMMIT\n").expect(0);
 
-    let ran = run(
-        &sandbox,
-        &format!("{migrate} --keep-foreign KUBE-KUBELET-*"),
-    )
-    .expect(0);
+    let ran = run(&sandbox, &format!("{migrate} --keep KUBE-KUBELET-*")).expect(0);
     assert_eq!(ran.out, would.out);
     // The backends save their tables in different orders.
     let tables = |save: &str| -> BTreeSet<String> {
@@ -198,5 +202,5 @@ fn migrate_moves_tables_to_the_other_backend() {
         !left.contains("-A ") && left.contains(":KUBE-KUBELET-CANARY"),
         "{left}"
     );
-    run(&sandbox, "migrate --from nft --to nft").expect(2);
+    run(&sandbox, "convert --in-place --from nft --to nft").expect(2);
 }

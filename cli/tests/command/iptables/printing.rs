@@ -9,9 +9,9 @@ use super::*;
 fn rules_without_iptables_syntax_are_never_omitted_silently() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    run_with(&sandbox, "restore", TEXT).expect(0);
+    run_with(&sandbox, "apply", TEXT).expect(0);
     tools.run("nft add rule ip filter KUBE-FIREWALL meta length 5 drop");
-    let ran = run(&sandbox, "save").expect(2);
+    let ran = run(&sandbox, "get ruleset -o iptables").expect(2);
     assert!(
         ran.out
             .contains("# a rule of KUBE-FIREWALL that iptables cannot express")
@@ -19,12 +19,12 @@ fn rules_without_iptables_syntax_are_never_omitted_silently() {
     assert!(ran.out.contains("#   meta length 5 drop\n"), "{}", ran.out);
     assert!(ran.err.contains("cannot express 1 rule;"), "{}", ran.err);
     // The other table can be saved completely.
-    run(&sandbox, "save -t nat").expect(0);
+    run(&sandbox, "get ruleset -o iptables -t nat").expect(0);
 
     tools.run("nft add chain ip nat early { type nat hook prerouting priority -150 ; }");
-    let ran = run(&sandbox, "save").expect(2);
+    let ran = run(&sandbox, "get ruleset -o iptables").expect(2);
     assert!(ran.err.contains("1 rule and 1 chain;"), "{}", ran.err);
-    let ran = run(&sandbox, "save --json").expect(2);
+    let ran = run(&sandbox, "get ruleset -o iptables --json").expect(2);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let tables = document["tables"].as_array().unwrap();
     let rules = tables
@@ -44,9 +44,9 @@ fn rules_without_iptables_syntax_are_never_omitted_silently() {
 #[test]
 fn rules_of_legacy_tables_are_listed() {
     let sandbox = sandbox();
-    let restore = "restore -c --lock none --backend legacy";
+    let restore = "apply -c --lock none --backend legacy";
     run_with(&sandbox, restore, TEXT).expect(0);
-    let ran = run(&sandbox, "rules --backend legacy").expect(0);
+    let ran = run(&sandbox, "get rules --backend legacy").expect(0);
     let saved = Tools::new(&sandbox).save("iptables-legacy-save -c");
     let printed = |line: &str| {
         line.trim_start()
@@ -79,7 +79,7 @@ fn rules_of_legacy_tables_are_listed() {
         ran.out
     );
     // `chains` lists the same chains.
-    let chains = run(&sandbox, "chains --backend legacy --rules").expect(0);
+    let chains = run(&sandbox, "get chains --backend legacy --rules").expect(0);
     let heads: Vec<_> = ran
         .out
         .lines()
@@ -87,8 +87,8 @@ fn rules_of_legacy_tables_are_listed() {
         .collect();
     assert_eq!(heads, chains.out.lines().collect::<Vec<_>>());
     // Together with those of nf_tables, and filtered.
-    run_with(&sandbox, "restore", "*filter\n-A INPUT -j DROP\nCOMMIT\n").expect(0);
-    let both = run(&sandbox, "rules --table filter").expect(0);
+    run_with(&sandbox, "apply", "*filter\n-A INPUT -j DROP\nCOMMIT\n").expect(0);
+    let both = run(&sandbox, "get rules --table filter").expect(0);
     assert!(both.out.contains("nft    ip     filter"), "{}", both.out);
     assert!(both.out.contains("legacy ip     filter"), "{}", both.out);
     for (arguments, rules) in [
@@ -97,7 +97,7 @@ fn rules_of_legacy_tables_are_listed() {
         ("--match KUBE-*", 1),
         ("--match {IN,OUT}PUT -t nat", 0),
     ] {
-        let ran = run(&sandbox, &format!("rules --backend legacy {arguments}"));
+        let ran = run(&sandbox, &format!("get rules --backend legacy {arguments}"));
         assert_eq!(
             ran.out.matches("  number ").count(),
             rules,
@@ -105,9 +105,9 @@ fn rules_of_legacy_tables_are_listed() {
             ran.out
         );
     }
-    let ran = run(&sandbox, "rules --backend legacy --bytecode").expect(2);
+    let ran = run(&sandbox, "get rules --backend legacy --bytecode").expect(2);
     assert!(ran.err.contains("no bytecode"), "{}", ran.err);
-    let ran = run(&sandbox, "sets --backend legacy").expect(2);
+    let ran = run(&sandbox, "get sets --backend legacy").expect(2);
     assert!(ran.err.contains("no sets of their own"), "{}", ran.err);
     for verb in ["rules", "chains"] {
         run(&sandbox, &format!("{verb} --backend legacy --family inet")).expect(2);
@@ -123,14 +123,14 @@ fn rules_of_legacy_tables_are_listed() {
     // A backup of nf_tables contains no legacy tables and reports that.
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().display();
-    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    let ran = run(&sandbox, &format!("snapshot {path}")).expect(0);
     assert!(
         ran.err.contains("not in this file: ip nat, ip filter")
             || ran.err.contains("not in this file: ip filter, ip nat"),
         "{}",
         ran.err
     );
-    let ran = run(&sandbox, &format!("backup {path} -6")).expect(0);
+    let ran = run(&sandbox, &format!("snapshot {path} -6")).expect(0);
     assert_eq!(ran.err, "");
 }
 
@@ -141,9 +141,9 @@ fn arp_rules_are_not_printed_as_iptables_rules() {
     if !crate::common::arp::drop_all(&sandbox) {
         return;
     }
-    let ran = run(&sandbox, "rules --backend legacy --family arp").expect(0);
+    let ran = run(&sandbox, "get rules --backend legacy --family arp").expect(0);
     assert!(ran.out.contains("  number 1      [0:0] [ "), "{}", ran.out);
-    let ran = run(&sandbox, "rules --json --backend legacy").expect(0);
+    let ran = run(&sandbox, "get rules --json --backend legacy").expect(0);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let rule = &document["legacy"][0]["chains"][0]["rules"][0];
     assert!(rule["not_expressible"].is_string(), "{rule}");
@@ -154,8 +154,8 @@ fn arp_rules_are_not_printed_as_iptables_rules() {
 #[test]
 fn chains_with_odd_names_are_printed_unambiguously() {
     let sandbox = sandbox();
-    run_with(&sandbox, "restore", TEXT).expect(0);
-    let before = run(&sandbox, "save").expect(0).text();
+    run_with(&sandbox, "apply", TEXT).expect(0);
+    let before = run(&sandbox, "get ruleset -o iptables").expect(0).text();
     let mut nft = connect(&sandbox);
     let mut tx = Transaction::new();
     for name in ["ACCEPT", "two words", "end\n-A INPUT", &"x".repeat(29)] {
@@ -165,17 +165,20 @@ fn chains_with_odd_names_are_printed_unambiguously() {
         tx.add(&own).unwrap().add(&jump).unwrap();
     }
     nft.commit(&tx).unwrap();
-    let ran = run(&sandbox, "save").expect(2);
+    let ran = run(&sandbox, "get ruleset -o iptables").expect(2);
     assert!(ran.err.contains("4 rules and 4 chains;"), "{}", ran.err);
     // The text contained only comments, so restoring it changed nothing.
     assert_eq!(ran.text(), before);
     Tools::new(&sandbox).run_with("iptables-nft-restore", &ran.out);
-    assert_eq!(run(&sandbox, "save").expect(0).text(), before);
+    assert_eq!(
+        run(&sandbox, "get ruleset -o iptables").expect(0).text(),
+        before
+    );
 
     let mut tx = Transaction::new();
     tx.add(&Chain::new(Family::IP, "filter", "ACCEPT")).unwrap();
     nft.commit(&tx).unwrap();
-    let ran = run(&sandbox, "save --json -t filter").expect(2);
+    let ran = run(&sandbox, "get ruleset -o iptables --json -t filter").expect(2);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let mut chains = document["tables"][0]["chains"].as_array().unwrap().iter();
     let odd = chains.find(|chain| chain["chain"] == "ACCEPT").unwrap();
@@ -193,9 +196,9 @@ fn sets_are_always_printed_by_name() {
     tools.run("ipset create four hash:ip");
     let rule = "-m set --match-set four src -j DROP";
     tools.run(&format!("iptables-nft -A INPUT {rule}"));
-    let ran = run(&sandbox, "save --json").expect(0);
+    let ran = run(&sandbox, "get ruleset -o iptables --json").expect(0);
     assert!(ran.out.contains(rule), "{}", ran.out);
-    let ran = run(&sandbox, "rules").expect(0);
+    let ran = run(&sandbox, "get rules").expect(0);
     assert!(ran.out.contains(rule), "{}", ran.out);
 }
 
@@ -203,10 +206,10 @@ fn sets_are_always_printed_by_name() {
 fn tables_of_sets_alone_have_bytecode() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    run(&sandbox, "rules --bytecode").expect(1);
+    run(&sandbox, "get rules --bytecode").expect(1);
     tools.run("nft add table ip x");
     tools.run("nft add set ip x s { type mark ; elements = { 7 } ; }");
-    let ran = run(&sandbox, "rules --bytecode").expect(0);
+    let ran = run(&sandbox, "get rules --bytecode").expect(0);
     assert!(ran.out.contains("element 00000007"), "{}", ran.out);
 }
 
@@ -242,7 +245,7 @@ fn overlong_texts_are_truncated_with_a_warning() {
     let text = format!("*filter\n{}COMMIT\n", lines.concat());
     for backend in ["nft", "legacy"] {
         let (theirs, ours) = (sandbox(), sandbox());
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         let ran = run_with(&ours, &restore, &text).expect(0);
         let wanted: Vec<_> = (2..)
             .zip(&rules)
@@ -280,10 +283,10 @@ fn overlong_texts_are_truncated_with_a_warning() {
     }
     // In a form that has room for the text.
     let sandbox = sandbox();
-    let ran = run_with(&sandbox, "restore --profile 1.8.8", &text).expect(0);
+    let ran = run_with(&sandbox, "apply --profile 1.8.8", &text).expect(0);
     assert!(!ran.err.contains("nflog-prefix"), "{}", ran.err);
     let many = "-A INPUT -j LOG --log-prefix 0123456789012345678901234567890\n".repeat(25);
-    let ran = run_with(&sandbox, "restore", &format!("*filter\n{many}COMMIT\n")).expect(0);
+    let ran = run_with(&sandbox, "apply", &format!("*filter\n{many}COMMIT\n")).expect(0);
     assert_eq!(ran.err.lines().count(), 11, "{}", ran.err);
     assert!(ran.err.contains("15 more texts"), "{}", ran.err);
 }
@@ -298,27 +301,35 @@ fn private_words_are_marked_as_private() {
     );
     let sandbox = sandbox();
     for backend in ["nft", "legacy"] {
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, &text).expect(0);
         for json in ["", " --json"] {
-            let ran = run(&sandbox, &format!("save --backend {backend}{json}")).expect(2);
+            let ran = run(
+                &sandbox,
+                &format!("get ruleset -o iptables --backend {backend}{json}"),
+            )
+            .expect(2);
             assert!(ran.out.contains("--xt-data"), "{}", ran.out);
             assert!(
                 ran.err
-                    .contains("1 rule has options that only `chainwright restore` knows"),
+                    .contains("1 rule has options that only `chainwright apply` knows"),
                 "{}",
                 ran.err
             );
             if json.is_empty() {
                 // Our own restore reads it as a complete copy.
                 run_with(&sandbox, &restore, &ran.out).expect(0);
-                let again = run(&sandbox, &format!("save --backend {backend}")).expect(2);
+                let again = run(
+                    &sandbox,
+                    &format!("get ruleset -o iptables --backend {backend}"),
+                )
+                .expect(2);
                 assert_eq!(again.out, ran.out);
             }
         }
     }
     let help = Command::new(PROGRAM)
-        .args(["save", "--help"])
+        .args(["get", "ruleset", "--help"])
         .output()
         .unwrap();
     assert!(

@@ -12,7 +12,7 @@ fn an_error_shows_its_position_and_changes_nothing() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, TEXT).expect(0);
         let save = format!("iptables-{backend}-save -c");
         let before = tools.save(&save);
@@ -98,7 +98,7 @@ fn rejects_what_the_real_tool_rejects() {
         let text = format!("{line}\nCOMMIT\n");
         let real = Tools::new(&sandbox).takes(&format!("iptables-{backend}-restore"), &text);
         assert!(real.is_err(), "{backend}: {line}: the real tool accepts it");
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         let ran = run_with(&sandbox, &restore, &text).expect(2);
         assert!(ran.err.starts_with("<stdin>:2: "), "{}", ran.err);
         assert!(ran.err.contains(message), "{backend}: {line}: {}", ran.err);
@@ -113,7 +113,7 @@ fn rejects_what_the_real_tool_rejects() {
         tools.run_with(&format!("iptables-{backend}-restore"), text);
         let save = format!("iptables-{backend}-save -c");
         let theirs = tools.save(&save);
-        let restore = format!("restore --lock none --backend {backend}");
+        let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, text).expect(0);
         assert_eq!(tools.save(&save), theirs);
     }
@@ -126,28 +126,28 @@ fn kubelet_chains_are_not_created_beside_legacy_ones() {
     for (option, family) in [("-4", "ip"), ("-6", "ip6")] {
         let sandbox = sandbox();
         let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
-        let restore = format!("restore {option} --backend legacy --lock none");
+        let restore = format!("apply {option} --backend legacy --lock none");
         run_with(&sandbox, &restore, legacy).expect(0);
         let generation = connect(&sandbox).generation().unwrap();
-        let ran = run(&sandbox, "kubelet ensure").expect(2);
+        let ran = run(&sandbox, "kube ensure").expect(2);
         let message =
             format!("uses the legacy tables: they contain {family} mangle KUBE-IPTABLES-HINT");
         assert!(ran.err.contains(&message), "{}", ran.err);
         assert_eq!(connect(&sandbox).generation().unwrap(), generation);
-        run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
+        run(&sandbox, "kube ensure --even-on-legacy").expect(0);
         // Both backends have the chains now.
-        run(&sandbox, "kubelet ensure").expect(0);
+        run(&sandbox, "kube ensure").expect(0);
     }
 
     // Legacy tables of other programs do not count, and listing creates none.
     let other = crate::common::sandbox();
     run_with(
         &other,
-        "restore --backend legacy --lock none",
+        "apply --backend legacy --lock none",
         "*filter\n-A INPUT\nCOMMIT\n",
     )
     .expect(0);
-    run(&other, "kubelet ensure").expect(0);
+    run(&other, "kube ensure").expect(0);
     assert_eq!(legacy_tables(&other), ["filter"]);
 }
 
@@ -158,7 +158,7 @@ fn waits_for_the_lock_and_names_it() {
     let policy = LockPolicy::Path(file.path().into());
     let held = Lock::take(&policy, Retry::ONCE).unwrap();
     let path = file.path().display();
-    let restore = format!("restore --backend legacy --wait 0 --lock {path}");
+    let restore = format!("apply --backend legacy --wait 0 --lock {path}");
     let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
     let ran = run_with(&sandbox, &restore, filter).expect(2);
     assert!(ran.err.contains("is held by"), "{}", ran.err);

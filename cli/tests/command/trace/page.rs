@@ -14,7 +14,7 @@ use super::{PROGRAM, sandbox};
 /// The maximum length of lines.
 const WIDTH: usize = 80;
 /// The verbs whose output is checked here.
-const VERBS: [&str; 4] = ["trace", "why", "graph", "diff"];
+const VERBS: [&str; 3] = ["trace", "graph", "diff"];
 
 fn root() -> std::path::PathBuf {
     crate::common::in_workspace("")

@@ -232,25 +232,25 @@ fn verbs(scene: &Scene) -> Vec<String> {
         "other.nft",
         "flush ruleset\ntable ip other { chain c { type filter hook input priority 0; drop; }; }\n",
     );
-    let backup = scene.files.path().join("backup");
+    let backup = scene.files.path().join("snapshot");
     let backup = backup.display();
     let elsewhere = Scene::empty();
     elsewhere
         .tools()
         .run_with("nft -f -", "table inet t { chain c { accept; }; }");
-    elsewhere.run(&format!("backup {backup}")).expect(0);
+    elsewhere.run(&format!("snapshot {backup}")).expect(0);
     vec![
         format!("apply {ruleset}"),
-        format!("rollback {backup}"),
-        format!("reconcile {backup}"),
-        format!("restore {other}"),
-        format!("restore --counters --noflush {other}"),
-        format!("restore --keep-foreign O* {other}"),
-        format!("restore --backend legacy {other}"),
-        "cleanup OLD".to_owned(),
-        "cleanup OLD --backend legacy".to_owned(),
-        "kubelet ensure --force".to_owned(),
-        "kubelet ensure --force --backend legacy -4".to_owned(),
+        format!("apply --replace {backup}"),
+        format!("apply --prune {backup}"),
+        format!("apply {other}"),
+        format!("apply --counters --noflush {other}"),
+        format!("apply --keep O* {other}"),
+        format!("apply --backend legacy {other}"),
+        "delete chains OLD".to_owned(),
+        "delete chains OLD --backend legacy".to_owned(),
+        "kube ensure --force".to_owned(),
+        "kube ensure --force --backend legacy -4".to_owned(),
     ]
 }
 
@@ -259,7 +259,7 @@ fn confirmed_within(scene: &Scene, seconds: u32, verb: &str) -> String {
     // The file of the lock is an option of verbs for legacy tables only.
     let lock = scene.files.path().join("xtables.lock");
     match verb.split(' ').next().unwrap() {
-        "cleanup" | "kubelet" | "migrate" => {
+        "delete" | "kube" | "convert" => {
             format!("{verb} --confirm {seconds} --lock {}", lock.display())
         }
         _ => format!("{verb} --confirm {seconds}"),
@@ -281,7 +281,7 @@ fn unconfirmed_changes_are_undone_and_confirmed_ones_stay() {
         );
         scene.settled();
         assert_eq!(scene.tables(), before, "{verb}");
-        let ran = scene.run("pending").expect(1);
+        let ran = scene.run("get pending").expect(1);
         assert!(
             ran.err.contains("was undone: not confirmed within 1 s"),
             "{}",
@@ -291,7 +291,7 @@ fn unconfirmed_changes_are_undone_and_confirmed_ones_stay() {
         let ran = scene.run(&confirmed_within(&scene, 3600, verb)).expect(0);
         let changed = scene.tables();
         assert_ne!(changed, before, "{verb}: {}", ran.err);
-        let pending = scene.run("pending").expect(0);
+        let pending = scene.run("get pending").expect(0);
         assert!(
             pending
                 .out
@@ -307,7 +307,13 @@ fn unconfirmed_changes_are_undone_and_confirmed_ones_stay() {
         );
         scene.settled();
         assert_eq!(scene.tables(), changed, "{verb}");
-        assert!(scene.run("pending").expect(1).err.ends_with("was kept\n"));
+        assert!(
+            scene
+                .run("get pending")
+                .expect(1)
+                .err
+                .ends_with("was kept\n")
+        );
         scene.run("confirm").expect(1);
     }
 }
@@ -322,7 +328,11 @@ fn a_migration_is_undone_in_both_backends() {
             _ => tools.run_with("iptables-legacy-restore -c", LEGACY),
         };
         let before = scene.tables();
-        let verb = confirmed_within(&scene, 1, &format!("migrate --from {from} --to {to}"));
+        let verb = confirmed_within(
+            &scene,
+            1,
+            &format!("convert --in-place --from {from} --to {to}"),
+        );
         scene.run(&verb).expect(0);
         scene.settled();
         let empty =
@@ -344,7 +354,7 @@ fn the_user_of_a_terminal_answers() {
     let prompt = "press Enter";
 
     // What was typed before the change confirms nothing.
-    let line = format!("restore --backend legacy {file} --confirm 1");
+    let line = format!("apply --backend legacy {file} --confirm 1");
     let mut terminal = scene.on_terminal(&line, "\ny\n");
     terminal.expect(prompt);
     terminal.expect("the change was undone");
@@ -352,7 +362,7 @@ fn the_user_of_a_terminal_answers() {
     scene.settled();
     assert_eq!(scene.tables(), before);
 
-    let line = format!("restore {file} --confirm 3600");
+    let line = format!("apply {file} --confirm 3600");
     let mut terminal = scene.on_terminal(&line, "");
     terminal.expect(prompt);
     terminal.type_in("n\n");
@@ -364,12 +374,12 @@ fn the_user_of_a_terminal_answers() {
     let mut terminal = scene.on_terminal(&line, "");
     terminal.expect(prompt);
     terminal.type_in("\u{4}");
-    scene.run("pending").expect(0);
+    scene.run("get pending").expect(0);
     scene.run("confirm").expect(0);
     terminal.expect("the change is kept");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.text);
 
-    let line = format!("restore --backend legacy {file} --confirm 3600");
+    let line = format!("apply --backend legacy {file} --confirm 3600");
     let mut terminal = scene.on_terminal(&line, "");
     terminal.expect(prompt);
     terminal.type_in("\n");
@@ -386,7 +396,7 @@ fn without_a_keeper_nothing_is_changed() {
     let scene = Scene::new();
     let before = scene.tables();
     let file = scene.file("other.save", OTHER);
-    let line = format!("restore {file} --confirm 3600");
+    let line = format!("apply {file} --confirm 3600");
     let refused = |command: &mut Command| {
         let output = scene.sandbox.run(|| command.output().unwrap()).unwrap();
         let ran = Ran::from(output).expect(2);
@@ -428,7 +438,7 @@ fn without_a_keeper_nothing_is_changed() {
         .run(&confirmed_within(
             &scene,
             3600,
-            "cleanup OLD --backend legacy",
+            "delete chains OLD --backend legacy",
         ))
         .expect(0);
     let now = scene.tables();
@@ -436,7 +446,7 @@ fn without_a_keeper_nothing_is_changed() {
     assert!(
         second
             .err
-            .contains("another change waits for its confirmation: `cleanup OLD"),
+            .contains("another change waits for its confirmation: `delete chains OLD"),
         "{}",
         second.err
     );
@@ -445,15 +455,15 @@ fn without_a_keeper_nothing_is_changed() {
     let mut command = scene.command(PROGRAM.as_ref());
     let elsewhere = sandbox();
     let output = elsewhere
-        .run(|| command.arg("pending").output().unwrap())
+        .run(|| command.args(["get", "pending"]).output().unwrap())
         .unwrap();
     Ran::from(output).expect(1);
     // Options that only check do not change anything that could be undone.
     for line in [
-        "restore --test",
+        "apply --dry-run",
         "apply --check",
-        "rollback --dry-run x",
-        "migrate --dry-run",
+        "apply --replace --dry-run x",
+        "convert --in-place --dry-run",
     ] {
         scene.run(&format!("{line} --confirm 9")).expect(2);
     }
@@ -473,7 +483,7 @@ fn without_a_keeper_nothing_is_changed() {
 fn a_killed_keeper_is_reported() {
     let scene = Scene::new();
     let file = scene.file("other.save", OTHER);
-    let line = format!("restore {file} --confirm 3600");
+    let line = format!("apply {file} --confirm 3600");
     let mut terminal = scene.on_terminal(&line, "");
     terminal.expect("press Enter");
     let [keeper] = scene.keepers()[..] else {
@@ -493,7 +503,7 @@ fn a_killed_keeper_is_reported() {
     // Its files do not prevent the next change.
     scene.run(&line.replace("3600", "1")).expect(0);
     scene.settled();
-    scene.run("pending").expect(1);
+    scene.run("get pending").expect(1);
 }
 
 /// A command that waits for the lock of the legacy tools, and could still change something later, is killed.
@@ -504,10 +514,16 @@ fn a_command_that_hangs_is_killed() {
     let path = scene.files.path().join("xtables.lock");
     let held =
         legacy::Lock::take(&legacy::LockPolicy::Path(path), chainwright::Retry::ONCE).unwrap();
-    let line = confirmed_within(&scene, 3600, "cleanup OLD --backend legacy --wait 3600");
+    let line = confirmed_within(
+        &scene,
+        3600,
+        "delete chains OLD --backend legacy --wait 3600",
+    );
     let mut terminal = scene.on_terminal(&line, "");
-    wait_until("the keeper is not ready", || scene.run("pending").code == 0);
-    let ran = scene.run("pending").expect(0);
+    wait_until("the keeper is not ready", || {
+        scene.run("get pending").code == 0
+    });
+    let ran = scene.run("get pending").expect(0);
     assert!(
         ran.out.contains("the change is not complete yet"),
         "{}",
@@ -547,7 +563,7 @@ fn a_change_that_fails_in_part_is_undone_at_once() {
         .run("nft add rule ip filter OUTPUT meta length 5 jump OLD");
     let before = scene.listed();
     let ran = scene
-        .run(&confirmed_within(&scene, 3600, "cleanup OLD"))
+        .run(&confirmed_within(&scene, 3600, "delete chains OLD"))
         .expect(2);
     assert!(
         ran.err.contains("what it had changed was undone"),
@@ -558,14 +574,12 @@ fn a_change_that_fails_in_part_is_undone_at_once() {
     assert_eq!(scene.listed(), before);
     // A failure that changed nothing leaves nothing to undo.
     let file = scene.file("wrong.save", "*filter\n-A NONE -j ACCEPT\nCOMMIT\n");
-    let ran = scene
-        .run(&format!("restore {file} --confirm 3600"))
-        .expect(2);
+    let ran = scene.run(&format!("apply {file} --confirm 3600")).expect(2);
     assert!(!ran.err.contains("undone"), "{}", ran.err);
     scene.settled();
     assert!(
         scene
-            .run("pending")
+            .run("get pending")
             .expect(1)
             .err
             .ends_with("changed nothing\n")
@@ -623,7 +637,7 @@ fn packets_change_no_tables() {
     let path = scene.files.path().join("xtables.lock");
     let held =
         legacy::Lock::take(&legacy::LockPolicy::Path(path), chainwright::Retry::ONCE).unwrap();
-    let line = confirmed_within(&scene, 3600, "cleanup OLD --wait 3600");
+    let line = confirmed_within(&scene, 3600, "delete chains OLD --wait 3600");
     let mut terminal = scene.on_terminal(&line, "");
     // Now it has changed nf_tables, and waits for the lock.
     wait_until("nothing is changed", || {
@@ -642,7 +656,7 @@ fn packets_change_no_tables() {
     assert!(after[0].contains("elements = { 1234"), "{}", after[0]);
     drop(held);
     terminal.expect("press Enter");
-    let pending = scene.run("pending").expect(0);
+    let pending = scene.run("get pending").expect(0);
     let tables = pending.out.lines().filter(|line| line.starts_with("table"));
     assert_eq!(
         tables.collect::<Vec<_>>(),
@@ -661,7 +675,11 @@ fn a_failure_to_undo_is_recorded() {
     let tools = scene.tools();
     let legacy = tools.save("iptables-legacy-save -c");
     scene
-        .run(&confirmed_within(&scene, 3600, "cleanup OLD --wait 0"))
+        .run(&confirmed_within(
+            &scene,
+            3600,
+            "delete chains OLD --wait 0",
+        ))
         .expect(0);
     let path = scene.files.path().join("xtables.lock");
     let held =
@@ -683,7 +701,7 @@ fn a_failure_to_undo_is_recorded() {
     assert!(held.is_held());
     assert_eq!(tools.save("iptables-legacy-save -c"), legacy);
     let code = if is_owned { 2 } else { 1 };
-    let ran = scene.run("pending").expect(code);
+    let ran = scene.run("get pending").expect(code);
     if is_owned {
         assert!(
             ran.err.contains("could not be undone: ")
@@ -698,16 +716,16 @@ fn a_failure_to_undo_is_recorded() {
 fn pending_changes_as_json() {
     let scene = Scene::new();
     assert_eq!(
-        scene.run("pending --json").expect(1).value(),
+        scene.run("get pending --json").expect(1).value(),
         serde_json::json!({})
     );
     let mut command = scene.command(PROGRAM.as_ref());
     command.env("SSH_CONNECTION", "192.0.2.7 1 192.0.2.8 22");
-    let line = confirmed_within(&scene, 3600, "cleanup OLD");
+    let line = confirmed_within(&scene, 3600, "delete chains OLD");
     command.args(line.split(' '));
     let output = scene.sandbox.run(|| command.output().unwrap()).unwrap();
     Ran::from(output).expect(0);
-    let pending = scene.run("pending --json").expect(0);
+    let pending = scene.run("get pending --json").expect(0);
     let change = &pending.value()["change"];
     assert_eq!(change["what"], line);
     assert_eq!(change["from"], "192.0.2.7");
@@ -720,7 +738,7 @@ fn pending_changes_as_json() {
     };
     kill(keeper, Signal::SIGTERM).unwrap();
     scene.settled();
-    let undone = scene.run("pending --json").expect(1);
+    let undone = scene.run("get pending --json").expect(1);
     super::json::check("pending", &[&pending, &undone]);
     scene.run(&line).expect(0);
     let kept = scene.run("confirm --json").expect(0);
@@ -746,7 +764,7 @@ fn an_operator_who_is_cut_off_gets_the_state_before_back() {
     let tools = scene.tools();
     let verbs: Vec<_> = verbs(&scene)
         .into_iter()
-        .filter(|verb| !verb.starts_with("kubelet"))
+        .filter(|verb| !verb.starts_with("kube"))
         .collect();
     let before = scene.tables();
     let all = [
@@ -788,7 +806,7 @@ fn an_operator_who_is_cut_off_gets_the_state_before_back() {
             before,
             "trial {trial}: {verb}, {cut_off:?} after {delay:?}"
         );
-        let last = scene.run("pending").expect(1).err;
+        let last = scene.run("get pending").expect(1).err;
         match last.contains("was undone") {
             true => undone += 1,
             false => unchanged += 1,

@@ -20,7 +20,7 @@ fn help_wraps_at_the_terminal_width() {
             .max()
             .unwrap()
     };
-    for verb in ["chains", "rollback", "restore"] {
+    for verb in ["exists", "apply", "snapshot"] {
         for arguments in [&[verb, "--help"][..], &["help", verb], &[verb, "-h"]] {
             let narrow = widest("60", arguments);
             assert!(narrow <= 60, "{arguments:?}: {narrow}");
@@ -38,7 +38,7 @@ fn colors_are_used_on_terminals_or_if_requested() {
     let sandbox = sandbox();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kept").to_str().unwrap().to_owned();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     small_ruleset(&sandbox);
     let text = directory.path().join("text").to_str().unwrap().to_owned();
     fs::write(&text, "*filter\n-A INPUT --nix\nCOMMIT\n").unwrap();
@@ -55,7 +55,7 @@ fn colors_are_used_on_terminals_or_if_requested() {
     };
     for arguments in [
         &["diff", &path][..],
-        &["restore", &text],
+        &["apply", &text],
         &["--help"],
         &["nix"],
     ] {
@@ -88,12 +88,12 @@ fn completions_and_manual_pages_are_printed() {
         ("fish", "complete -c chainwright"),
     ] {
         let ran = run_here(&["completions", shell]).expect(0);
-        assert!(ran.out.contains(expected) && ran.out.contains("rollback"));
+        assert!(ran.out.contains(expected) && ran.out.contains("snapshot"));
     }
     for (verb, expected) in [
         (&[][..], ".TH chainwright 8"),
-        (&["rollback"], ".TH chainwright-rollback 8"),
-        (&["kubelet", "check"], ".TH chainwright-kubelet-check 8"),
+        (&["apply"], ".TH chainwright-apply 8"),
+        (&["kube", "check"], ".TH chainwright-kube-check 8"),
     ] {
         let ran = run_here(&[&["man"], verb].concat()).expect(0);
         assert!(ran.out.contains(expected), "{}", ran.out);
@@ -107,14 +107,13 @@ fn wrong_arguments_are_reported() {
     for arguments in [
         &["nix"][..],
         &[],
-        &["chains", "--family", "ipx"],
-        &["chains", "--backend", "xt"],
-        &["kubelet"],
-        &["kubelet", "mend"],
-        &["rules", "--match", "["],
-        &["backup"],
-        &["rollback"],
-        &["reconcile"],
+        &["get", "chains", "--family", "ipx"],
+        &["get", "chains", "--backend", "xt"],
+        &["kube"],
+        &["kube", "mend"],
+        &["get", "rules", "["],
+        &["snapshot"],
+        &["apply", "--prune", "--replace"],
         &["diff"],
     ] {
         let ran = run_here(arguments).expect(2);
@@ -123,18 +122,12 @@ fn wrong_arguments_are_reported() {
     }
     let help = run_here(&["--help"]).expect(0).out;
     for verb in [
-        "chains",
-        "rules",
-        "sets",
-        "backup",
-        "rollback",
-        "reconcile",
+        "get",
+        "snapshot",
+        "apply",
         "diff",
-        "save",
-        "restore",
-        "kubelet",
+        "kube",
         "watch",
-        "trace-packets",
         "completions",
         "man",
         "--netns",
@@ -151,7 +144,7 @@ fn exits_successfully_when_the_reader_stops() {
     let mut child = sandbox
         .run(|| {
             Command::new(PROGRAM)
-                .args(["chains", "--json"])
+                .args(["get", "chains", "--json"])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()
@@ -179,7 +172,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     let ran: Ran = sandbox
         .run(|| {
             Command::new(PROGRAM)
-                .arg("chains")
+                .args(["get", "chains"])
                 .stdout(full)
                 .output()
                 .unwrap()

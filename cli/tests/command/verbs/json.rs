@@ -101,11 +101,11 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     tools.run("iptables-legacy -N USER");
     tools.run("iptables-legacy -A USER -p tcp -j DROP");
     let json = |arguments: &str| run(&sandbox, &format!("{arguments} --json"));
-    check("chains", &[&json("chains --rules").expect(0)]);
+    check("chains", &[&json("get chains --rules").expect(0)]);
     let exists = json("exists --table filter --backend legacy USER NONE");
     check("exists", &[&exists.expect(1)]);
-    check("rules", &[&json("rules").expect(0)]);
-    check("sets", &[&json("sets --elements").expect(0)]);
+    check("rules", &[&json("get rules").expect(0)]);
+    check("sets", &[&json("get sets --elements").expect(0)]);
 
     // Files.
     let directory = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     })
     .unwrap();
     let owned = crate::common::kernel::commit_if_supported(&mut owner, &mut tx, &["owned tables"]);
-    check("backup", &[&json(&format!("backup {path}")).expect(0)]);
+    check("backup", &[&json(&format!("snapshot {path}")).expect(0)]);
     tools.run("nft add rule inet t c accept");
     tools.run("nft flush chain inet t b");
     tools.run("nft add chain inet t b { policy accept ; }");
@@ -127,7 +127,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         "nft -f -",
         "table netdev d { chain i { type filter hook ingress device lo priority 2; }; }",
     );
-    let planned = json(&format!("reconcile {path} --dry-run")).expect(1);
+    let planned = json(&format!("apply --prune {path} --dry-run")).expect(1);
     if owned {
         check("reconcile", &[&planned]);
     }
@@ -186,11 +186,12 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     );
     let opaque = directory.path().join("opaque").to_str().unwrap().to_owned();
     std::fs::write(&opaque, CLUSTER).unwrap();
-    let unknown = format!("why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file {opaque}");
+    let unknown =
+        format!("trace --why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file {opaque}");
     check(
         "why",
         &[
-            &json(&format!("why {packet}")).expect(0),
+            &json(&format!("trace --why {packet}")).expect(0),
             &json(&unknown).expect(2),
         ],
     );
@@ -212,7 +213,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         "diff",
         &[&json(&format!("diff {path}")).expect(1), &packets],
     );
-    let rollback = json(&format!("rollback {path}")).expect(0);
+    let rollback = json(&format!("apply --replace {path}")).expect(0);
     if owned {
         check("rollback", &[&rollback]);
     }
@@ -224,32 +225,32 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     );
     let file = directory.path().join("text");
     fs::write(&file, text).unwrap();
-    let restore = json(&format!("restore {}", file.display())).expect(0);
-    let keep = format!("restore --keep-foreign KUBE-* {}", file.display());
+    let restore = json(&format!("apply {}", file.display())).expect(0);
+    let keep = format!("apply --keep KUBE-* {}", file.display());
     check("restore", &[&restore, &json(&keep).expect(0)]);
     tools.run("nft add rule ip filter USER meta length 5 drop");
-    let would = json("cleanup --backend nft --dry-run USER").expect(1);
+    let would = json("delete chains --backend nft --dry-run USER").expect(1);
     check("cleanup", &[&would]);
     tools.run("nft add chain ip filter early { type filter hook prerouting priority -5 ; }");
-    check("save", &[&json("save").expect(2)]);
+    check("save", &[&json("get ruleset -o iptables").expect(2)]);
     tools.run("ip6tables-legacy -A INPUT -j ACCEPT");
-    let moves = json("migrate --from legacy --to nft -6 --dry-run").expect(0);
-    let stays = json("migrate --from nft --to legacy -4 --dry-run --force").expect(2);
+    let moves = json("convert --in-place --from legacy --to nft -6 --dry-run").expect(0);
+    let stays = json("convert --in-place --from nft --to legacy -4 --dry-run --force").expect(2);
     check("migrate", &[&moves, &stays]);
     tools.run("iptables-nft -A OUTPUT -p tcp --dport 22 -j ACCEPT");
-    check("doctor", &[&json("doctor").expect(1)]);
+    check("doctor", &[&json("check").expect(1)]);
 
     // The kubelet chains.
-    let none = json("detect").expect(1);
-    let missing = json("kubelet check").expect(1);
-    let made = json("kubelet ensure --even-on-legacy").expect(0);
+    let none = json("kube status").expect(1);
+    let missing = json("kube check").expect(1);
+    let made = json("kube ensure --even-on-legacy").expect(0);
     let mut tx = Transaction::new();
     tx.add(&Rule::new(Family::IP, "mangle", "KUBE-IPTABLES-HINT"))
         .unwrap();
     commit(&sandbox, &mut tx);
-    let removed = json("kubelet remove").expect(0);
+    let removed = json("kube remove").expect(0);
     check("kubelet", &[&missing, &made, &removed]);
-    check("detect", &[&none, &json("detect --rules").expect(0)]);
+    check("detect", &[&none, &json("kube status --rules").expect(0)]);
 }
 
 #[test]

@@ -55,7 +55,9 @@ impl Guard {
         let mut child = sandbox
             .run(|| {
                 let mut command = Command::new(PROGRAM);
-                command.arg("guard").args(arguments.split_whitespace());
+                command
+                    .args(["kube", "guard"])
+                    .args(arguments.split_whitespace());
                 command.env("NOTIFY_SOCKET", format!("@{name}"));
                 command.env("WATCHDOG_USEC", watchdog);
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -131,7 +133,7 @@ fn a_guard_works_as_a_systemd_unit() {
     // After the last watchdog notification.
     let last = notified.iter().find(|state| state != "WATCHDOG=1");
     assert_eq!(last.unwrap(), "STOPPING=1");
-    run(&sandbox, "kubelet check").expect(0);
+    run(&sandbox, "kube check").expect(0);
 }
 
 #[test]
@@ -159,20 +161,20 @@ fn a_guard_keeps_a_file_in_either_backend() {
     // An invalid text is rejected with its position.
     fs::write(&file, "*filter\n-F\nCOMMIT\n").unwrap();
     let sandbox = sandbox();
-    let ran = run(&sandbox, &format!("guard --file {}", file.display())).expect(2);
+    let ran = run(&sandbox, &format!("kube guard --file {}", file.display())).expect(2);
     assert!(ran.err.contains("RULES.save:2: "), "{}", ran.err);
-    run(&sandbox, "guard").expect(2);
+    run(&sandbox, "kube guard").expect(2);
 }
 
 #[test]
 fn detect_exit_code_tells_the_backend() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let ran = run(&sandbox, "detect").expect(1);
+    let ran = run(&sandbox, "kube status").expect(1);
     assert!(ran.out.starts_with("undetermined: "), "{}", ran.out);
     tools.run("iptables-nft -t mangle -N KUBE-IPTABLES-HINT");
     tools.run("iptables-nft -t nat -N KUBE-SERVICES");
-    let ran = run(&sandbox, "detect").expect(0);
+    let ran = run(&sandbox, "kube status").expect(0);
     assert!(
         ran.lines().iter().all(|line| line.chars().count() <= 80),
         "{}",
@@ -193,12 +195,15 @@ fn detect_exit_code_tells_the_backend() {
         "{}",
         ran.out
     );
-    let ran = run(&sandbox, "detect --rules").expect(0);
+    let ran = run(&sandbox, "kube status --rules").expect(0);
     let with_rules = "nft     ip     nat       KUBE-*             1       0";
     assert!(ran.lines().contains(&with_rules), "{}", ran.out);
-    assert_eq!(run(&sandbox, "detect --quiet").expect(0).lines().len(), 1);
+    assert_eq!(
+        run(&sandbox, "kube status --quiet").expect(0).lines().len(),
+        1
+    );
     tools.run("ip6tables-legacy -t mangle -N KUBE-KUBELET-CANARY");
-    let ran = run(&sandbox, "detect --wait 5").expect(3);
+    let ran = run(&sandbox, "kube status --wait 5").expect(3);
     assert!(ran.out.starts_with("mixed: "), "{}", ran.out);
 }
 
@@ -296,7 +301,10 @@ fn names_backends_that_were_not_examined() {
             "{}",
             ran.err
         );
-        let value = Blind::All.run(setup, "detect --json").expect(2).value();
+        let value = Blind::All
+            .run(setup, "kube status --json")
+            .expect(2)
+            .value();
         let not_read = value["not_read"].as_array().unwrap();
         let backends: BTreeSet<_> = not_read
             .iter()
@@ -308,7 +316,7 @@ fn names_backends_that_were_not_examined() {
                 .iter()
                 .all(|one| !one["reason"].as_str().unwrap().is_empty())
         );
-        for arguments in ["doctor", "doctor --json"] {
+        for arguments in ["doctor", "check --json"] {
             let ran = Blind::All.run(setup, arguments).expect(2);
             assert!(
                 !ran.err.contains("no problems found") && !ran.err.contains("no iptables tables"),
@@ -321,11 +329,11 @@ fn names_backends_that_were_not_examined() {
             "rules",
             "sets",
             "graph",
-            "list ruleset",
+            "get ruleset ruleset",
             "save",
-            "kubelet check",
+            "kube check",
             "trace tcp 10.0.0.1 10.0.0.2:80",
-            "why tcp 10.0.0.1 10.0.0.2:80",
+            "trace --why tcp 10.0.0.1 10.0.0.2:80",
         ] {
             let ran = Blind::All.run(setup, verb).expect(2);
             assert_eq!(ran.out, "", "{verb}");
@@ -354,7 +362,10 @@ fn names_backends_that_were_not_examined() {
             "{}",
             ran.out
         );
-        let value = Blind::Legacy.run(setup, "detect --json").expect(2).value();
+        let value = Blind::Legacy
+            .run(setup, "kube status --json")
+            .expect(2)
+            .value();
         assert!(
             value["not_read"]
                 .as_array()
@@ -378,15 +389,15 @@ fn names_backends_that_were_not_examined() {
             _ => "no problems found in the examined tables",
         };
         assert!(ran.err.contains(message), "{}", ran.err);
-        let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
+        let value = Blind::Legacy.run(setup, "check --json").expect(2).value();
         assert_eq!(value["not_read"].as_array().unwrap().len(), 2);
         let found = i32::from(setup.is_empty());
         for (verb, code) in [
-            ("chains", found * 2),
-            ("rules", found * 2),
+            ("get chains", found * 2),
+            ("get rules", found * 2),
             ("graph", found * 2),
             ("trace tcp 10.0.0.1 10.0.0.2:80", 2),
-            ("why tcp 10.0.0.1 10.0.0.2:80", 2),
+            ("trace --why tcp 10.0.0.1 10.0.0.2:80", 2),
         ] {
             let ran = Blind::Legacy.run(setup, &format!("{verb} --json"));
             let value = ran.expect(code).value();
@@ -400,9 +411,9 @@ fn names_backends_that_were_not_examined() {
             assert_eq!(places, all, "{verb}");
         }
         for verb in [
-            "chains --match x*",
-            "rules --match x*",
-            "doctor --backend legacy",
+            "get chains --match x*",
+            "get rules --match x*",
+            "check --backend legacy",
         ] {
             let ran = Blind::Legacy.run(setup, verb).expect(2);
             assert!(ran.err.contains("legacy"), "{verb}: {}", ran.err);
@@ -426,7 +437,7 @@ fn distinguishes_service_tables() {
     };
     let tools = Tools::new(&sandbox);
     let services = || {
-        let value = run(&sandbox, "detect --json").expect(1).value();
+        let value = run(&sandbox, "kube status --json").expect(1).value();
         let services = value["services"].as_array().unwrap().clone();
         let words = |one: &Value| {
             ["family", "table", "kind"].map(|key| one[key].as_str().unwrap().to_owned())
@@ -447,7 +458,7 @@ fn distinguishes_service_tables() {
         ["ip6", "kube-services", "flat"],
     ];
     assert_eq!(found, expected.map(|words| words.map(str::to_owned)));
-    let ran = run(&sandbox, "detect").expect(1);
+    let ran = run(&sandbox, "kube status").expect(1);
     for line in [
         "no chains of Kubernetes, CNI plugins, azure-npm or Calico",
         "nf_tables: table ip kube-proxy: kube-proxy's services (nftables mode)",
@@ -479,10 +490,10 @@ fn distinguishes_service_tables() {
 fn doctor_names_tables_it_does_not_examine() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let ran = run(&sandbox, "doctor").expect(0);
+    let ran = run(&sandbox, "check").expect(0);
     assert!(ran.err.contains("no iptables tables found"), "{}", ran.err);
     tools.run("iptables-nft -A INPUT -s 192.0.2.1 -j DROP");
-    let ran = run(&sandbox, "doctor").expect(0);
+    let ran = run(&sandbox, "check").expect(0);
     assert!(
         ran.err.contains("no problems found\n") && !ran.err.contains("not examined"),
         "{}",
@@ -492,7 +503,7 @@ fn doctor_names_tables_it_does_not_examine() {
         tools.run(&format!("nft add table {family} own"));
     }
     tools.run("nft add table inet filter");
-    let ran = run(&sandbox, "doctor").expect(0);
+    let ran = run(&sandbox, "check").expect(0);
     for message in [
         "not examined, because they are native nft tables, not iptables': ",
         "inet own",
@@ -505,24 +516,24 @@ fn doctor_names_tables_it_does_not_examine() {
         let value = run(&sandbox, arguments).expect(0).value();
         value["not_examined"].as_array().unwrap().len()
     };
-    assert_eq!(count("doctor --json"), 6);
-    assert_eq!(count("doctor --json --backend legacy"), 0);
-    assert_eq!(count("doctor --json -4"), 1);
-    assert_eq!(count("doctor --json --table filter"), 1);
+    assert_eq!(count("check --json"), 6);
+    assert_eq!(count("check --json --backend legacy"), 0);
+    assert_eq!(count("check --json -4"), 1);
+    assert_eq!(count("check --json --table filter"), 1);
 }
 
 #[test]
 fn kubelet_chains_are_created_in_the_backend_of_the_node() {
     let sandbox = sandbox();
-    let ran = run(&sandbox, "kubelet ensure --auto").expect(2);
+    let ran = run(&sandbox, "kube ensure --auto").expect(2);
     assert!(ran.err.contains("undetermined"), "{}", ran.err);
     Tools::new(&sandbox).run("iptables-legacy -t mangle -N KUBE-IPTABLES-HINT");
-    let ran = run(&sandbox, "kubelet ensure --auto --lock none").expect(0);
+    let ran = run(&sandbox, "kube ensure --auto --lock none").expect(0);
     assert_eq!(ran.lines().len(), 11, "{}", ran.out);
-    run(&sandbox, "kubelet check --backend legacy").expect(0);
+    run(&sandbox, "kube check --backend legacy").expect(0);
     assert_eq!(generation(&sandbox).number(), 1);
-    let ran = run(&sandbox, "kubelet remove --backend legacy --lock none").expect(0);
+    let ran = run(&sandbox, "kube remove --backend legacy --lock none").expect(0);
     assert_eq!(ran.lines().len(), 12);
-    run(&sandbox, "detect --quiet").expect(1);
-    run(&sandbox, "kubelet check --backend all").expect(2);
+    run(&sandbox, "kube status --quiet").expect(1);
+    run(&sandbox, "kube check --backend all").expect(2);
 }

@@ -60,9 +60,12 @@ fn watch_prints_changes_as_they_happen() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     // A table of another family, which the filter excludes.
-    let narrowed = listen(&sandbox, "watch --count 2 --family ip --table filter");
-    let all = listen(&sandbox, "watch --count 3 --show 2");
-    let json = listen(&sandbox, "watch --count 3 --json");
+    let narrowed = listen(
+        &sandbox,
+        "watch changes --count 2 --family ip --table filter",
+    );
+    let all = listen(&sandbox, "watch changes --count 3 --show 2");
+    let json = listen(&sandbox, "watch changes --count 3 --json");
     let start = generation(&sandbox).number();
     tools.run("nft add table inet other");
     tools.run("iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT");
@@ -115,7 +118,7 @@ fn watch_prints_changes_as_they_happen() {
 #[test]
 fn exits_when_the_reader_closes_the_pipe() {
     let sandbox = sandbox();
-    let mut child = listen(&sandbox, "watch");
+    let mut child = listen(&sandbox, "watch changes");
     drop(child.stdout.take());
     let mut nft = connect(&sandbox);
     // The command notices the closed pipe when it writes.
@@ -132,7 +135,7 @@ fn exits_when_the_reader_closes_the_pipe() {
 
 #[test]
 fn legacy_tables_have_no_events() {
-    for verb in ["watch", "trace-packets"] {
+    for verb in ["watch changes", "watch packets"] {
         let ran = run(&sandbox(), &format!("{verb} --backend legacy")).expect(2);
         assert!(ran.err.contains("legacy tables"), "{}", ran.err);
     }
@@ -151,8 +154,8 @@ fn documents(ran: &Ran) -> Vec<Ran> {
 #[test]
 fn event_output_matches_the_documentation() {
     let sandbox = traced();
-    let mut watching = listen(&sandbox, "watch --json");
-    let tracing = listen(&sandbox, "trace-packets --json --count 12");
+    let mut watching = listen(&sandbox, "watch changes --json");
+    let tracing = listen(&sandbox, "watch packets --json --count 12");
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     let mut watched = Vec::new();
     // Waits for each line, so that no event is lost unread.
@@ -205,7 +208,7 @@ fn event_output_matches_the_documentation() {
 /// Returns the output when packets come faster than they are read: the test does not read until the
 /// buffers are full.
 fn lost_step(sandbox: &Sandbox) -> Ran {
-    let mut child = listen(sandbox, "trace-packets --json --buffer 1");
+    let mut child = listen(sandbox, "watch packets --json --buffer 1");
     for _ in 0..2000 {
         send(sandbox);
     }
@@ -253,9 +256,9 @@ fn send(sandbox: &Sandbox) {
 #[test]
 fn prints_packets_with_the_rules_they_traverse() {
     let sandbox = traced();
-    let people = listen(&sandbox, "trace-packets --count 7 --table t");
-    let other = listen(&sandbox, "trace-packets --count 1 --table other");
-    let json = listen(&sandbox, "trace-packets --count 7 --table t --json");
+    let people = listen(&sandbox, "watch packets --count 7 --table t");
+    let other = listen(&sandbox, "watch packets --count 1 --table other");
+    let json = listen(&sandbox, "watch packets --count 7 --table t --json");
     send(&sandbox);
     let people = end(people);
     let lines = people.lines();

@@ -155,7 +155,7 @@ fn libnftables_json_is_applied_as_text_is() {
     }";
     Tools::new(&other).run_with("nft -f -", text);
     // The output of `list`.
-    std::fs::write(&path, run(&other, "list -j ruleset").expect(0).out).unwrap();
+    std::fs::write(&path, run(&other, "get ruleset -j ruleset").expect(0).out).unwrap();
     assert_eq!(run(&sandbox, &format!("apply -j {path}")).expect(0).out, "");
     let made = tools.run("nft -s list ruleset");
     assert_eq!(made, Tools::new(&other).run("nft -s list ruleset"));
@@ -186,10 +186,10 @@ fn libnftables_json_is_applied_as_text_is() {
 #[test]
 fn rules_are_listed_under_their_chains() {
     let sandbox = loaded();
-    let ran = run(&sandbox, "rules").expect(0);
+    let ran = run(&sandbox, "get rules").expect(0);
     let lines: Vec<_> = ran.lines().into_iter().map(words).collect();
     let chains: Vec<_> = lines.iter().filter(|l| l.starts_with("nft ")).collect();
-    let listed = run(&sandbox, "chains --backend nft --rules").expect(0);
+    let listed = run(&sandbox, "get chains --backend nft --rules").expect(0);
     let listed: Vec<_> = listed.lines().into_iter().map(words).collect();
     assert_eq!(chains, listed.iter().collect::<Vec<_>>());
 
@@ -247,7 +247,7 @@ fn a_rule_is_never_printed_without_some_of_its_conditions() {
          }
          table ip other { chain INPUT { ip saddr 10.0.0.1 counter drop; }; }",
     );
-    let ran = run(&sandbox, "rules").expect(0);
+    let ran = run(&sandbox, "get rules").expect(0);
     let message: Vec<_> = ran
         .lines()
         .into_iter()
@@ -265,7 +265,8 @@ fn a_rule_is_never_printed_without_some_of_its_conditions() {
 #[test]
 fn rules_print_the_bytecode_of_nft() {
     let sandbox = loaded();
-    let ran = |arguments: &str| run(&sandbox, &format!("rules --bytecode {arguments}")).expect(0);
+    let ran =
+        |arguments: &str| run(&sandbox, &format!("get rules --bytecode {arguments}")).expect(0);
     assert_eq!(ran("").out, bytecode(&sandbox, "ruleset"));
     for table in ["t", "filter"] {
         let theirs = bytecode(&sandbox, &format!("table ip {table}"));
@@ -276,13 +277,13 @@ fn rules_print_the_bytecode_of_nft() {
         let ours = ran(&format!("--family ip --table t --match {chain}"));
         assert_eq!(ours.out, theirs);
     }
-    run(&sandbox, "rules --bytecode --json").expect(2);
+    run(&sandbox, "get rules --bytecode --json").expect(2);
 }
 
 #[test]
 fn json_rules_match_the_library() {
     let sandbox = loaded();
-    let document = run(&sandbox, "rules --json").expect(0).value();
+    let document = run(&sandbox, "get rules --json").expect(0).value();
     let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     assert_eq!(
         document["generation"],
@@ -309,7 +310,7 @@ fn json_rules_match_the_library() {
         }
     }
     // Filtered.
-    let document = run(&sandbox, "rules --json --match [cd] --family ip").expect(0);
+    let document = run(&sandbox, "get rules --json --match [cd] --family ip").expect(0);
     let document = document.value();
     let tables = document["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 1);
@@ -321,7 +322,7 @@ fn json_rules_match_the_library() {
 #[test]
 fn sets_are_listed_with_their_types() {
     let sandbox = loaded();
-    let ran = run(&sandbox, "sets").expect(0);
+    let ran = run(&sandbox, "get sets").expect(0);
     let lines: Vec<_> = ran.lines().into_iter().map(words).collect();
     assert_eq!(
         lines,
@@ -336,12 +337,12 @@ fn sets_are_listed_with_their_types() {
             "ip t sized set integer 1 element",
         ]
     );
-    let ran = run(&sandbox, "sets --anonymous --match __*").expect(0);
+    let ran = run(&sandbox, "get sets --anonymous --match __*").expect(0);
     assert_eq!(
         words(&ran.out),
         "ip t __set0 set ipv4_addr flags anonymous,constant size 2 2 elements"
     );
-    run(&sandbox, "sets --match __*").expect(1);
+    run(&sandbox, "get sets --match __*").expect(1);
 }
 
 #[test]
@@ -352,7 +353,7 @@ fn elements_are_written_as_nft_writes_them() {
         "add element ip t passing { tcp . 0x10 timeout 5d comment \"y\" }",
     );
     let of = |set: &str| {
-        let ran = run(&sandbox, &format!("sets --elements --match {set}")).expect(0);
+        let ran = run(&sandbox, &format!("get sets --elements --match {set}")).expect(0);
         let mut elements: Vec<_> = ran.lines()[1..].iter().map(|line| words(line)).collect();
         elements.sort(); // a hash table has no order
         elements
@@ -386,7 +387,9 @@ fn elements_are_written_as_nft_writes_them() {
 #[test]
 fn json_sets_match_the_library() {
     let sandbox = loaded();
-    let document = run(&sandbox, "sets --json --elements").expect(0).value();
+    let document = run(&sandbox, "get sets --json --elements")
+        .expect(0)
+        .value();
     let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     let tables = document["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 1, "only tables with sets are listed");
@@ -408,14 +411,14 @@ fn json_sets_match_the_library() {
         let count = expected.iter().filter(|e| e.flags.is_none()).count();
         assert_eq!(written["count"], count);
     }
-    let document = run(&sandbox, "sets --json").expect(0).value();
+    let document = run(&sandbox, "get sets --json").expect(0).value();
     assert_eq!(document["tables"][0]["sets"][0]["elements"], Value::Null);
 }
 
 #[test]
 fn an_empty_ruleset_lists_nothing() {
     let sandbox = sandbox();
-    for (verb, what) in [("rules", "chains"), ("sets", "sets")] {
+    for (verb, what) in [("get rules", "chains"), ("get sets", "sets")] {
         let ran = run(&sandbox, &format!("{verb} --backend nft")).expect(1);
         let message = format!("chainwright: nf_tables has no {what} in this network namespace\n");
         assert_eq!((ran.out.as_str(), ran.err), ("", message));
@@ -430,22 +433,22 @@ fn an_empty_ruleset_lists_nothing() {
         assert_eq!(ran.err, "");
     }
     let (_directory, path) = file();
-    let ran = run(&sandbox, &format!("backup {path} --table x")).expect(1);
+    let ran = run(&sandbox, &format!("snapshot {path} --table x")).expect(1);
     assert!(ran.err.contains("no matching table found"), "{}", ran.err);
     assert!(!PathBuf::from(&path).exists());
     // An empty ruleset can be saved.
-    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    let ran = run(&sandbox, &format!("snapshot {path}")).expect(0);
     assert_eq!(ran.out, "saved    0 tables (0 bytes)\n");
     small_ruleset(&sandbox);
-    run(&sandbox, &format!("rollback {path}")).expect(0);
-    run(&sandbox, "rules").expect(1);
+    run(&sandbox, &format!("apply --replace {path}")).expect(0);
+    run(&sandbox, "get rules").expect(1);
 }
 
 #[test]
 fn names_and_comments_cannot_forge_a_line() {
     let sandbox = sandbox();
     let (_directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     let mut tx = Transaction::new();
     let chain = "c\n  handle 1 x\x1b[2J";
     tx.add(&Table::new(Family::IP, "t"))
@@ -456,7 +459,7 @@ fn names_and_comments_cannot_forge_a_line() {
         .unwrap();
     tx.add(&rule).unwrap();
     commit(&sandbox, &mut tx);
-    let ran = run(&sandbox, "rules").expect(0);
+    let ran = run(&sandbox, "get rules").expect(0);
     assert_eq!(ran.lines().len(), 2, "{}", ran.out);
     let differs = run(&sandbox, &format!("diff {path}")).expect(1);
     assert_eq!(differs.lines().len(), 3, "{}", differs.out);
@@ -499,7 +502,10 @@ fn reconcile_reports_missing_kernel_features_first() {
 
     let sandbox = sandbox();
     let refused = connect(&sandbox).check(&tx).is_err();
-    let planned = run(&sandbox, &format!("reconcile {} --dry-run", path.display()));
+    let planned = run(
+        &sandbox,
+        &format!("apply --prune {} --dry-run", path.display()),
+    );
     let planned = planned.expect(if refused { 2 } else { 1 });
     let words = "this kernel lacks flowtables in inet (CONFIG_NF_FLOW_TABLE_INET";
     assert_eq!(planned.err.contains(words), refused, "{}", planned.err);
@@ -519,15 +525,15 @@ fn reconcile_changes_only_differences() {
     );
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kept").to_str().unwrap().to_owned();
-    run(&sandbox, &format!("backup {path}")).expect(0);
-    let ran = run(&sandbox, &format!("reconcile {path} --dry-run")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
+    let ran = run(&sandbox, &format!("apply --prune {path} --dry-run")).expect(0);
     assert_eq!(ran.out, "nothing to do\n");
 
     tools.run("nft insert rule ip t c drop");
     tools.run("nft delete element ip t s { 192.0.2.2 }");
     tools.run("nft add table ip foreign");
     let before = tools.run("nft -a list chain ip t c");
-    let planned = run(&sandbox, &format!("reconcile {path} --dry-run")).expect(1);
+    let planned = run(&sandbox, &format!("apply --prune {path} --dry-run")).expect(1);
     assert_eq!(
         planned.lines(),
         [
@@ -537,7 +543,7 @@ fn reconcile_changes_only_differences() {
         ]
     );
     assert_eq!(tools.run("nft -a list chain ip t c"), before);
-    let done = run(&sandbox, &format!("reconcile {path}")).expect(0);
+    let done = run(&sandbox, &format!("apply --prune {path}")).expect(0);
     assert_eq!(done.lines()[..2], planned.lines()[..2]);
     assert_eq!(done.lines()[2], "done in one transaction");
     // The handles of existing objects and the foreign objects are unchanged.
@@ -548,7 +554,7 @@ fn reconcile_changes_only_differences() {
         "{after}"
     );
     assert!(after.contains("192.0.2.1, 192.0.2.2") && after.contains("table ip foreign"));
-    let ran = run(&sandbox, &format!("reconcile {path}")).expect(0);
+    let ran = run(&sandbox, &format!("apply --prune {path}")).expect(0);
     assert_eq!(ran.out, "nothing to do\n");
 }
 
@@ -563,11 +569,11 @@ fn reconcile_with_an_owner_keeps_foreign_objects() {
     tools.run_with("nft -f -", table);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kept").to_str().unwrap().to_owned();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     tools.run("nft add rule ip t c drop");
     tools.run("nft add chain ip t theirs");
     tools.run("nft delete chain ip t agents");
-    let done = run(&sandbox, &format!("reconcile {path} --owner agent")).expect(0);
+    let done = run(&sandbox, &format!("apply --prune=agent {path}")).expect(0);
     assert_eq!(
         done.lines(),
         ["add chain ip t agents #0", "done in one transaction"]
@@ -580,10 +586,10 @@ fn reconcile_with_an_owner_keeps_foreign_objects() {
     // A foreign chain of that name.
     tools.run("nft delete chain ip t agents");
     tools.run("nft add chain ip t agents");
-    let refused = run(&sandbox, &format!("reconcile {path} --owner agent")).expect(2);
+    let refused = run(&sandbox, &format!("apply --prune=agent {path}")).expect(2);
     let words = "chain ip t agents exists without the tag agent: it belongs to another program";
     assert!(refused.err.contains(words), "{}", refused.err);
-    let wrong = run(&sandbox, &format!("reconcile {path} --owner a:b")).expect(2);
+    let wrong = run(&sandbox, &format!("apply --prune=a:b {path}")).expect(2);
     assert!(
         wrong.err.contains("invalid character ':' in tag at byte 1"),
         "{}",
@@ -610,7 +616,7 @@ fn parts_are_listed_like_nft() {
         "map ip t verdicts",
         "-a table ip6 t",
         "-s chain ip t c",
-        "-t table ip t",
+        "--terse table ip t",
         "counters",
     ] {
         // nft requires its options first.
@@ -624,7 +630,7 @@ fn parts_are_listed_like_nft() {
         let nfts = tools.run(&format!("nft {options} list {named}"));
         let ours = run(
             &sandbox,
-            &format!("list --nft-version 1.0 {options} {named}"),
+            &format!("get ruleset --nft-version 1.0 {options} {named}"),
         )
         .expect(0);
         let ours: Vec<String> = ours.lines().into_iter().map(Into::into).collect();
@@ -646,7 +652,7 @@ fn json_listings_match_nft() {
     for (options, what) in [
         ("", "ruleset"),
         ("-s", "ruleset"),
-        ("-t", "ruleset"),
+        ("--terse", "ruleset"),
         ("", "tables"),
         ("", "table ip t"),
         ("", "chain ip t c"),
@@ -663,7 +669,7 @@ fn json_listings_match_nft() {
             }
         }
         for json in ["-j", "--json"] {
-            let list = format!("list --nft-version 1.0 {json} {options} {what}");
+            let list = format!("get ruleset --nft-version 1.0 {json} {options} {what}");
             let ours = run(&sandbox, &list).expect(0);
             assert_eq!(objects(&ours.out), nfts, "{json} {options} {what}");
         }
@@ -673,14 +679,14 @@ fn json_listings_match_nft() {
 #[test]
 fn reports_objects_that_cannot_be_listed() {
     let sandbox = loaded();
-    let absent = run(&sandbox, "list table ip nothing").expect(1);
+    let absent = run(&sandbox, "get ruleset table ip nothing").expect(1);
     assert!(absent.lines().is_empty());
-    run(&sandbox, "list chain ip t nothing").expect(1);
+    run(&sandbox, "get ruleset chain ip t nothing").expect(1);
     for wrong in [
-        "list chain ip t",
-        "list things",
-        "list table ip t c",
-        "list --json things",
+        "get ruleset chain ip t",
+        "get ruleset things",
+        "get ruleset table ip t c",
+        "get ruleset --json things",
     ] {
         run(&sandbox, wrong).expect(2);
     }

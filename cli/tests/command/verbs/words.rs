@@ -28,8 +28,8 @@ fn watch_prints_nft_syntax() {
     let tools = Tools::new(&sandbox);
     tools.run("nft add table ip there");
     tools.run("nft add set ip there known { type inet_service; }");
-    let watching = listen(&sandbox, "watch --count 7");
-    let bytecode = listen(&sandbox, "watch --count 7 --bytecode");
+    let watching = listen(&sandbox, "watch changes --count 7");
+    let bytecode = listen(&sandbox, "watch changes --count 7 --bytecode");
     tools.run_with("nft -f -", NATIVE);
     tools.run("nft add chain ip there c");
     tools.run("nft add rule ip there c tcp dport @known drop");
@@ -84,7 +84,7 @@ fn diff_and_rollback_print_nft_syntax() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let (_directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     tools.run_with("nft -f -", NATIVE);
     tools.run("iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT");
     let expected = r#"+ table inet t: comment "hello"
@@ -129,17 +129,21 @@ fn diff_and_rollback_print_nft_syntax() {
             .any(|new| first.ends_with(new.as_str().unwrap()))
     );
 
-    let planned = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    let planned = run(&sandbox, &format!("apply --replace {path} --dry-run")).expect(0);
     for line in expected.lines() {
         let gone = line.replacen('+', "-", 1);
         assert!(planned.lines().contains(&&*gone), "{gone}\n{}", planned.out);
     }
     assert_eq!(planned.lines().last(), Some(&"nothing was done"));
-    let planned = run(&sandbox, &format!("rollback {path} --dry-run --bytecode")).expect(0);
+    let planned = run(
+        &sandbox,
+        &format!("apply --replace {path} --dry-run --bytecode"),
+    )
+    .expect(0);
     assert!(planned.out.contains("[ lookup reg 1 set __set0 0x0 ]"));
-    let done = run(&sandbox, &format!("rollback {path}")).expect(0);
+    let done = run(&sandbox, &format!("apply --replace {path}")).expect(0);
     assert!(!done.out.contains("hello"), "{}", done.out);
-    run(&sandbox, &format!("rollback {path} --bytecode")).expect(2);
+    run(&sandbox, &format!("apply --replace {path} --bytecode")).expect(2);
 }
 
 /// Values of all types that have names.
@@ -219,13 +223,22 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         };
         Ran::from(sandbox.run(work).unwrap()).expect(0).out
     };
-    let plain = ours("list ruleset");
+    let plain = ours("get ruleset ruleset");
     let mut differ = 0;
     for options in [
-        "", "-n", "-y", "-p", "-T", "-u", "-S", "-n -a -s", "-p -T -t", "-n -u -S",
+        "",
+        "-n",
+        "-y",
+        "-p",
+        "-T",
+        "-u",
+        "-S",
+        "-n -a -s",
+        "-p -T --terse",
+        "-n -u -S",
     ] {
         let nfts = tools.run(&format!("nft {options} list ruleset"));
-        let listed = ours(&format!("list {options} ruleset"));
+        let listed = ours(&format!("get ruleset {options} ruleset"));
         let (listed, theirs): (Vec<_>, Vec<_>) = (listed.lines().collect(), nfts.lines().collect());
         assert_eq!(listed, theirs, "{options}");
         differ += usize::from(nfts != plain);
@@ -245,7 +258,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
     };
     for options in ["", "-y", "-T", "-p"] {
         let nfts = tools.run(&format!("nft -j {options} list ruleset"));
-        let listed = ours(&format!("list -j {options} ruleset"));
+        let listed = ours(&format!("get ruleset -j {options} ruleset"));
         assert_eq!(objects(&listed), objects(&nfts), "{options}");
     }
     for what in [
@@ -266,7 +279,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         "limits",
     ] {
         let nfts = tools.run(&format!("nft list {what}"));
-        let listed = ours(&format!("list {what}"));
+        let listed = ours(&format!("get ruleset {what}"));
         let (listed, mut theirs): (Vec<_>, Vec<_>) =
             (listed.lines().collect(), nfts.lines().collect());
         let kinds = [
@@ -294,11 +307,11 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         "ct timeouts table ip a",
         "ct timeouts ip",
     ] {
-        let listed = ours(&format!("list {what}"));
+        let listed = ours(&format!("get ruleset {what}"));
         assert_eq!(listed, tools.run("nft list ct timeout ip a tt"), "{what}");
     }
-    run(&sandbox, "list meter ip a cl").expect(1);
-    run(&sandbox, "list chain table ip a").expect(2);
+    run(&sandbox, "get ruleset meter ip a cl").expect(1);
+    run(&sandbox, "get ruleset chain table ip a").expect(2);
 }
 
 #[test]
@@ -306,18 +319,18 @@ fn iptables_rules_are_translated() {
     let (_directory, path) = file();
     let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -m recent --set\n-A INPUT -s 10.0.0.0/8 -j ACCEPT\nCOMMIT\n";
     fs::write(&path, text).unwrap();
-    let ran = run_here(&["translate", &path]).expect(1);
+    let ran = run_here(&["convert", &path]).expect(1);
     let expected = "table ip filter {\n\tchain INPUT {\n\
                     \t\ttype filter hook input priority 0; policy drop;\n\
                     \t\t# -A INPUT -m recent --set: `-m recent --set --name DEFAULT --mask 255.255.255.255 --rsource` has no equivalent in nft's language\n\
                     \t\tip saddr 10.0.0.0/8 counter accept\n\t}\n}\n";
     assert_eq!(ran.out, expected);
     assert!(ran.err.contains("not translated: line 3: "), "{}", ran.err);
-    let json = run_here(&["translate", "--json", &path]).expect(1);
-    let back = run_here(&["translate", "--to", "iptables", "--json", "-"]).expect(0);
+    let json = run_here(&["convert", "--json", &path]).expect(1);
+    let back = run_here(&["convert", "--to", "iptables", "--json", "-"]).expect(0);
     json::check("translate", &[&json, &back]);
     fs::write(&path, text.replace("-A INPUT -m recent --set\n", "")).unwrap();
-    assert_eq!(run_here(&["translate", &path]).expect(0).err, "");
+    assert_eq!(run_here(&["convert", &path]).expect(0).err, "");
     for (rule, printed) in [
         (
             "-A INPUT -j DROP",
@@ -331,18 +344,18 @@ fn iptables_rules_are_translated() {
         ("-p tcp --dport 22", "tcp dport 22 counter\n"),
     ] {
         assert_eq!(
-            run_here(&["translate", "--rule", rule]).expect(0).out,
+            run_here(&["convert", "--rule", rule]).expect(0).out,
             printed
         );
     }
-    let six = run_here(&["translate", "-6", "--rule=-s ::1 -j ACCEPT"]).expect(0);
+    let six = run_here(&["convert", "-6", "--rule=-s ::1 -j ACCEPT"]).expect(0);
     assert_eq!(six.out, "ip6 saddr ::1 counter accept\n");
-    run_here(&["translate", "--rule=-A INPUT --nix"]).expect(2);
-    run_here(&["translate", "--rule=-I INPUT 3 -j DROP"]).expect(2);
+    run_here(&["convert", "--rule=-A INPUT --nix"]).expect(2);
+    run_here(&["convert", "--rule=-I INPUT 3 -j DROP"]).expect(2);
     // A value that nft's language cannot express.
-    run_here(&["translate", "--rule=-A a:b -j DROP"]).expect(2);
-    run_here(&["translate", "--rule=-t 'x; y' -A INPUT -j DROP"]).expect(2);
-    run_here(&["translate", "/nowhere/at/all"]).expect(2);
+    run_here(&["convert", "--rule=-A a:b -j DROP"]).expect(2);
+    run_here(&["convert", "--rule=-t 'x; y' -A INPUT -j DROP"]).expect(2);
+    run_here(&["convert", "/nowhere/at/all"]).expect(2);
 }
 
 /// What iptables-nft reads of an nft ruleset is printed as it saves it; the rest is named.
@@ -354,7 +367,7 @@ fn nft_rulesets_are_saved_in_iptables_syntax() {
         \t\tmeta mark & 0x4000 == 0x4000 counter packets 0 bytes 0 jump LOCAL\n\t}\n\n\
         \tchain LOCAL {\n\t\ticmp type echo-request limit rate 5/second burst 5 packets counter packets 0 bytes 0 drop\n\t}\n}\n";
     fs::write(&path, tables).unwrap();
-    let ran = run_here(&["translate", "--to", "iptables", &path]).expect(0);
+    let ran = run_here(&["convert", "--to", "iptables", &path]).expect(0);
     assert_eq!(ran.err, "");
     // As the real tool prints it.
     let sandbox = sandbox();
@@ -370,7 +383,7 @@ fn nft_rulesets_are_saved_in_iptables_syntax() {
         "{tables}table inet firewall {{ }}\ntable ip filter {{ chain web {{ tcp dport {{ 80, 443 }} accept; }}; }}\n"
     );
     fs::write(&path, &more).unwrap();
-    let ran = run_here(&["translate", "--to", "iptables", &path]).expect(1);
+    let ran = run_here(&["convert", "--to", "iptables", &path]).expect(1);
     assert!(
         ran.out
             .starts_with("# table inet firewall, which iptables does not have\n# Generated"),
@@ -393,22 +406,22 @@ fn nft_rulesets_are_saved_in_iptables_syntax() {
         "{}",
         ran.err
     );
-    let json = run_here(&["translate", "--to", "iptables", "--json", &path]).expect(1);
+    let json = run_here(&["convert", "--to", "iptables", "--json", &path]).expect(1);
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(
         json["omitted"],
         serde_json::json!({"rules": 1, "chains": 0, "private": 0, "tables": ["inet firewall"]})
     );
     // Nothing belongs to IPv6.
-    let six = run_here(&["translate", "-6", "--to", "iptables", &path]).expect(1);
+    let six = run_here(&["convert", "-6", "--to", "iptables", &path]).expect(1);
     assert_eq!(six.out.lines().count(), 2, "{}", six.out);
 
     // A ruleset that cannot be created in an empty namespace, and a text that is no ruleset.
     fs::write(&path, "add rule ip filter INPUT accept\n").unwrap();
-    let ran = run_here(&["translate", "--to", "iptables", &path]).expect(2);
+    let ran = run_here(&["convert", "--to", "iptables", &path]).expect(2);
     assert!(ran.err.contains(":1:"), "{}", ran.err);
     fs::write(&path, "table ip filter {\n\tchain\n").unwrap();
-    run_here(&["translate", "--to", "iptables", &path]).expect(2);
+    run_here(&["convert", "--to", "iptables", &path]).expect(2);
 }
 
 /// The output of `nft --echo --handle`, except for the places of handles of sets and objects,
@@ -487,7 +500,12 @@ fn apply_prints_the_same_echo_as_nft() {
         "{}",
         refused.err
     );
-    assert!(!run(&third, "list tables").expect(0).out.contains("inet v"));
+    assert!(
+        !run(&third, "get ruleset tables")
+            .expect(0)
+            .out
+            .contains("inet v")
+    );
     // A command that changes nothing prints nothing.
     fs::write(&path, "add table inet t\n").unwrap();
     assert_eq!(run(&third, &format!("apply -e {path}")).expect(0).out, "");

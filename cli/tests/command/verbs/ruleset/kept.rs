@@ -11,7 +11,7 @@ fn backup_and_rollback_round_trip() {
     let tools = Tools::new(&sandbox);
     let before = tools.run("nft list ruleset");
     let (_directory, path) = file();
-    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    let ran = run(&sandbox, &format!("snapshot {path}")).expect(0);
     assert!(
         ran.out
             .starts_with("saved    3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
@@ -36,7 +36,7 @@ fn backup_and_rollback_round_trip() {
     assert!(lines.iter().any(|l| l.starts_with("- rule ip t d: [ meta")));
     let now = generation(&sandbox);
 
-    let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    let ran = run(&sandbox, &format!("apply --replace {path} --dry-run")).expect(0);
     assert_eq!(generation(&sandbox), now, "a dry run changes nothing");
     let lines = ran.lines();
     assert!(lines[0].starts_with("backup   the whole ruleset: 3 tables, 5 chains"));
@@ -56,8 +56,12 @@ fn backup_and_rollback_round_trip() {
             "nothing was done"
         ]
     );
-    let planned = run(&sandbox, &format!("rollback {path} --dry-run --json")).expect(0);
-    let done = run(&sandbox, &format!("rollback {path} --json"))
+    let planned = run(
+        &sandbox,
+        &format!("apply --replace {path} --dry-run --json"),
+    )
+    .expect(0);
+    let done = run(&sandbox, &format!("apply --replace {path} --json"))
         .expect(0)
         .value();
     assert_eq!(done["tables"], planned.value()["tables"]);
@@ -81,7 +85,7 @@ fn backup_and_rollback_round_trip() {
 fn counters_differ_only_if_requested() {
     let sandbox = loaded();
     let (_directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     let mut nft = connect(&sandbox);
     let reset = nft.reset_rules(Scope::all()).unwrap().for_each(|_| {});
     if kernel::if_supported(reset).is_none() {
@@ -122,7 +126,7 @@ fn the_two_lines_of_a_change_always_differ() {
         commit(&sandbox, &mut tx);
     };
     with_comment("one");
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     tools.run("iptables-nft -R INPUT 1 -m comment --comment two -j ACCEPT");
     with_comment("two");
     let ran = run(&sandbox, &format!("diff {path}")).expect(1);
@@ -168,16 +172,16 @@ fn a_single_table_can_be_saved_and_restored() {
     let (_directory, path) = file();
     let ran = run(
         &sandbox,
-        &format!("backup {path} --family ip --table t --json"),
+        &format!("snapshot {path} --family ip --table t --json"),
     )
     .expect(0);
     let kept = ran.value();
     assert_eq!((&kept["tables"], &kept["chains"]), (&1.into(), &3.into()));
     let whole = format!("{path}-whole");
-    run(&sandbox, &format!("backup {whole}")).expect(0);
+    run(&sandbox, &format!("snapshot {whole}")).expect(0);
     Tools::new(&sandbox).run("nft flush table ip t");
     Tools::new(&sandbox).run("nft flush table ip6 t");
-    let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
+    let ran = run(&sandbox, &format!("apply --replace {path}")).expect(0);
     assert_eq!(
         ran.lines()[1..],
         ["replace  ip t", "done     in one transaction"]
@@ -192,12 +196,16 @@ fn a_single_table_can_be_saved_and_restored() {
     Tools::new(&sandbox).run("nft add rule ip t d counter");
     let ran = run(&sandbox, &format!("diff {whole} --family ip --table t")).expect(1);
     assert_eq!(ran.lines().len(), 1, "{}", ran.out);
-    let ran = run(&sandbox, &format!("rollback {whole} -4 -t t --dry-run")).expect(0);
+    let ran = run(
+        &sandbox,
+        &format!("apply --replace {whole} -4 -t t --dry-run"),
+    )
+    .expect(0);
     let lines = ran.lines();
     assert_eq!([lines[1], lines[3]], ["replace  ip t", "nothing was done"]);
     assert_eq!(lines[2], "- rule ip t d: counter packets 0 bytes 0");
     assert_eq!(lines.len(), 4);
-    let ran = run(&sandbox, &format!("rollback {whole} -6")).expect(0);
+    let ran = run(&sandbox, &format!("apply --replace {whole} -6")).expect(0);
     assert!(
         ran.out.starts_with("backup   family ip6: 1 table,"),
         "{}",
@@ -205,24 +213,26 @@ fn a_single_table_can_be_saved_and_restored() {
     );
     let ran = run(&sandbox, &format!("diff {whole}")).expect(1);
     assert_eq!(ran.lines().len(), 1, "{}", ran.out);
-    run(&sandbox, &format!("rollback {whole} -4 -t t")).expect(0);
+    run(&sandbox, &format!("apply --replace {whole} -4 -t t")).expect(0);
     run(&sandbox, &format!("diff {whole}")).expect(0);
     Tools::new(&sandbox).run("nft flush table ip6 t");
     // Objects that are not in the file are not removed.
     let before = generation(&sandbox);
     for none in ["-t nix", "-6 -t filter", "--family arp -t t"] {
-        for verb in ["rollback", "diff"] {
+        for verb in ["apply --replace", "diff"] {
             let ran = run(&sandbox, &format!("{verb} {whole} {none}")).expect(1);
             assert!(
-                ran.err.contains("is a backup of the whole ruleset"),
+                ran.err
+                    .contains("contains the whole ruleset: no matching table"),
                 "{}",
                 ran.err
             );
         }
     }
-    let ran = run(&sandbox, &format!("rollback {path} -6")).expect(1);
+    let ran = run(&sandbox, &format!("apply --replace {path} -6")).expect(1);
     assert!(
-        ran.err.contains("is a backup of table t of family ip"),
+        ran.err
+            .contains("contains table t of family ip: no matching table"),
         "{}",
         ran.err
     );
@@ -252,11 +262,11 @@ fn rollback_skips_and_reports_tables_owned_by_other_processes() {
         return;
     }
     let (_directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
-    let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
+    let ran = run(&sandbox, &format!("apply --replace {path} --dry-run")).expect(0);
     let left = "leave    ip owned (another process owns it)";
     assert!(ran.lines().contains(&left), "{}", ran.out);
-    let ran = run(&sandbox, &format!("rollback {path}")).expect(2);
+    let ran = run(&sandbox, &format!("apply --replace {path}")).expect(2);
     assert!(ran.lines().contains(&left), "{}", ran.out);
     assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
     assert_eq!(
@@ -265,7 +275,7 @@ fn rollback_skips_and_reports_tables_owned_by_other_processes() {
     );
     // The table is deleted with its owner; the rollback creates it again, without an owner.
     drop(owner);
-    let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
+    let ran = run(&sandbox, &format!("apply --replace {path}")).expect(0);
     let back = "add      ip owned (it had an owner, and no longer has one)";
     assert!(ran.lines().contains(&back), "{}", ran.out);
 }
@@ -277,7 +287,7 @@ fn rollback_reports_unsupported_objects_before_any_change() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with("nft -f -", RULESET);
     let (_directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     let mut bytes = fs::read(&path).unwrap();
     // An unknown expression, with a matching checksum.
     let at = bytes.windows(8).position(|eight| eight == b"counter\0");
@@ -287,7 +297,7 @@ fn rollback_reports_unsupported_objects_before_any_change() {
     bytes[end..].copy_from_slice(&sum);
     fs::write(&path, bytes).unwrap();
     let before = generation(&sandbox);
-    for verb in ["rollback --dry-run", "rollback"] {
+    for verb in ["apply --replace --dry-run", "rollback"] {
         let ran = run(&sandbox, &format!("{verb} {path}")).expect(2);
         assert_eq!(ran.out, "");
         for message in ["the transaction was not applied", "add rule", "ENOENT"] {
@@ -302,19 +312,18 @@ fn rejects_invalid_files() {
     let sandbox = sandbox();
     small_ruleset(&sandbox);
     let (directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     let kept = fs::read(&path).unwrap();
     let bad = directory.path().join("bad");
     let mut altered = kept.clone();
     altered[100] ^= 1;
     for (content, message) in [
-        (&b"no backup at all"[..], "is not a chainwright backup"),
         (&kept[..kept.len() / 2], "is truncated"),
         (&kept[..kept.len() - 1], "was modified or damaged"),
         (&altered, "was modified or damaged"),
     ] {
         fs::write(&bad, content).unwrap();
-        for verb in ["rollback", "rollback --dry-run", "diff"] {
+        for verb in ["apply --replace", "apply --replace --dry-run", "diff"] {
             let before = generation(&sandbox);
             let ran = run(&sandbox, &format!("{verb} {}", bad.display())).expect(2);
             assert_eq!(ran.out, "");
@@ -323,13 +332,13 @@ fn rejects_invalid_files() {
         }
     }
     let absent = directory.path().join("absent");
-    for verb in ["rollback", "diff"] {
+    for verb in ["apply --replace", "diff"] {
         let ran = run(&sandbox, &format!("{verb} {}", absent.display())).expect(2);
         assert!(ran.err.contains("No such file"), "{}", ran.err);
     }
     let ran = run(
         &sandbox,
-        &format!("backup {}/x/y", directory.path().display()),
+        &format!("snapshot {}/x/y", directory.path().display()),
     )
     .expect(2);
     assert!(ran.err.contains("No such file"), "{}", ran.err);
@@ -339,7 +348,7 @@ fn rejects_invalid_files() {
 fn diff_prints_changed_elements() {
     let sandbox = loaded();
     let (_directory, path) = file();
-    run(&sandbox, &format!("backup {path}")).expect(0);
+    run(&sandbox, &format!("snapshot {path}")).expect(0);
     Tools::new(&sandbox).run_with(
         "nft -f -",
         "add element ip t ranges { 172.16.0.0/12 }

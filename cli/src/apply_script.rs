@@ -1,0 +1,118 @@
+//! `chainwright apply`: runs changes in nft's language.
+
+use chainwright::nft::{Connection, Outcome};
+use chainwright_lang::{Done, Includes, Mode, RunError, Script};
+use chainwright_libnftables::{LOST_ECHO, added, added_json};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::apply::Args;
+use crate::confirm::Reach;
+use crate::dialect;
+use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::progress::Progress;
+use crate::rules::{format_rule, sets};
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Record {
+    operations: usize,
+    checked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added: Option<Vec<Value>>,
+}
+
+/// Runs a script.
+pub(crate) fn run(args: &Args, text: Vec<u8>, is_json: bool, json: bool) -> Result<Exit, Error> {
+    let name = args.input.name();
+    let options = &args.nft;
+    let includes = match options.include.is_empty() {
+        true => Includes::none(),
+        false => Includes::below(options.include.iter().cloned()),
+    };
+    let parsed = match is_json {
+        true => Script::parse_json(&name, text),
+        false => Script::parse_with(&name, text, &includes),
+    };
+    // Only `get` and `nft` support listings.
+    let only_changes = |script: Script| {
+        let query = script
+            .queries()
+            .next()
+            .map(|each| each.not_a_change_error());
+        query.map_or(Ok(script), Err)
+    };
+    let script = match parsed.and_then(only_changes) {
+        Ok(script) => script.with_nft_version(dialect::selected()),
+        Err(error) => {
+            say(&error.to_string());
+            note("nothing was changed");
+            return Ok(Exit::Failed);
+        }
+    };
+    let change = || change(args, &name, &script, json);
+    args.confirm.guard(Reach::NFT, None, change)
+}
+
+fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, Error> {
+    let mode = match (args.dry_run, args.nft.echo) {
+        (true, _) => Mode::Check,
+        (false, true) => Mode::Echo,
+        (false, false) => Mode::Commit,
+    };
+    let progress = Progress::new(format!("applying {name}"));
+    let done = script.run(&mut Connection::open()?, mode, &crate::dialect::options());
+    drop(progress);
+    let Done {
+        operations, echo, ..
+    } = match done {
+        Ok(done) => done,
+        Err(error) => return report_error(error).map(|()| Exit::Failed),
+    };
+    if echo.as_ref().is_some_and(|echo| echo.is_lost) {
+        note(LOST_ECHO);
+    }
+    let mut out = Output::new();
+    match echo {
+        _ if json => {
+            let added = echo.map(added_json);
+            let value = |line: &String| serde_json::from_str(line).unwrap_or_default();
+            let record = Record {
+                operations,
+                checked: args.dry_run,
+                added: added.map(|added| added.iter().map(value).collect()),
+            };
+            out.json("apply", &record)?;
+        }
+        Some(echo) if args.nft.libnftables_json => {
+            writeln!(out, "{{\"nftables\": [{}]}}", added_json(echo).join(", "))?;
+        }
+        Some(echo) => {
+            let sets = sets();
+            for line in added(echo, args.nft.handles, &|rule| {
+                Some(format_rule(rule, &sets))
+            }) {
+                writeln!(out, "{}", Printable(&line))?;
+            }
+        }
+        None => {}
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+/// Prints the reason why a script failed, if it has a position, and that nothing was changed.
+///
+/// # Errors Returns other errors.
+fn report_error(error: RunError) -> Result<(), Error> {
+    let is_unchanged = match &error {
+        RunError::Script(_) => true,
+        RunError::Refused { outcome, .. } => *outcome == Outcome::NothingApplied,
+        _ => return Err(error.into()),
+    };
+    say(&error.to_string());
+    if is_unchanged {
+        note("nothing was changed");
+    }
+    Ok(())
+}
