@@ -1,17 +1,21 @@
 //! `chainwright apply`: applies a file of any format.
 
+mod iptables;
+mod prune;
+mod replace;
+mod script;
+
 use std::path::PathBuf;
 
 use chainwright::nft::{OwnerTag, Snapshot};
 
+use self::iptables::Version;
 use crate::confirm::Confirm;
 use crate::glob::Glob;
 use crate::iptables::Locking;
 use crate::output::{Error, Exit};
-use crate::restore::Version;
 use crate::ruleset_source::{Contents, Format, Input, Source};
 use crate::scope::Scope;
-use crate::{apply_script, reconcile, restore, rollback};
 
 /// Apply a file atomically: nft's language, libnftables' JSON, output of iptables-save, or a snapshot
 ///
@@ -139,14 +143,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let Some(desired) = args.state(contents)? else {
             return Ok(Exit::Absent);
         };
-        return reconcile::run(args, &desired, owner.as_ref(), json);
+        return prune::run(args, &desired, owner.as_ref(), json);
     }
     if args.replace {
         args.check_state_options("--replace")?;
         let Some(snapshot) = args.state(contents)? else {
             return Ok(Exit::Absent);
         };
-        return rollback::run(args, &snapshot, json);
+        return replace::run(args, &snapshot, json);
     }
     match contents {
         Contents::Snapshot(_) => Err(Error::Other(
@@ -156,15 +160,15 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         )),
         Contents::Iptables(text) => {
             args.reject("input of iptables-restore", &args.nft.given())?;
-            restore::run(args, &text, json)
+            iptables::run(args, &text, json)
         }
         Contents::Nft(text) => {
             args.check_nft_options()?;
-            apply_script::run(args, text, false, json)
+            script::run(args, text, false, json)
         }
         Contents::NftJson(text) => {
             args.check_nft_options()?;
-            apply_script::run(args, text, true, json)
+            script::run(args, text, true, json)
         }
     }
 }

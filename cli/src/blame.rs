@@ -121,7 +121,8 @@ fn of_table(
         }
         for rule in chain.rules() {
             let text = formatter.rule_with_contents(table, &rule);
-            let text = text.unwrap_or_else(|| crate::rules::format_rule(&rule, formatter.sets()));
+            let text =
+                text.unwrap_or_else(|| crate::get::rules::format_rule(&rule, formatter.sets()));
             if is_wanted(&text) {
                 add(Identity::Handle(rule.handle()), "rule", &path, text);
             }

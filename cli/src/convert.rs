@@ -1,5 +1,8 @@
 //! `chainwright convert`: converts rules to another language, or moves tables to the other backend.
 
+pub(crate) mod migrate;
+mod translate;
+
 use chainwright::iptables::Backend;
 use clap::ValueEnum;
 
@@ -8,7 +11,6 @@ use crate::glob::Glob;
 use crate::iptables::Locking;
 use crate::output::{Error, Exit};
 use crate::ruleset_source::Input;
-use crate::{migrate, translate};
 
 /// Convert rules between iptables and nft; with --in-place, move tables to the other backend
 ///

@@ -1,8 +1,9 @@
 //! `chainwright delete`: deletes chains.
 
+mod chains;
+
 use clap::Subcommand;
 
-use crate::cleanup;
 use crate::output::{Error, Exit};
 
 /// Delete leftover chains, and all rules that jump to them
@@ -15,11 +16,11 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     #[command(alias = "chain")]
-    Chains(cleanup::Args),
+    Chains(chains::Args),
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     match &args.what {
-        What::Chains(args) => cleanup::run(args, json),
+        What::Chains(args) => chains::run(args, json),
     }
 }

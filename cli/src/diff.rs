@@ -10,10 +10,10 @@ use chainwright::nft::{
 use serde::Serialize;
 
 use crate::behavior_diff;
+use crate::get::rules;
 use crate::log::only_nft;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::recorded::{Directory, failed, moment};
-use crate::rules;
 use crate::scope::Scope;
 
 /// Show the changes since a backup or a recorded moment, or between two

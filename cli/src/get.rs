@@ -1,10 +1,16 @@
 //! `chainwright get`: lists parts of the ruleset.
 
+pub(crate) mod chains;
+pub(crate) mod iptables_text;
+pub(crate) mod nft_text;
+pub(crate) mod rules;
+pub(crate) mod ruleset;
+mod sets;
+
 use clap::Subcommand;
 
 use crate::confirm::verbs::{PendingArgs, pending};
 use crate::output::{Error, Exit};
-use crate::{chains, rules, ruleset, sets};
 
 /// List chains, rules, sets or elements, or the whole ruleset
 #[derive(clap::Args)]

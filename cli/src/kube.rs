@@ -1,9 +1,12 @@
 //! `chainwright kube`: the backend and the chains of a node's Kubernetes.
 
+pub(crate) mod guard;
+pub(crate) mod kubelet;
+mod status;
+
 use clap::Subcommand;
 
 use crate::output::{Error, Exit};
-use crate::{detect, guard, kubelet};
 
 /// Detect Kubernetes' backend; create, check, remove or guard its chains
 #[derive(clap::Args)]
@@ -14,7 +17,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    Status(detect::Args),
+    Status(status::Args),
     Ensure(kubelet::EnsureArgs),
     Check(kubelet::CheckArgs),
     Remove(kubelet::RemoveArgs),
@@ -29,7 +32,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     match &args.action {
-        Action::Status(args) => detect::run(args, json),
+        Action::Status(args) => status::run(args, json),
         Action::Ensure(args) => kubelet::ensure(args, json),
         Action::Check(args) => kubelet::check(args, json),
         Action::Remove(args) => kubelet::remove(args, json),

@@ -5,18 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod apply_script;
-mod backup;
 mod behavior_diff;
 mod bisect;
 mod blame;
-mod chains;
-mod cleanup;
 mod completions;
 mod confirm;
 mod convert;
 mod delete;
-mod detect;
 mod dialect;
 mod diff;
 mod doctor;
@@ -24,43 +19,30 @@ mod exists;
 mod get;
 mod glob;
 mod graph;
-mod guard;
 mod help;
 mod iptables;
 mod iptables_apply;
 mod kube;
-mod kubelet;
 mod legacy_tables;
 mod links;
-mod list;
 mod log;
 mod man;
-mod migrate;
 mod multicall;
 mod nft;
 mod output;
 mod packet;
 mod programs;
 mod progress;
-mod reconcile;
 mod record;
 mod recorded;
 mod renamed;
-mod restore;
-mod rollback;
-mod rules;
-mod ruleset;
 mod ruleset_source;
-mod save;
 mod scope;
-mod sets;
 mod show;
+mod snapshot;
 mod trace;
 mod trace_output;
-mod trace_packets;
-mod translate;
 mod watch;
-mod why;
 mod xtables_monitor;
 
 use std::ffi::OsString;
@@ -114,7 +96,7 @@ enum Verb {
     Trace(trace::Args),
     Check(doctor::Args),
     Apply(apply::Args),
-    Snapshot(backup::Args),
+    Snapshot(snapshot::Args),
     Delete(delete::Args),
     Convert(convert::Args),
     Confirm(confirm::verbs::ConfirmArgs),
@@ -177,7 +159,7 @@ fn run(command: &Command) -> Result<Exit, Error> {
         .transpose()?;
     if command.verb.runs_until_signal() {
         // Threads inherit the signal mask, so this must happen before other threads are started.
-        guard::block_signals()?;
+        kube::guard::block_signals()?;
     }
     match netns {
         None => command.verb.run(command.json),
@@ -204,7 +186,7 @@ impl Verb {
             Self::Trace(args) => trace::run(args, json),
             Self::Check(args) => doctor::run(args, json),
             Self::Apply(args) => apply::run(args, json),
-            Self::Snapshot(args) => backup::run(args, json),
+            Self::Snapshot(args) => snapshot::run(args, json),
             Self::Delete(args) => delete::run(args, json),
             Self::Convert(args) => convert::run(args, json),
             Self::Confirm(args) => confirm::verbs::confirm(args, json),

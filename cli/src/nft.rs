@@ -11,9 +11,9 @@ use chainwright_lang::{Includes, RunError, Script, read_text};
 use chainwright_libnftables::{Context, Error as Failure, OWN};
 
 use crate::dialect;
-use crate::list::Format;
+use crate::get::nft_text::Format;
+use crate::get::rules::{format_rule, sets};
 use crate::output::{Error, Exit, Output, Printable, note, say};
-use crate::rules::{format_rule, sets};
 
 /// Behave like the program `nft`, also through a link with the name nft
 ///

@@ -9,7 +9,7 @@ use chainwright_record::{Recorder, RecorderOptions, Report};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::guard::{notify, signals, watchdog};
+use crate::kube::guard::{notify, signals, watchdog};
 use crate::output::{Error, Exit, causes, note};
 use crate::recorded::{Directory, failed};
 

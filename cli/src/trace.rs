@@ -1,5 +1,7 @@
 //! `chainwright trace`: traces a packet through the rules.
 
+mod why;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -13,7 +15,6 @@ use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, PacketOptions, format_packet, node, packet, parse};
 use crate::scope::{Found, Scope, UnreadPart};
 use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
-use crate::why;
 
 /// Show the path of a packet through the rules
 ///

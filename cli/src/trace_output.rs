@@ -11,9 +11,9 @@ use chainwright::nft::{self, Snapshot};
 use chainwright_kube::explain::{Part, Role};
 use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, RuleVerdict, Rules, Step, Trace};
 
+use crate::get::rules::{self, Sets};
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable, note};
-use crate::rules::{self, Sets};
 use crate::ruleset_source::Source;
 use crate::scope::{Found, Scope};
 

@@ -1,5 +1,7 @@
 //! `chainwright watch`: prints changes, or traced packets, as they happen.
 
+pub(crate) mod packets;
+
 use std::time::SystemTime;
 
 use anstyle::AnsiColor;
@@ -9,10 +11,9 @@ use chainwright_lang::{EventFormatter, Formatted as Said};
 use clap::Subcommand;
 use serde::Serialize;
 
+use crate::get::rules::{Sets, format_rule, options, sets};
 use crate::output::{Error, Exit, Output, Printable, name_text, say};
-use crate::rules::{Sets, format_rule, options, sets};
 use crate::scope::Scope;
-use crate::trace_packets;
 
 /// Print changes, or the rules that packets traverse, as they happen
 #[derive(clap::Args)]
@@ -24,13 +25,13 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Changes(ChangeArgs),
-    Packets(trace_packets::Args),
+    Packets(packets::Args),
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     match &args.what {
         What::Changes(args) => changes(args, json),
-        What::Packets(args) => trace_packets::run(args, json),
+        What::Packets(args) => packets::run(args, json),
     }
 }
 

@@ -22,9 +22,9 @@ use chainwright_lang::{EventFormatter, Formatted};
 use chainwright_libnftables::{Changes, wait};
 use chainwright_sys::nf_tables::NFT_RETURN;
 
+use crate::get::rules::{Sets, format_rule, sets};
 use crate::output::{Error, Output, Printable, causes, note, say};
-use crate::rules::{Sets, format_rule, sets};
-use crate::trace_packets::device;
+use crate::watch::packets::device;
 
 /// The name of the program.
 pub(crate) const NAME: &str = "xtables-monitor";

@@ -14,7 +14,7 @@ use chainwright::nft::{
 use chainwright::{ipset, legacy};
 use serde::Serialize;
 
-use crate::chains::Line;
+use crate::get::chains::Line;
 use crate::glob::Names;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};

@@ -7,8 +7,8 @@ use chainwright::nft::{Connection, Family};
 use nix::net::if_::if_indextoname;
 use serde::Serialize;
 
+use crate::get::rules::{Sets, format_rule, sets};
 use crate::output::{Error, Exit, Output, Printable, causes, name_text, note, say};
-use crate::rules::{Sets, format_rule, sets};
 use crate::scope::Scope;
 
 /// Print the rules that packets traverse

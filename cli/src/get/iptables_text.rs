@@ -4,9 +4,9 @@ use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
 use serde::Serialize;
 
+use crate::get::ruleset::Args;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord, TableSelection};
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
-use crate::ruleset::Args;
 
 #[derive(Serialize)]
 struct Document<'t> {

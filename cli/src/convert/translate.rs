@@ -10,9 +10,9 @@ use chainwright_lang::{self as nfts, Script};
 use serde::Serialize;
 
 use crate::convert::Args;
+use crate::get::iptables_text::describe_omissions;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::ruleset_source::Format;
-use crate::save::describe_omissions;
 
 /// The JSON document.
 #[derive(Serialize)]

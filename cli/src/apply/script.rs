@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::apply::Args;
 use crate::confirm::Reach;
 use crate::dialect;
+use crate::get::rules::{format_rule, sets};
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
-use crate::rules::{format_rule, sets};
 
 /// The JSON document.
 #[derive(Serialize)]

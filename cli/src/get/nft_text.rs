@@ -9,8 +9,8 @@ use chainwright::nft::{Connection, Family, Scope};
 use chainwright_lang::{HookListing, Options, Part, QueryResult, Script};
 
 use crate::dialect;
+use crate::get::ruleset::Args;
 use crate::output::{Error, Exit, Output, note};
-use crate::ruleset::Args;
 
 /// Format options, the same as nft's.
 #[derive(clap::Args)]

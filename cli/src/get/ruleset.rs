@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use clap::ValueEnum;
 
-use crate::list::Format;
+use super::{iptables_text, nft_text};
+use crate::get::nft_text::Format;
 use crate::output::{Error, Exit};
 use crate::scope::Scope;
-use crate::{list, save};
 
 /// Print the ruleset in nft's language, as libnftables' JSON, or in the format of iptables-save
 ///
@@ -71,11 +71,11 @@ enum Language {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     match args.output {
-        Language::Nft => list::run(args, json || args.libnftables_json),
-        Language::NftJson => list::run(args, true),
+        Language::Nft => nft_text::run(args, json || args.libnftables_json),
+        Language::NftJson => nft_text::run(args, true),
         Language::Iptables if !args.what.is_empty() => Err(Error::Other(
             "WHAT is for nft's language; select iptables' tables with --table".into(),
         )),
-        Language::Iptables => save::run(args, json),
+        Language::Iptables => iptables_text::run(args, json),
     }
 }

@@ -23,7 +23,7 @@ use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::iptables::Locking;
-use crate::kubelet::{Record, Which, records};
+use crate::kube::kubelet::{Record, Which, records};
 use crate::output::{Error, Exit, Output, Printable, causes, note};
 use crate::scope::Selection;
 
