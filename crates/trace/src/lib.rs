@@ -17,8 +17,10 @@
 //! | results | `steps.rs` |
 //! | owners of chains | `owner.rs` |
 //! | packets that two rulesets treat differently | `compare/` |
+//! | rules, chains and sets without effect | `check/` |
 //! | jump graphs of chains, without a packet | `graph/` |
 
+pub mod check;
 mod compare;
 mod ct;
 mod domain;

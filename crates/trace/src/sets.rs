@@ -40,6 +40,17 @@ struct ResultGroups<'s> {
     elements: Vec<ElementRef<'s>>,
 }
 
+/// Field of an element's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ElementField<'k> {
+    /// Offset in the key.
+    pub(super) at: usize,
+    /// First value.
+    pub(super) from: &'k [u8],
+    /// Last value.
+    pub(super) to: &'k [u8],
+}
+
 #[derive(Debug)]
 enum ElementIndex<'s> {
     /// Single keys.
@@ -208,6 +219,32 @@ impl<'s> Set<'s> {
                 elements.iter().find(within).map(|(.., element)| *element)
             }
         }
+    }
+
+    /// Returns the fields of each element. The catch-all element has none.
+    pub(super) fn fields(&self) -> Vec<Vec<ElementField<'_>>> {
+        let one = |at, from, to| ElementField { at, from, to };
+        let mut all: Vec<Vec<_>> = match &self.element_index {
+            ElementIndex::Keys(keys) => keys.keys().map(|key| vec![one(0, key, key)]).collect(),
+            ElementIndex::Ranges(ranges) => {
+                let ranges = ranges.iter();
+                ranges.map(|(from, to, _)| vec![one(0, from, to)]).collect()
+            }
+            ElementIndex::Fields(fields, elements) => {
+                let of_element = |(from, to, _): &(&'s [u8], &'s [u8], _)| {
+                    let fields = fields.iter().map(|(at, length)| {
+                        let part = *at..at + length;
+                        Some(one(*at, from.get(part.clone())?, to.get(part)?))
+                    });
+                    fields.collect::<Option<Vec<_>>>()
+                };
+                elements.iter().filter_map(of_element).collect()
+            }
+        };
+        // Deterministic order.
+        all.sort_unstable();
+        all.extend(self.catch_all.map(|_| Vec::new()));
+        all
     }
 
     /// Returns the element for an unknown key.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::domain::ones;
 
 /// Bit of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Bit {
     /// Known bit.
     Known(bool),

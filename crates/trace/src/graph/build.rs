@@ -122,7 +122,8 @@ impl Graph {
         }
     }
 
-    fn add_table(&mut self, source: &SnapshotTable<'_>) {
+    /// Adds a table of a snapshot.
+    pub(crate) fn add_table(&mut self, source: &SnapshotTable<'_>) {
         let table_ref = source.table();
         let flags = table_ref.flags().unwrap_or_default();
         let table = self.begin(Table {

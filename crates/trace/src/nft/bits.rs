@@ -112,7 +112,7 @@ impl<'s> Evaluator<'_, 's> {
 }
 
 /// Applies a mask and an xor.
-fn masked(bits: &[Bit], mask: &[u8], xor: &[u8]) -> Vec<Bit> {
+pub(crate) fn masked(bits: &[Bit], mask: &[u8], xor: &[u8]) -> Vec<Bit> {
     let masks = bits_of(mask).zip(bits_of(xor));
     let one = |(bit, (mask, xor)): (&Bit, (Bit, Bit))| {
         let kept = match mask == Bit::Known(true) {
@@ -125,7 +125,7 @@ fn masked(bits: &[Bit], mask: &[u8], xor: &[u8]) -> Vec<Bit> {
 }
 
 /// Shifts bits left (`up`) or right. Words are in host byte order, the first one is the most significant.
-fn shifted(mut bits: Vec<Bit>, up: bool, by: usize) -> Vec<Bit> {
+pub(crate) fn shifted(mut bits: Vec<Bit>, up: bool, by: usize) -> Vec<Bit> {
     let words = |bits: &[Bit]| -> Vec<Bit> {
         let words = bits.chunks(32);
         words

@@ -20,6 +20,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+pub(super) use bits::{masked, shifted};
 pub(super) use bounds::Bound;
 
 use std::iter::Enumerate;
