@@ -473,6 +473,10 @@ fn reports_no_rule_with_an_effect() {
                 "tcp flags syn / syn,ack drop",
             ],
         ),
+        (
+            "ip",
+            &["counter", "meta mark 5 meta mark set 6 meta mark 6 accept"],
+        ),
         ("ip", &["log prefix \"a\"", "log prefix \"a\""]),
     ] {
         assert_eq!(of_rules(family, rules), [], "{rules:?}");
@@ -647,12 +651,12 @@ fn condition() -> impl Strategy<Value = String> {
         1 => prop::sample::select(vec!["eth0", "eth*", "lo"]).prop_map(|name| format!("iifname \"{name}\"")),
         2 => prop::sample::select(vec!["new", "established", "established,related", "!= new", "{ new, related }", "invalid"])
             .prop_map(|text| format!("ct state {text}")),
-        2 => (0_u32..4).prop_map(|mark| format!("meta mark {mark}")),
+        6 => (0_u32..2).prop_map(|mark| format!("meta mark {mark}")),
         1 => masked,
         1 => (0_u32..3).prop_map(|mark| format!("meta mark > {mark}")),
         1 => Just("limit rate 5/second".to_owned()),
         1 => Just("numgen random mod 2 0".to_owned()),
-        1 => (0_u32..4).prop_map(|mark| format!("meta mark set {mark}")),
+        4 => (0_u32..2).prop_map(|mark| format!("meta mark set {mark}")),
     ]
 }
 
@@ -665,16 +669,26 @@ fn rules() -> impl Strategy<Value = Vec<String>> {
         1 => (0_u32..4).prop_map(|mark| format!("meta mark set {mark}")),
         1 => Just("ip saddr vmap { 10.0.0.1 : jump marks, 10.1.0.0 : accept }".to_owned()),
     ];
-    let rule = (prop::collection::vec(condition(), 1..3), ending)
-        .prop_map(|(conditions, ending)| format!("{} {ending}", conditions.join(" ")))
+    // Few conditions, so that rules have some in common.
+    let conditions = prop::collection::vec(condition(), 2..5);
+    let choices = (
+        prop::collection::vec(any::<prop::sample::Index>(), 1..3),
+        ending,
+    );
+    (conditions, prop::collection::vec(choices, 2..8)).prop_map(|(conditions, choices)| {
+        let rules = choices.into_iter().map(|(chosen, ending)| {
+            let chosen: Vec<_> = chosen.iter().map(|at| &**at.get(&conditions)).collect();
+            format!("{} {ending}", chosen.join(" "))
+        });
         // nft rejects some contradictions itself.
-        .prop_filter("a rule that nft rejects", |rule| {
+        let is_accepted = |rule: &String| {
             let text = format!(
                 "table ip t {{ set s {{ type ipv4_addr; }}; chain marks {{ }}; chain plain {{ }}; chain c {{ {rule}; }}; }}"
             );
             Script::parse("rules.nft", text).is_ok_and(|script| script.ruleset().is_ok())
-        });
-    prop::collection::vec(rule, 2..7)
+        };
+        rules.filter(is_accepted).collect()
+    })
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
@@ -719,7 +733,7 @@ proptest! {
         let text = format!(
             "table ip t {{ \
                 set s {{ type ipv4_addr; elements = {{ 10.0.0.1, 10.1.0.0, 10.255.0.255 }}; }}; \
-                chain marks {{ ip daddr 10.0.0.1 meta mark set 2; }}; \
+                chain marks {{ ip daddr != 10.0.0.1 meta mark set 1; }}; \
                 chain plain {{ counter; }}; \
                 chain base {{ type filter hook input priority 0; jump c; }}; \
                 chain c {{ {}; }}; \
@@ -727,6 +741,7 @@ proptest! {
             rules.join("; ")
         );
         let snapshot = snapshot(&text);
+        prop_assume!(!rules.is_empty());
         let mut dead = vec![false; rules.len() + 1];
         for finding in examine(&snapshot) {
             let Some(number) = finding.location.rule() else {
