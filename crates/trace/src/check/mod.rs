@@ -51,6 +51,7 @@ mod table;
 mod tests;
 mod variables;
 
+use crate::graph::Graph;
 use chainwright::nft::{Snapshot, SnapshotTable};
 
 pub use finding::{Fault, Finding, Location, Part, Severity};
@@ -62,20 +63,29 @@ pub use finding::{Fault, Finding, Location, Part, Severity};
 /// overlap: there the number of comparisons is limited, and [`Fault::PartlyCompared`] reports that.
 #[must_use]
 pub fn examine(snapshot: &Snapshot) -> Vec<Finding> {
-    examine_tables(snapshot, |_| true)
+    sorted(snapshot.tables().flat_map(of_table).collect())
 }
 
-/// Examines the tables for which the predicate is true.
+/// Examines a table; otherwise like [`examine`].
 #[must_use]
-pub fn examine_tables(
-    snapshot: &Snapshot,
-    mut is_selected: impl FnMut(&SnapshotTable<'_>) -> bool,
-) -> Vec<Finding> {
+pub fn examine_table(table: SnapshotTable<'_>) -> Vec<Finding> {
+    sorted(of_table(table))
+}
+
+/// Examines a graph, for a ruleset that the kernel would reject: finds jumps to missing chains, loops, and chains that
+/// no packet reaches.
+#[must_use]
+pub fn examine_graph(graph: &Graph) -> Vec<Finding> {
+    sorted(references::of_graph(graph, false))
+}
+
+fn of_table(table: SnapshotTable<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let tables = snapshot.tables().filter(|table| is_selected(table));
-    for table in tables {
-        references::examine(table::TableContext::read(table), &mut findings);
-    }
+    references::examine(&table::TableContext::read(table), &mut findings);
+    findings
+}
+
+fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
     findings
 }

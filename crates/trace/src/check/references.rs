@@ -35,9 +35,9 @@ impl Findings<'_, '_> {
 }
 
 /// Examines a table.
-pub(super) fn examine(table: TableContext<'_>, all: &mut Vec<Finding>) {
+pub(super) fn examine(table: &TableContext<'_>, all: &mut Vec<Finding>) {
     let source = &table.table;
-    let mut findings = Findings { table: &table, all };
+    let mut findings = Findings { table, all };
     let flags = source.table().flags().unwrap_or_default();
     if flags.contains(TableFlags::DORMANT) {
         findings.add(None, Fault::Dormant);
@@ -51,7 +51,7 @@ pub(super) fn examine(table: TableContext<'_>, all: &mut Vec<Finding>) {
             findings.add(Some(Part::Chain(name.to_owned())), Fault::DropsAll);
         }
         missing_chains(&mut findings, &chain);
-        chain::examine(&table, &chain, &mut |number, rule, fault| {
+        chain::examine(table, &chain, &mut |number, rule, fault| {
             findings.add_rule(name, number, rule, fault);
         });
     }
@@ -62,30 +62,58 @@ pub(super) fn examine(table: TableContext<'_>, all: &mut Vec<Finding>) {
 fn chains(findings: &mut Findings<'_, '_>) {
     let mut graph = Graph::new();
     graph.add_table(&findings.table.table);
-    let found = graph.findings();
-    let chain = |index: usize| Some(Part::Chain(graph.node(index).name.clone()));
-    for chains in &found.loops {
-        let Some(first) = chains.first() else {
-            continue;
-        };
-        let names = chains.iter().map(|index| graph.node(*index).name.clone());
-        let fault = Fault::Loop {
-            chains: names.collect(),
-        };
-        findings.add(chain(*first), fault);
-    }
-    if !findings.table.uses.is_complete {
-        return;
-    }
     let has_owner = findings.table.table.table().comment().is_some();
+    for finding in of_graph(&graph, has_owner) {
+        // Rules and maps report missing chains themselves; expressions that were not read may lead to a chain.
+        let is_reported = match finding.fault {
+            Fault::MissingChain { .. } => false,
+            Fault::Unreferenced { .. } | Fault::Unreached => findings.table.uses.is_complete,
+            _ => true,
+        };
+        if is_reported {
+            findings.all.push(finding);
+        }
+    }
+}
+
+/// Returns the faults of a graph.
+pub(super) fn of_graph(graph: &Graph, has_owner: bool) -> Vec<Finding> {
+    let found = graph.findings();
+    let mut all = Vec::new();
+    let mut add = |index: usize, fault| {
+        let node = graph.node(index);
+        let table = &graph.tables()[node.table];
+        let part = match node.kind {
+            NodeKind::Map => Part::Set(node.name.clone()),
+            _ => Part::Chain(node.name.clone()),
+        };
+        let location = Location {
+            family: table.family,
+            table: table.name.clone(),
+            part: Some(part),
+        };
+        all.push(Finding { location, fault });
+    };
+    for (from, to) in &found.dangling {
+        let name = graph.node(*to).name.clone();
+        add(*from, Fault::MissingChain { name });
+    }
+    for chains in &found.loops {
+        let names = chains.iter().map(|index| graph.node(*index).name.clone());
+        let names = names.collect();
+        if let Some(first) = chains.first() {
+            add(*first, Fault::Loop { chains: names });
+        }
+    }
     let is_chain = |index: &&usize| graph.node(**index).kind == NodeKind::Chain;
     for index in found.unreferenced.iter().filter(is_chain) {
         let rules = graph.node(*index).size;
-        findings.add(chain(*index), Fault::Unreferenced { rules, has_owner });
+        add(*index, Fault::Unreferenced { rules, has_owner });
     }
     for index in found.unreachable.iter().filter(is_chain) {
-        findings.add(chain(*index), Fault::Unreached);
+        add(*index, Fault::Unreached);
     }
+    all
 }
 
 /// Finds jumps to chains that do not exist.

@@ -526,6 +526,28 @@ fn finds_objects_without_effect() {
     );
 }
 
+/// In a file, jumps may lead to missing chains, and chains to one another.
+#[test]
+fn finds_missing_chains_and_loops() {
+    let text = "table ip t { chain a { type filter hook input priority 0; jump nowhere; jump b; }; \
+        chain b { jump c; }; chain c { goto b; }; }";
+    let mut graph = Graph::new();
+    graph
+        .add_script(&Script::parse("rules.nft", text).unwrap())
+        .unwrap();
+    let findings: Vec<_> = examine_graph(&graph)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        findings,
+        [
+            "table ip t, chain a: it leads to the chain nowhere, which does not exist",
+            "table ip t, chain b: its rules lead back to it: b → c → b",
+        ]
+    );
+}
+
 /// A long chain is compared in time proportional to its length, if the conditions have few forms.
 #[test]
 fn long_chains_are_compared() {
