@@ -68,7 +68,7 @@ fn print(what: &str, [median, p99]: [Duration; 2], goals: Option<[Duration; 2]>)
 fn fast_options() -> GuardOptions {
     GuardOptions {
         backoff: BackoffOptions {
-            quiet: Duration::from_micros(100),
+            burst_gap: Duration::from_micros(100),
             repairs: usize::MAX,
             ..BackoffOptions::default()
         },

@@ -266,12 +266,12 @@
 //!
 //! ```
 //! use chainwright::nft::{Connection, Element, Family};
-//! use chainwright_lang::{Mode, Options, Script};
+//! use chainwright_lang::{RunMode, Options, Script};
 //!
 //! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut nft = Connection::open()?;
 //! let text = "table ip t { set s { type ipv4_addr; elements = { 10.0.0.1, 10.0.0.2 }; }; }";
-//! Script::parse("rules.nft", text)?.run(&mut nft, Mode::Commit, &Options::here())?;
+//! Script::parse("rules.nft", text)?.run(&mut nft, RunMode::Commit, &Options::here())?;
 //! assert!(nft.element(Family::IP, "t", "s", &Element::new(&[10, 0, 0, 2]))?.is_some());
 //!
 //! let wrong = Script::parse("rules.nft", "add elment ip t s { 10.0.0.3 }").unwrap_err();

@@ -89,7 +89,7 @@ fn compare(root: &Path, library: &str, check: bool) -> Result<Compared, Box<dyn 
         .build()?;
     let rendered = format!(
         "# The public API of {library}, all features; made by `cargo run -p chainwright-api`.\n\
-         # Left out are what the compiler implements by itself and implementations for all types of a kind.\n\
+         # Omitted: automatic implementations, and blanket implementations.\n\
          {api}"
     );
     let file = root.join("api").join(library).with_extension("txt");

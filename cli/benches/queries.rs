@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use chainwright::nft::Connection;
 use chainwright_bench::{Contender, KubeProxy, alternate};
-use chainwright_lang::{Mode, Options, Script};
+use chainwright_lang::{Options, RunMode, Script};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 use tempfile::TempDir;
 
@@ -103,7 +103,11 @@ fn main() -> Result {
 
 fn load(text: &str) -> Result {
     let script = Script::parse("a ruleset", text)?;
-    script.run(&mut Connection::open()?, Mode::Commit, &Options::default())?;
+    script.run(
+        &mut Connection::open()?,
+        RunMode::Commit,
+        &Options::default(),
+    )?;
     Ok(())
 }
 

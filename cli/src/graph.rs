@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bstr::ByteSlice as _;
 use chainwright::nft::{Family, Snapshot};
-use chainwright_kube::explain::{self, Part};
+use chainwright_kube::explain::{self, ChainInfo};
 use chainwright_trace::graph::{Graph, Node, NodeKind, Selected, ViewOptions};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -190,8 +190,8 @@ impl Args {
 }
 
 /// Returns the purpose of a Kubernetes chain.
-fn part(node: &Node) -> Option<Part> {
-    Part::of(
+fn part(node: &Node) -> Option<ChainInfo> {
+    ChainInfo::of(
         &node.name,
         node.comment.as_ref().map(|comment| comment.as_bstr()),
     )
@@ -269,7 +269,7 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
     let edges = view.links().iter().map(|link| EdgeRecord {
         from: link.from,
         to: link.to,
-        how: link.how.name(),
+        how: link.kind.name(),
         count: link.count,
     });
     let findings = graph.findings();

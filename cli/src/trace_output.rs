@@ -8,7 +8,7 @@ use bstr::{BStr, ByteSlice};
 use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
-use chainwright_kube::explain::{Part, Role};
+use chainwright_kube::explain::{ChainInfo, Role};
 use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, RuleVerdict, Rules, Step, Trace};
 
 use crate::get::rules::{self, Sets};
@@ -75,7 +75,7 @@ impl Ruleset {
     }
 
     /// Returns the purpose of the chain that a step leads to, from its first rules.
-    fn purpose_of_target(&self, step: &Step) -> Option<Part> {
+    fn purpose_of_target(&self, step: &Step) -> Option<ChainInfo> {
         let (RuleVerdict::Jump(to) | RuleVerdict::Goto(to)) = &step.verdict else {
             return None;
         };
@@ -89,7 +89,7 @@ impl Ruleset {
                 ..step.clone()
             };
             let comment = self.rule_text(&first)?.1?;
-            Part::of(to, Some(BStr::new(&comment))).filter(|part| part.port.is_some())
+            ChainInfo::of(to, Some(BStr::new(&comment))).filter(|part| part.port.is_some())
         })
     }
 
@@ -158,12 +158,12 @@ fn without_comment(words: &str) -> String {
 }
 
 /// Returns the purpose of a step's rule in Kubernetes' terms.
-fn part(step: &Step, comment: Option<&str>) -> Option<Part> {
+fn part(step: &Step, comment: Option<&str>) -> Option<ChainInfo> {
     let to = match &step.verdict {
         RuleVerdict::Jump(to) | RuleVerdict::Goto(to) => to.as_bstr(),
         _ => step.chain.as_bstr(),
     };
-    Part::of(to, comment.map(BStr::new))
+    ChainInfo::of(to, comment.map(BStr::new))
 }
 
 /// Formats the final destination of a packet: `10.244.1.5:80`.

@@ -254,7 +254,7 @@ impl Watch<'_> {
         match item {
             Item::Change(change) => self.change(time, change),
             Item::Lost(lost) => self.lost(time, lost).map(|()| false),
-            Item::Notice(notice) => {
+            Item::OutOfBand(notice) => {
                 let event = notice.event();
                 if !self.args.admits(&event) {
                     return Ok(false);

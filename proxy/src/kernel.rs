@@ -31,7 +31,11 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
         };
         let mut proxy = ServiceProxy::open(layout, config)?;
         proxy.set_progress_callback(|progress: Progress| {
-            let Progress { family, done, all } = progress;
+            let Progress {
+                family,
+                completed: done,
+                total: all,
+            } = progress;
             debug!(%family, done, all, "service ports written");
         });
         Ok(Box::new(Kernel {
@@ -73,7 +77,7 @@ impl Kernel {
     fn remove_other_layouts(&mut self) -> Result<(), chainwright_kube::Error> {
         let mut done = Ok(());
         for family in self.proxy.config().families.clone() {
-            if self.cleaned_families.contains(&family) || !self.proxy.is_known(family) {
+            if self.cleaned_families.contains(&family) || !self.proxy.is_synced(family) {
                 continue;
             }
             match self.proxy.remove_other_layouts_in(&[family]) {
@@ -93,7 +97,7 @@ impl Kernel {
     /// restores.
     fn mark(&self) {
         for &family in &self.proxy.config().families {
-            if self.proxy.is_known(family) {
+            if self.proxy.is_synced(family) {
                 mark(self.proxy.layout(), family);
             }
         }
@@ -105,7 +109,7 @@ impl Proxy for Kernel {
         let synced = self.proxy.sync(services);
         // One family may have failed, and the other succeeded.
         let others = self.remove_other_layouts();
-        if synced.as_ref().map_or(true, |synced| synced.whole) {
+        if synced.as_ref().map_or(true, |synced| synced.is_full) {
             self.mark();
         }
         for flows in self.proxy.take_stale() {
@@ -122,7 +126,7 @@ impl Proxy for Kernel {
         Ok(Outcome {
             services: synced.services,
             transactions: synced.transactions,
-            whole: synced.whole,
+            whole: synced.is_full,
             skipped: skipped.collect(),
             refused: refused.len(),
             conflicts: synced.conflicts.iter().map(ToString::to_string).collect(),

@@ -357,14 +357,14 @@ pub enum Visibility {
         /// The first rule or chain that causes it.
         at: Location,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// Everything before the rule at which the version fails.
     Truncated {
         /// The first such rule.
         at: Location,
         /// The reason why it fails.
-        why: &'static str,
+        reason: &'static str,
     },
 }
 
@@ -413,8 +413,8 @@ pub fn table(table: &SnapshotTable<'_>, version: Version) -> TableCompat {
         }
     }
     let visibility = match (hidden, truncated) {
-        (Some((at, why)), _) => Visibility::Hidden { at, why },
-        (None, Some((at, why))) => Visibility::Truncated { at, why },
+        (Some((at, why)), _) => Visibility::Hidden { at, reason: why },
+        (None, Some((at, why))) => Visibility::Truncated { at, reason: why },
         (None, None) => Visibility::Yes,
     };
     TableCompat {

@@ -8,30 +8,30 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::sets::{Sets, resolved};
 use super::{
-    Backend, Counters, Deviation, Entry, Error, Family, NotExpressible, Policy, Rule, Target,
+    Backend, Counters, Entry, Error, Family, KnownDifference, NotExpressible, Policy, Rule, Target,
     builtin,
 };
 use crate::xt;
 
 /// Differences from iptables in changes of tables.
-pub(super) const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "`-j DROP` in table nat",
+pub(super) const DIFFERENCES: &[KnownDifference] = &[
+    KnownDifference {
+        subject: "`-j DROP` in table nat",
         iptables: "refuses -A, -I, -R, -D and -C",
-        ours: "refuses -A, -I and -R",
-        why: "-C finds a rule that another tool added, and -D deletes it.",
+        chainwright: "refuses -A, -I and -R",
+        reason: "-C finds a rule that another tool added, and -D deletes it.",
     },
-    Deviation {
-        about: "`-E CHAIN ACCEPT`",
+    KnownDifference {
+        subject: "`-E CHAIN ACCEPT`",
         iptables: "in nf_tables, renames the chain to a verdict",
-        ours: "refuses it",
-        why: "No rule could jump to it afterwards.",
+        chainwright: "refuses it",
+        reason: "No rule could jump to it afterwards.",
     },
-    Deviation {
-        about: "`-D` and `-C` of rules written by another version",
+    KnownDifference {
+        subject: "`-D` and `-C` of rules written by another version",
         iptables: "compares bytes and may not find them",
-        ours: "compares their meaning",
-        why: "The same rule has different bytes in different versions.",
+        chainwright: "compares their meaning",
+        reason: "The same rule has different bytes in different versions.",
     },
 ];
 

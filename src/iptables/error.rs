@@ -130,7 +130,7 @@ pub enum Error {
     },
     /// A rule that iptables cannot express may lead to a chain that must be kept.
     #[error(
-        "rule {number} of chain {chain} of table {table} cannot be expressed in iptables' language ({why}), so it is unknown \
+        "rule {number} of chain {chain} of table {table} cannot be expressed in iptables' language ({reason}), so it is unknown \
          whether to keep it"
     )]
     InexpressibleRule {
@@ -141,7 +141,7 @@ pub enum Error {
         /// The number of the rule, from 1.
         number: usize,
         /// The reason.
-        why: NotExpressible,
+        reason: NotExpressible,
     },
     /// Several chains of a legacy table have the same name, so the name is ambiguous.
     #[error(

@@ -54,7 +54,7 @@ pub struct Migrated {
     /// Number of its rules.
     pub rules: usize,
     /// Whether it was in the other backend already, as after an interrupted migration.
-    pub was_there: bool,
+    pub existed: bool,
 }
 
 /// The reason why a migration failed.
@@ -129,7 +129,7 @@ pub struct Obstacle {
     /// The number of the rule, from 1, if the obstacle is a rule.
     pub rule: Option<usize>,
     /// Description of the obstacle.
-    pub why: String,
+    pub reason: String,
 }
 
 impl fmt::Display for Obstacle {
@@ -139,7 +139,7 @@ impl fmt::Display for Obstacle {
             table,
             chain,
             rule,
-            why,
+            reason: why,
         } = self;
         match rule {
             Some(number) => write!(f, "rule {number} of chain {chain}")?,
@@ -193,7 +193,7 @@ impl MovingTable {
             table: self.name.clone(),
             chain: chain.to_owned(),
             rule,
-            why: why.into(),
+            reason: why.into(),
         }
     }
 }
@@ -287,7 +287,7 @@ impl Iptables {
                 .count(),
             rules: table.chains.iter().map(|one| one.entries.len()).sum(),
             family: table.family,
-            was_there: table.was_there,
+            existed: table.was_there,
             table: table.name,
         });
         Ok(moved.collect())

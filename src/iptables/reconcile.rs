@@ -133,7 +133,7 @@ impl TableEdit<'_> {
                         table: self.name().to_owned(),
                         chain: chain.to_owned(),
                         number: place + 1,
-                        why: *why,
+                        reason: *why,
                     });
                 }
                 _ => false,

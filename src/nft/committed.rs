@@ -56,7 +56,7 @@ impl Committed {
     /// [in the namespace](super::live::MonitorOptions::open_in_namespace_of) of the committing connection can be
     /// recognized.
     #[must_use]
-    pub fn made(&self, change: &Change) -> bool {
+    pub fn matches(&self, change: &Change) -> bool {
         self.generation == Some(change.generation())
     }
 

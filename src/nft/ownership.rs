@@ -14,7 +14,7 @@ pub enum Ownership {
     Owned,
     /// The kernel protects the table until the connection ends, and then deletes it: it was created over this
     /// connection with the flag `owner` but without `persist`, which cannot be changed.
-    UntilClosed,
+    OwnedUntilClose,
     /// Nothing protects the table: the kernel does not support it (before Linux 6.9), or another program created the
     /// table without an owner. Changes by others must be detected and repaired ([`Mirror`](super::live::Mirror),
     /// [`Connection::reconcile`]).
@@ -76,7 +76,7 @@ impl Connection {
             Some((flags, owner)) if owner == Some(self.port()) => {
                 return Ok(match flags.contains(TableFlags::PERSIST) {
                     true => Ownership::Owned,
-                    false => Ownership::UntilClosed,
+                    false => Ownership::OwnedUntilClose,
                 });
             }
             // A dormant table stays dormant.

@@ -188,15 +188,19 @@ fn of_expression(family: Family, name: &BStr) -> Option<&'static str> {
 #[non_exhaustive]
 pub struct Missing {
     /// The missing part.
-    pub need: Requirement,
+    pub requirement: Requirement,
     /// The first operation that requires it.
     pub operation: Operation,
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: this kernel lacks {}", self.operation, self.need)?;
-        match (self.need.config(), self.need.module_alias()) {
+        write!(
+            f,
+            "{}: this kernel lacks {}",
+            self.operation, self.requirement
+        )?;
+        match (self.requirement.config(), self.requirement.module_alias()) {
             (Some(config), Some(alias)) => write!(f, " ({config}, modprobe {alias})"),
             (Some(config), None) => write!(f, " ({config})"),
             (None, Some(alias)) => write!(f, " (modprobe {alias})"),
@@ -261,27 +265,29 @@ impl Connection {
         let needs = Requirements::of(transaction);
         let mut missing = self.probe_missing(&needs.found)?;
         // Extensions cannot be probed without the expression that contains them.
-        let lacks_expression = |need: &Requirement| match need {
+        let lacks_expression = |requirement: &Requirement| match requirement {
             Requirement::Extension { family, kind, .. } => {
                 missing.contains(&Requirement::Expression(*family, kind.to_string().into()))
             }
             _ => false,
         };
         let untried: Vec<Requirement> = (missing.iter())
-            .filter(|need| lacks_expression(need))
+            .filter(|requirement| lacks_expression(requirement))
             .cloned()
             .collect();
-        for need in untried {
-            missing.remove(&need);
+        for requirement in untried {
+            missing.remove(&requirement);
         }
         let words: Vec<Operation> = transaction.described().collect();
-        let found = needs
-            .found
-            .into_iter()
-            .filter(|(need, _)| missing.contains(need) || matches!(need, Requirement::Feature(_)));
-        let missing = found.filter_map(|(need, index)| {
+        let found = needs.found.into_iter().filter(|(requirement, _)| {
+            missing.contains(requirement) || matches!(requirement, Requirement::Feature(_))
+        });
+        let missing = found.filter_map(|(requirement, index)| {
             let operation = words.get(index)?.clone();
-            Some(Missing { need, operation })
+            Some(Missing {
+                requirement,
+                operation,
+            })
         });
         let missing = missing.collect();
         let costs = transaction.costs(|family, table| {

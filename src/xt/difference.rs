@@ -23,13 +23,13 @@ pub struct Difference {
     /// The rule's family.
     pub family: Family,
     /// Table and chain for the rule.
-    pub place: (&'static str, &'static str),
+    pub chain: (&'static str, &'static str),
     /// The rule's options, as they follow `-A CHAIN`.
-    pub given: &'static str,
+    pub rule: &'static str,
     /// The behavior of iptables.
     pub iptables: ToolBehavior,
     /// The behavior of this crate.
-    pub ours: ToolBehavior,
+    pub chainwright: ToolBehavior,
     /// The reason.
     pub reason: &'static str,
 }
@@ -43,10 +43,10 @@ impl Difference {
     ) -> Self {
         Self {
             family: Family::Ipv4,
-            place: ("filter", "INPUT"),
-            given,
+            chain: ("filter", "INPUT"),
+            rule: given,
             iptables,
-            ours,
+            chainwright: ours,
             reason,
         }
     }
@@ -83,7 +83,7 @@ impl Difference {
 
     /// Sets the text that this crate prints.
     pub(crate) const fn printed(mut self, ours: &'static str) -> Self {
-        self.ours = ToolBehavior::Prints(ours);
+        self.chainwright = ToolBehavior::Prints(ours);
         self
     }
 
@@ -95,7 +95,7 @@ impl Difference {
 
     /// Moves it to another table and chain.
     pub(crate) const fn within(mut self, table: &'static str, chain: &'static str) -> Self {
-        self.place = (table, chain);
+        self.chain = (table, chain);
         self
     }
 }

@@ -31,7 +31,7 @@ impl Mask {
 
     /// Creates the mask with all bits set, as without an explicit mask.
     #[must_use]
-    pub const fn whole(family: Family) -> Self {
+    pub const fn full(family: Family) -> Self {
         Self {
             address: match family {
                 Family::Ipv4 => IpAddr::V4(Ipv4Addr::BROADCAST),
@@ -61,7 +61,7 @@ impl Mask {
 
     /// Returns `true` if the mask covers all bits of the address.
     #[must_use]
-    pub fn is_whole(self) -> bool {
+    pub fn is_full(self) -> bool {
         match self.address {
             IpAddr::V4(mask) => mask.to_bits() == u32::MAX,
             IpAddr::V6(mask) => mask.to_bits() == u128::MAX,
@@ -87,7 +87,7 @@ impl Mask {
     /// Appends `/` and the prefix length, or the mask if it has gaps; nothing if it is whole.
     pub(super) fn print(self, text: &mut Text) {
         match self.prefix_length() {
-            _ if self.is_whole() => {}
+            _ if self.is_full() => {}
             Some(length) => drop(text.push("/").number(length)),
             None => drop(text.push("/").display(self.address)),
         }
@@ -136,11 +136,11 @@ mod tests {
         assert_eq!(given, default);
         assert_eq!(format!("{given:?}"), format!("{default:?}"));
         assert_eq!(given, Mask::new([255; 4].into()));
-        assert_eq!(default, Mask::whole(Family::Ipv4));
+        assert_eq!(default, Mask::full(Family::Ipv4));
         assert_eq!(given.write("mask", Family::Ipv4), Ok(four));
         assert_eq!(default.write("mask", Family::Ipv4), Ok([0xff; 16]));
         assert!(default.write("mask", Family::Ipv6).is_err());
-        let six = Mask::whole(Family::Ipv6);
+        let six = Mask::full(Family::Ipv6);
         assert_eq!(six, Mask::prefix(Family::Ipv6, 128).unwrap());
         assert_eq!(six.write("mask", Family::Ipv6), Ok([0xff; 16]));
         assert_eq!(Mask::prefix(Family::Ipv4, 33), None);

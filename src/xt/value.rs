@@ -236,7 +236,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
 /// Like [`network`], but the address keeps its bits outside the mask, and must be complete.
 pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mask)> {
     match split_at_byte(value, b'/') {
-        None => Ok((address(value, family)?, Mask::whole(family))),
+        None => Ok((address(value, family)?, Mask::full(family))),
         Some((host, _)) => {
             let mask = network(value, family)?.1;
             Ok((address(host.as_bstr(), family)?, mask.into()))

@@ -740,7 +740,7 @@ fn a_depleted_quota_is_reported_outside_of_a_transaction() {
             next(&mut monitor)
         }
     };
-    let Item::Notice(notice) = item else {
+    let Item::OutOfBand(notice) = item else {
         panic!(
             "expected a notice, got {item:?} {:?}",
             monitor.try_receive()

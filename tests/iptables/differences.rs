@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::common::sandbox;
 use crate::common::tools::Tools;
-use chainwright::iptables::{Family, Rule, deviations};
+use chainwright::iptables::{Family, Rule, known_differences};
 use chainwright::xt::{Difference, Match, Target, ToolBehavior};
 
 const HEAD: &str = "\
@@ -48,11 +48,11 @@ fn does(does: ToolBehavior) -> String {
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    for (title, all) in deviations() {
+    for (title, all) in known_differences() {
         let _ = writeln!(page, "\n## {title}\n");
         page += "| about | iptables | chainwright | why |\n|---|---|---|---|\n";
         for one in all {
-            let cells = [one.about, one.iptables, one.ours, one.why];
+            let cells = [one.subject, one.iptables, one.chainwright, one.reason];
             let cells = cells.map(|cell| cell.replace('|', "\\|"));
             let _ = writeln!(page, "| {} |", cells.join(" | "));
         }
@@ -62,11 +62,11 @@ fn page() -> String {
     page += "| rule | iptables | chainwright | why |\n|---|---|---|---|\n";
     for (_, all) in of_extensions() {
         for one in all {
-            let (theirs, ours) = (does(one.iptables), does(one.ours));
+            let (theirs, ours) = (does(one.iptables), does(one.chainwright));
             let _ = writeln!(
                 page,
                 "| {} | {theirs} | {ours} | {} |",
-                code(one.given),
+                code(one.rule),
                 one.reason
             );
         }
@@ -97,8 +97,8 @@ fn theirs(one: &Difference) -> Option<String> {
     } else {
         "ip6tables"
     };
-    let (table, chain) = one.place;
-    let text = format!("*{table}\n-A {chain} {}\nCOMMIT\n", one.given);
+    let (table, chain) = one.chain;
+    let text = format!("*{table}\n-A {chain} {}\nCOMMIT\n", one.rule);
     tools.takes(&format!("{ip}-legacy-restore"), &text).ok()?;
     let saved = tools.save(&format!("{ip}-legacy-save -t {table}"));
     let start = format!("-A {chain} ");
@@ -111,26 +111,26 @@ fn each_documented_difference_exists() {
     let mut wrong = Vec::new();
     for (name, all) in of_extensions() {
         for one in all {
-            let ours = Rule::parse(one.family, one.given)
+            let ours = Rule::parse(one.family, one.rule)
                 .ok()
                 .map(|rule| rule.to_string());
             for (who, says, found) in [
                 ("iptables", one.iptables, theirs(one)),
-                ("chainwright", one.ours, ours),
+                ("chainwright", one.chainwright, ours),
             ] {
                 let wanted = match says {
                     ToolBehavior::Prints(text) => Some(text.to_owned()),
-                    ToolBehavior::PrintsUnchanged => Some(one.given.to_owned()),
+                    ToolBehavior::PrintsUnchanged => Some(one.rule.to_owned()),
                     ToolBehavior::Refuses => None,
                 };
                 if found != wanted {
                     wrong.push(format!(
                         "{name}: {}: {who}: {found:?}, not {wanted:?}",
-                        one.given
+                        one.rule
                     ));
                 }
             }
-            if let ToolBehavior::Prints(text) = one.ours {
+            if let ToolBehavior::Prints(text) = one.chainwright {
                 assert!(Rule::parse(one.family, text).is_ok(), "{text}");
             }
         }

@@ -339,7 +339,7 @@ fn rejects_values_that_do_not_fit_naming_the_option() {
         (
             changed!(Ipv4, "-m conntrack --ctorigsrc 10.0.0.1", Match::Conntrack, m => {
                 let tuples = m.tuples.as_mut().unwrap();
-                tuples.original_source.as_mut().unwrap().value.mask = xt::Mask::whole(Family::Ipv6);
+                tuples.original_source.as_mut().unwrap().value.mask = xt::Mask::full(Family::Ipv6);
             }),
             "conntrack: --ctorigsrc: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff is not of",
         ),

@@ -350,7 +350,7 @@ fn migration_can_be_dry_run_and_repeated() {
             .migrate_to(&mut open(&sandbox, to), &all(&|_| false))
             .unwrap();
         for one in &moved {
-            assert_eq!(one.was_there, one.family == Family::Ipv4, "{one:?}");
+            assert_eq!(one.existed, one.family == Family::Ipv4, "{one:?}");
         }
         for (family, before) in FAMILIES.into_iter().zip(&before) {
             assert_eq!(tables(&real_save(&tools, to, family)), tables(before));

@@ -410,7 +410,7 @@ fn rulesets_of_kube_proxy_are_translated() {
             let is_known = has_none
                 .iter()
                 .any(|extension| line.text.contains(extension));
-            assert!(is_known, "{file}: {}: {}", line.text, line.why);
+            assert!(is_known, "{file}: {}: {}", line.text, line.reason);
         }
     }
 }

@@ -428,8 +428,8 @@ fn a_second_hint_is_not_created_by_default() {
             };
             let error = ensure(Kubelet::new()).unwrap_err();
             let Error::HintElsewhere {
-                there: found,
-                wanted: refused,
+                found_in: found,
+                requested: refused,
                 ..
             } = error
             else {

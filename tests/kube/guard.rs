@@ -29,8 +29,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 fn quick() -> GuardOptions {
     GuardOptions {
         backoff: BackoffOptions {
-            quiet: Duration::from_millis(5),
-            retry: Duration::from_millis(1),
+            burst_gap: Duration::from_millis(5),
+            retry_interval: Duration::from_millis(1),
             longest_retry: Duration::from_millis(5),
             ..BackoffOptions::default()
         },
@@ -121,7 +121,7 @@ fn a_flush_is_repaired_and_its_process_named() {
     let (running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
     assert_eq!(ready(&events), 12);
     // A change soon after a repair would belong to the same burst.
-    thread::sleep(quick().backoff.quiet);
+    thread::sleep(quick().backoff.burst_gap);
     let generation = flush(&sandbox, "flusher", "filter");
     let repair = repaired(&events);
     let items: Vec<_> = repair.items.iter().map(ToString::to_string).collect();
@@ -274,7 +274,7 @@ fn a_legacy_change_is_attributed_if_audited() {
         sandbox.run(|| guard.start(move |notification| drop(sender.send(notification.event))));
     let running = running.unwrap().unwrap();
     assert_eq!(ready(&events), 12);
-    thread::sleep(quick().backoff.quiet);
+    thread::sleep(quick().backoff.burst_gap);
     let tools = Tools::new(&sandbox);
     tools.run("iptables-legacy -F");
     let repair = repaired(&events);
@@ -290,7 +290,7 @@ fn a_legacy_change_is_attributed_if_audited() {
     assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);
     if is_audited {
         // Only the audit log shows this change: size and number of entries stay the same.
-        thread::sleep(quick().backoff.quiet);
+        thread::sleep(quick().backoff.burst_gap);
         tools.run("iptables-legacy -R INPUT 1 -j ACCEPT");
         assert_eq!(repaired(&events).items.len(), 1);
     }
@@ -342,7 +342,7 @@ fn guard_backs_off_from_a_persistent_rival() {
     let sandbox = sandbox();
     let mut options = quick();
     options.backoff.repairs = 4;
-    options.backoff.rest = Duration::from_secs(3600);
+    options.backoff.backoff_time = Duration::from_secs(3600);
     let declared = Kubelet::new().declared();
     let (_running, events) = start(&sandbox, declared.clone(), Backend::Nft, options);
     ready(&events);
@@ -359,7 +359,7 @@ fn guard_backs_off_from_a_persistent_rival() {
     else {
         panic!()
     };
-    assert_eq!((lost.len(), rest), (3, options.backoff.rest));
+    assert_eq!((lost.len(), rest), (3, options.backoff.backoff_time));
     assert_eq!(by.last().unwrap().name.as_ref().unwrap(), "rival");
     assert_eq!(missing(&sandbox, &declared, Backend::Nft).len(), 3);
 }
@@ -379,7 +379,7 @@ fn lost_events_are_recovered() {
     loop {
         match next(&events) {
             // Its own changes are too large as well.
-            Event::Lost { what } => reported.push(what),
+            Event::Lost { cause: what } => reported.push(what),
             Event::Repaired(repair) => {
                 assert_eq!((repair.items.len(), repair.by.len()), (3, 0));
                 break;

@@ -111,7 +111,7 @@ fn skips_a_service_with_an_overlong_timeout() {
     }
     node.set(3, 2, None);
     let synced = node.sync();
-    assert_eq!((names(&synced), synced.whole), (vec![name(9)], true));
+    assert_eq!((names(&synced), synced.is_full), (vec![name(9)], true));
     assert_eq!((endpoints(&node, 3), endpoints(&node, 9)), (2, 0));
     assert!(before.contains(" 10.244.4.0") && node.ruleset().contains(" 10.244.4.0"));
 
@@ -209,12 +209,17 @@ fn progress_is_reported() {
             "{reported:?}"
         );
         assert!(
-            reported.windows(2).all(|pair| pair[0].done < pair[1].done),
+            reported
+                .windows(2)
+                .all(|pair| pair[0].completed < pair[1].completed),
             "{reported:?}"
         );
         let last = reported.last().unwrap();
-        assert_eq!((last.family, last.done), (Family::Ipv4, last.all));
-        assert!(last.all >= usize::from(count) && reported.iter().all(|part| part.all == last.all));
+        assert_eq!((last.family, last.completed), (Family::Ipv4, last.total));
+        assert!(
+            last.total >= usize::from(count)
+                && reported.iter().all(|part| part.total == last.total)
+        );
     }
 }
 
@@ -255,7 +260,7 @@ fn a_changed_configuration_is_adopted() {
             let set = |proxy: &mut ServiceProxy| proxy.set_config(config.clone());
             node.sandbox.run(|| set(&mut node.proxy)).unwrap().unwrap();
             let synced = node.sync();
-            assert_eq!((synced.whole, synced.services), (whole, 20), "{layout:?}");
+            assert_eq!((synced.is_full, synced.services), (whole, 20), "{layout:?}");
             assert!(whole || synced.transactions > 0, "{layout:?} {synced:?}");
             // A complete sync finds nothing to do.
             node.proxy.require_full_sync();
@@ -331,7 +336,7 @@ fn a_family_that_fails_does_not_stop_the_other() {
             };
             let expected = both.map(|family| !broken.contains(&family));
             assert_eq!(serves(1), expected, "{layout:?}");
-            assert_eq!(both.map(|family| proxy.is_known(family)), expected);
+            assert_eq!(both.map(|family| proxy.is_synced(family)), expected);
             // Without a change only the failed family is retried.
             let generation = connect(&sandbox).generation().unwrap();
             sync(&mut proxy, &mut services);

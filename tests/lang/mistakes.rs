@@ -2,7 +2,7 @@
 
 use crate::common::{connect, sandbox};
 use chainwright::ErrorKind;
-use chainwright_lang::{Mode, Options, Script};
+use chainwright_lang::{Options, RunMode, Script};
 
 /// The ruleset before each script with a mistake.
 const BEFORE: &str = "
@@ -145,7 +145,7 @@ fn errors_of_scripts_name_the_reason_and_the_way_out() {
     let mut run = |text: &str| -> Result<(), chainwright::Error> {
         let script = Script::parse("rules.nft", text)
             .map_err(|error| chainwright_lang::RunError::Script(Box::new(error)))?;
-        script.run(&mut nft, Mode::Commit, &options)?;
+        script.run(&mut nft, RunMode::Commit, &options)?;
         Ok(())
     };
     run(BEFORE).unwrap();

@@ -17,7 +17,7 @@ use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, sandbox};
 use chainwright::Retry;
 use chainwright::nft::{Chain, Connection, Element, Family, Scope, SetId, Transaction};
-use chainwright_lang::{Listing, Mode, NftVersion, Options, RunError, Script};
+use chainwright_lang::{Listing, NftVersion, Options, RunError, RunMode, Script};
 use chainwright_testing::Sandbox;
 
 #[test]

@@ -56,7 +56,7 @@ fn watch(nft: &Connection) -> Monitor {
 /// generation's.
 #[track_caller]
 fn is_own(committed: &Committed, change: &Change) {
-    if !committed.made(change) {
+    if !committed.matches(change) {
         is_same_generation(committed.generation().unwrap(), change.generation());
     }
 }
@@ -267,7 +267,7 @@ fn the_generation_is_returned_for_any_operations() {
             "{number}"
         );
         assert!(
-            committed.made(&change) && committed.is_complete(),
+            committed.matches(&change) && committed.is_complete(),
             "{number}"
         );
         assert_eq!(change.port(), nft.port());
@@ -394,7 +394,7 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
     for committed in &ours {
         let generation = committed.generation().unwrap();
         let change = &reported[&generation.number()];
-        assert!(committed.made(change));
+        assert!(committed.matches(change));
         assert_eq!(change.port(), nft.port());
         let rule = change.events().last().unwrap();
         assert_eq!(rule.handle(), committed.handle(2));
@@ -450,10 +450,10 @@ fn own_changes_are_recognised() {
             let [one, two, three, four] = changes[..] else {
                 panic!("{changes:?}");
             };
-            assert!(by_mirror.made(one) && !by_mirror.made(two));
+            assert!(by_mirror.matches(one) && !by_mirror.matches(two));
             assert_eq!(one.port(), mirror.connection().port());
             is_own(&by_pool, two);
-            assert!(!by_pool.made(one));
+            assert!(!by_pool.matches(one));
             assert_eq!(pool.ports(), [two.port()]);
             assert_eq!(three.port(), other.port());
             assert_eq!(Some(four.port()), iptables.port());

@@ -539,7 +539,7 @@ fn a_table_without_persist_is_reported() {
         return;
     }
     let before = content(&mut first, "t");
-    assert_eq!(first.own(IP, "t").unwrap(), Ownership::UntilClosed);
+    assert_eq!(first.own(IP, "t").unwrap(), Ownership::OwnedUntilClose);
     assert_eq!(content(&mut first, "t"), before);
     let mut other = connect(&sandbox);
     assert!(

@@ -47,7 +47,7 @@ fn list(name: &'static str) -> Expressions<'static> {
 }
 
 fn needs(missing: &[Missing]) -> Vec<&Requirement> {
-    missing.iter().map(|missing| &missing.need).collect()
+    missing.iter().map(|missing| &missing.requirement).collect()
 }
 
 /// A valid expression of this name in a table of this family; `None` for a name without one.
@@ -147,7 +147,7 @@ fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transacti
 /// Determines what is missing by trying, not by the kernel's version.
 fn tried(nft: &mut Connection, tx: &Transaction) -> Vec<Missing> {
     let mut missing = nft.preflight(tx).unwrap().missing;
-    missing.retain(|missing| !matches!(missing.need, Requirement::Feature(_)));
+    missing.retain(|missing| !matches!(missing.requirement, Requirement::Feature(_)));
     missing
 }
 
@@ -192,7 +192,7 @@ fn single_expressions_are_checked() {
                         let is_absent = errno == "ENOENT";
                         assert_eq!(is_absent, !named.is_empty(), "{family} {name}: {errno}");
                         let is_extension = |missing: &Missing| {
-                            matches!(missing.need, Requirement::Extension { .. })
+                            matches!(missing.requirement, Requirement::Extension { .. })
                         };
                         assert_eq!(
                             lacks,
@@ -306,7 +306,7 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
     ];
     let mut found: Vec<_> = missing
         .iter()
-        .map(|missing| (missing.need.clone(), missing.operation.index))
+        .map(|missing| (missing.requirement.clone(), missing.operation.index))
         .collect();
     found.retain(|(need, operation)| match need {
         Requirement::Feature(feature) => {
@@ -388,7 +388,10 @@ fn flowtables() {
         Ok(()) => assert!(missing.is_empty(), "{missing:?}"),
         Err(_) => {
             assert_eq!(needs(&missing), [&Requirement::Flowtable(Family::INET)]);
-            assert_eq!(missing[0].need.config(), Some("CONFIG_NF_FLOW_TABLE_INET"));
+            assert_eq!(
+                missing[0].requirement.config(),
+                Some("CONFIG_NF_FLOW_TABLE_INET")
+            );
             println!("{}", missing[0]);
         }
     }

@@ -1,7 +1,7 @@
 //! `chainwright apply`: runs changes in nft's language.
 
 use chainwright::nft::{Connection, Outcome};
-use chainwright_lang::{Done, Includes, Mode, RunError, Script};
+use chainwright_lang::{Includes, RunError, RunMode, RunOutcome, Script};
 use chainwright_libnftables::{LOST_ECHO, added, added_json};
 use serde::Serialize;
 use serde_json::Value;
@@ -56,14 +56,14 @@ pub(crate) fn run(args: &Args, text: Vec<u8>, is_json: bool, json: bool) -> Resu
 
 fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, Error> {
     let mode = match (args.dry_run, args.nft.echo) {
-        (true, _) => Mode::Check,
-        (false, true) => Mode::Echo,
-        (false, false) => Mode::Commit,
+        (true, _) => RunMode::Check,
+        (false, true) => RunMode::Echo,
+        (false, false) => RunMode::Commit,
     };
     let progress = Progress::new(format!("applying {name}"));
     let done = script.run(&mut Connection::open()?, mode, &crate::dialect::options());
     drop(progress);
-    let Done {
+    let RunOutcome {
         operations, echo, ..
     } = match done {
         Ok(done) => done,

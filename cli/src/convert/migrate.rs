@@ -65,7 +65,7 @@ impl From<&Migrated> for Record {
             table: moved.table.clone(),
             chains: moved.chains,
             rules: moved.rules,
-            was_there: moved.was_there,
+            was_there: moved.existed,
         }
     }
 }
@@ -135,7 +135,7 @@ fn change(
             table: obstacle.table.clone(),
             chain: obstacle.chain.to_string(),
             rule: obstacle.rule,
-            why: obstacle.why.clone(),
+            why: obstacle.reason.clone(),
         };
         out.json(
             "migrate",
@@ -149,7 +149,7 @@ fn change(
         for moved in &moved {
             let (family, table) = (family_word(moved.family), Printable(&moved.table));
             let (chains, rules) = (moved.chains, moved.rules);
-            let there = if moved.was_there {
+            let there = if moved.existed {
                 ", already present"
             } else {
                 ""

@@ -35,7 +35,7 @@ impl<'d> Record<'d> {
         Self {
             line: untranslated.line,
             text: &untranslated.text,
-            why: &untranslated.why,
+            why: &untranslated.reason,
         }
     }
 }
@@ -78,12 +78,12 @@ pub(crate) fn to_nft(args: &Args, json: bool) -> Result<Exit, Error> {
         (1, first) => format!(
             "not translated: line {}: {}",
             first.line,
-            Printable(&first.why)
+            Printable(&first.reason)
         ),
         (count, first) => format!(
             "{count} lines are not translated, the first of them line {}: {}",
             first.line,
-            Printable(&first.why)
+            Printable(&first.reason)
         ),
     });
     Ok(Exit::Absent)

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     };
     out.flush()?;
-    if !omissions.is_whole() {
+    if !omissions.is_complete() {
         note(&format!(
             "this copy is incomplete: iptables cannot express {}; the text has comments in their place \
              (`chainwright snapshot` keeps everything)",

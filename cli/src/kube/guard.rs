@@ -180,7 +180,7 @@ impl Formatted {
                 record.by = by.iter().map(AttributionRecord::from).collect();
                 record.again_in_ms = millis(*rest);
             }
-            Event::Lost { what } => record.reason = Some(what.clone()),
+            Event::Lost { cause: what } => record.reason = Some(what.clone()),
             _ => {}
         }
         record
@@ -303,7 +303,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let options = GuardOptions {
         backoff: BackoffOptions {
-            quiet: Duration::from_millis(args.quiet),
+            burst_gap: Duration::from_millis(args.quiet),
             ..BackoffOptions::default()
         },
         poll: Duration::from_millis(args.poll),

@@ -11,7 +11,7 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright::xt;
-use chainwright_kube::explain::{Part, Role};
+use chainwright_kube::explain::{ChainInfo, Role};
 use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
 use chainwright_lang::Script;
 use chainwright_testing::FakeKernel;
@@ -165,7 +165,7 @@ fn every_chain_of_a_service_is_named() {
                 .comment
                 .as_ref()
                 .map(|comment| comment.as_slice().into());
-            let Some(part) = Part::of(&node.name, comment) else {
+            let Some(part) = ChainInfo::of(&node.name, comment) else {
                 continue;
             };
             let of_service = [Role::Service, Role::Endpoint, Role::External, Role::Local];

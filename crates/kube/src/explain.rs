@@ -4,13 +4,13 @@
 //! comments do, in every version. In nftables the names contain the service.
 //!
 //! ```
-//! use chainwright_kube::explain::{Part, Role};
+//! use chainwright_kube::explain::{ChainInfo, Role};
 //!
-//! let part = Part::of("KUBE-SEP-SXIVWICOYRO3J4NJ", Some("ns1/svc1:p80".into())).unwrap();
+//! let part = ChainInfo::of("KUBE-SEP-SXIVWICOYRO3J4NJ", Some("ns1/svc1:p80".into())).unwrap();
 //! assert_eq!(part.role, Role::Endpoint);
 //! assert_eq!(part.port.as_deref(), Some("ns1/svc1:p80"));
 //!
-//! let part = Part::of("endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80", None).unwrap();
+//! let part = ChainInfo::of("endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80", None).unwrap();
 //! assert_eq!(part.endpoint.unwrap().to_string(), "10.180.0.1:80");
 //! assert_eq!(part.to_string(), "endpoint 10.180.0.1:80 of ns1/svc1:p80");
 //! ```
@@ -61,7 +61,7 @@ pub enum Role {
 impl Role {
     /// Returns the role in words.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Services => "services",
             Self::NodePorts => "node ports",
@@ -84,7 +84,7 @@ impl Role {
 
 /// A part of a component's ruleset: its role, and the service port that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ChainInfo {
     /// The role.
     pub role: Role,
     /// The service port, as kube-proxy's comments name it: `namespace/name:port`.
@@ -150,7 +150,7 @@ const COMPLETE_NAMES: [(&str, Role); 32] = [
     ("masquerading", Role::Masquerade),
 ];
 
-impl Part {
+impl ChainInfo {
     /// Explains a chain, map or set by its name; `None` if it does not belong to Kubernetes. The comment is that of a
     /// rule in the chain, or of one that jumps to it.
     #[must_use]
@@ -247,9 +247,9 @@ fn endpoint_in_name(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ChainInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.role.words())?;
+        f.write_str(self.role.description())?;
         if let Some(endpoint) = self.endpoint {
             write!(f, " {endpoint}")?;
         }
@@ -318,13 +318,13 @@ mod tests {
         };
         for kind in ChainKind::ALL {
             let name = port.iptables_chain(kind);
-            let part = Part::of(&name, Some(BStr::new("ns1/svc1:p80"))).unwrap();
+            let part = ChainInfo::of(&name, Some(BStr::new("ns1/svc1:p80"))).unwrap();
             assert_eq!(part.port.as_deref(), Some("ns1/svc1:p80"), "{name}");
         }
         for address in ["10.180.0.1:80", "[fd00::1]:443", "[fd00:1:2:3:4:5:6:7]:9"] {
             let endpoint: SocketAddr = address.parse().unwrap();
             let name = port.nftables_endpoint_name("affinity-", endpoint);
-            let part = Part::of(&name, None).unwrap();
+            let part = ChainInfo::of(&name, None).unwrap();
             assert_eq!((part.role, part.endpoint), (Role::Affinity, Some(endpoint)));
             assert_eq!(part.port.as_deref(), Some("ns1/svc1:p80"));
         }
@@ -334,7 +334,7 @@ mod tests {
             "endpoint-lower123-a/b/c",
             "INPUT",
         ] {
-            assert_eq!(Part::of(other, None), None, "{other}");
+            assert_eq!(ChainInfo::of(other, None), None, "{other}");
         }
     }
 

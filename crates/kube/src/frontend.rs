@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
-use super::explain::{Part, port_in_comment};
+use super::explain::{ChainInfo, port_in_comment};
 use super::service::has_frontend_keys;
 use chainwright::iptables::{self, Address, Rule};
 use chainwright::legacy;
@@ -152,7 +152,7 @@ fn length_of_address(key: DataType) -> Option<usize> {
 fn named(element: &ElementRef<'_>) -> Option<String> {
     let chain = match element.data() {
         Some(Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain))) => {
-            Part::of(chain.as_bytes(), None).and_then(|part| part.port)
+            ChainInfo::of(chain.as_bytes(), None).and_then(|part| part.port)
         }
         _ => None,
     };

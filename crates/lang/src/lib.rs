@@ -61,7 +61,7 @@ pub use format_trace::format_trace;
 #[cfg(feature = "json")]
 pub use json::Json;
 #[cfg(feature = "nftables-crate")]
-pub use json::NotInStructs;
+pub use json::UnrepresentableListing;
 pub use list::elements::{element, elements};
 pub use list::{Listing, Options, rule};
 pub use list_hooks::HookListing;
@@ -73,7 +73,7 @@ pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
 pub use printable::Printable;
 pub use query::{EventFilter, Query, QueryCache, QueryResult};
-pub use run::{Done, Echo, Mode, RunError};
+pub use run::{Echo, RunError, RunMode, RunOutcome};
 pub use script::{CompiledScript, Definitions, Includes, Script};
 
 pub use value::data_type;

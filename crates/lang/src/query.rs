@@ -426,7 +426,7 @@ impl<'s> Query<'s> {
     /// Returns the events to report (`monitor`). The caller opens a [`Monitor`](chainwright::nft::live::Monitor) for
     /// them.
     #[must_use]
-    pub const fn watched(&self) -> Option<EventFilter> {
+    pub const fn event_filter(&self) -> Option<EventFilter> {
         match &self.command.object {
             Object::Monitor(watched) => Some(EventFilter(*watched)),
             _ => None,
@@ -472,7 +472,7 @@ impl<'s> Query<'s> {
     }
 
     /// Runs the command like [`answer`](Self::answer), but reuses tables that were read for other commands
-    /// ([`Done::known`](super::Done::known)), if nothing was committed since.
+    /// ([`RunOutcome::cache`](super::RunOutcome::known)), if nothing was committed since.
     ///
     /// # Errors
     /// Same as [`answer`](Self::answer).

@@ -16,11 +16,11 @@ use chainwright::nft::{CommitError, Connection, Outcome, SnapshotError, Transact
 
 /// The mode in which to run a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum RunMode {
     /// Commits the transaction.
     #[default]
     Commit,
-    /// Commits the transaction and reports the added objects ([`Done::echo`]).
+    /// Commits the transaction and reports the added objects ([`RunOutcome::echo`]).
     Echo,
     /// Lets the kernel check the transaction; nothing changes.
     Check,
@@ -28,13 +28,13 @@ pub enum Mode {
 
 /// Result of running a script's changes.
 #[derive(Debug)]
-pub struct Done {
+pub struct RunOutcome {
     /// Number of operations in the transaction.
     pub operations: usize,
     /// The added objects, in the mode `Echo`.
     pub echo: Option<Echo>,
     /// Tables read to check that queried objects exist. Pass them to [`answer_cached`](super::Query::answer_cached).
-    pub known: QueryCache,
+    pub cache: QueryCache,
     /// Handles of the objects that commands added, with the commands' locations; only in the mode `Echo`.
     #[cfg(feature = "json")]
     pub(super) handles: Vec<(Span, u64)>,
@@ -130,12 +130,12 @@ impl Script {
     /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// use chainwright::nft::Connection;
-    /// use chainwright_lang::{Mode, Options, Script};
+    /// use chainwright_lang::{RunMode, Options, Script};
     ///
     /// let mut nft = Connection::open()?;
     /// let options = Options::here();
     /// let script = Script::parse("rules.nft", "add table inet t; list tables")?;
-    /// let done = script.run(&mut nft, Mode::Commit, &options)?;
+    /// let done = script.run(&mut nft, RunMode::Commit, &options)?;
     /// assert_eq!(done.operations, 1);
     /// for query in script.queries() {
     ///     let answer = query.answer(&mut nft)?;
@@ -143,7 +143,7 @@ impl Script {
     /// }
     ///
     /// let script = Script::parse("rules.nft", "add table inet u; list table inet v")?;
-    /// assert!(script.run(&mut nft, Mode::Commit, &options).is_err()); // and there is no table u
+    /// assert!(script.run(&mut nft, RunMode::Commit, &options).is_err()); // and there is no table u
     /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
     /// # Ok(())
     /// # }
@@ -159,9 +159,9 @@ impl Script {
     pub fn run(
         &self,
         nft: &mut Connection,
-        mode: Mode,
+        mode: RunMode,
         options: &Options,
-    ) -> Result<Done, RunError> {
+    ) -> Result<RunOutcome, RunError> {
         self.run_with_preview(nft, mode, options, |_| {})
     }
 
@@ -173,25 +173,25 @@ impl Script {
     pub fn run_with_preview(
         &self,
         nft: &mut Connection,
-        mode: Mode,
+        mode: RunMode,
         options: &Options,
         mut show: impl FnMut(&Transaction),
-    ) -> Result<Done, RunError> {
+    ) -> Result<RunOutcome, RunError> {
         let mut known = QueryCache::new(options);
         if !self.changes_something() {
             if self.queries().nth(1).is_some() {
                 self.check_queries(nft, &mut known)?; // a single query reports missing objects when it runs
             }
-            return Ok(Done {
+            return Ok(RunOutcome {
                 operations: 0,
                 echo: None,
-                known,
+                cache: known,
                 #[cfg(feature = "json")]
                 handles: Vec::new(),
             });
         }
         let mut listener = match mode {
-            Mode::Echo => Some(EchoListener::begin(nft, options)?),
+            RunMode::Echo => Some(EchoListener::begin(nft, options)?),
             _ => None,
         };
         let mut needed = self.needed();
@@ -215,7 +215,7 @@ impl Script {
             show(change.transaction());
             let committed = match (&mut listener, mode) {
                 (Some(listener), _) => listener.commit(nft, change.transaction()).map(Some),
-                (None, Mode::Check) => nft.check(change.transaction()).map(|()| None),
+                (None, RunMode::Check) => nft.check(change.transaction()).map(|()| None),
                 (None, _) => nft.commit(change.transaction()).map(|()| None),
             };
             let error = match committed {
@@ -230,10 +230,10 @@ impl Script {
                         is_lost: heard.is_lost,
                         formatter: listener.formatter,
                     });
-                    return Ok(Done {
+                    return Ok(RunOutcome {
                         operations,
                         echo,
-                        known,
+                        cache: known,
                         #[cfg(feature = "json")]
                         handles,
                     });
@@ -304,7 +304,7 @@ impl EchoListener {
                 let Item::Change(change) = item else {
                     continue;
                 };
-                if committed.made(&change) {
+                if committed.matches(&change) {
                     echoed = Some(change);
                     break;
                 }

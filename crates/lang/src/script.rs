@@ -102,7 +102,7 @@ impl Definitions {
 
     /// Adds the variables of a script, for scripts that are parsed later. An error in a variable's value is reported
     /// where a script uses the variable.
-    pub fn keep(&mut self, script: &Script) {
+    pub fn add(&mut self, script: &Script) {
         if let Some(defined) = &script.defined {
             self.kept.keep(defined.clone());
         }
@@ -243,7 +243,7 @@ impl Script {
     }
 
     /// Returns the JSON document ([`parse_json`](Self::parse_json)) with the handles of the objects that it added when
-    /// it ran as an [echo](super::Mode::Echo): the output of `nft -j -e`, byte for byte. `None` if the script is not a
+    /// it ran as an [echo](super::RunMode::Echo): the output of `nft -j -e`, byte for byte. `None` if the script is not a
     /// JSON document.
     ///
     /// ```
@@ -251,11 +251,11 @@ impl Script {
     /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// use chainwright::nft::Connection;
-    /// use chainwright_lang::{Mode, Options, Script};
+    /// use chainwright_lang::{RunMode, Options, Script};
     ///
     /// let json = r#"{"nftables":[{"add":{"table":{"family":"ip","name":"t"}}}]}"#;
     /// let script = Script::parse_json("rules.json", json)?;
-    /// let done = script.run(&mut Connection::open()?, Mode::Echo, &Options::here())?;
+    /// let done = script.run(&mut Connection::open()?, RunMode::Echo, &Options::here())?;
     /// let expected = r#"{"nftables": [{"add": {"table": {"family": "ip", "name": "t", "handle": 1}}}]}"#;
     /// assert_eq!(script.echoed_json(&done).as_deref(), Some(expected));
     /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
@@ -264,7 +264,7 @@ impl Script {
     /// ```
     #[cfg(feature = "json")]
     #[must_use]
-    pub fn echoed_json(&self, done: &super::Done) -> Option<String> {
+    pub fn echoed_json(&self, done: &super::RunOutcome) -> Option<String> {
         let text = self.is_json.then(|| self.sources.text(0))?;
         super::json::echo::document(&text, &done.handles)
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use chainwright::netlink;
 use chainwright::nft::{Connection, RuleRef};
 use chainwright_lang::{
-    Definitions, Echo, HookListing, Includes, Mode, Options, Printable, QueryCache, RunError,
+    Definitions, Echo, HookListing, Includes, Options, Printable, QueryCache, RunError, RunMode,
     Script,
 };
 
@@ -225,7 +225,7 @@ impl Context {
         let mut out = Out(out);
         let done = self.execute_with(script, &mut connection, &mut out);
         self.connection = connection;
-        self.definitions.keep(script);
+        self.definitions.add(script);
         out.flush()?;
         done
     }
@@ -237,9 +237,9 @@ impl Context {
         out: &mut Out<'_>,
     ) -> Result<(), Error> {
         let mode = match (self.check, self.echo) {
-            (true, _) => Mode::Check,
-            (false, true) => Mode::Echo,
-            (false, false) => Mode::Commit,
+            (true, _) => RunMode::Check,
+            (false, true) => RunMode::Echo,
+            (false, false) => RunMode::Commit,
         };
         let mut echo = None;
         let mut document = None;
@@ -257,7 +257,7 @@ impl Context {
             write!(out, "{bytecode}")?;
             let done = done.map_err(Error::run)?;
             document = script.echoed_json(&done);
-            (echo, known) = (done.echo, done.known);
+            (echo, known) = (done.echo, done.cache);
         }
         if self.bytecode {
             known = known.with_bytecode();
@@ -267,7 +267,7 @@ impl Context {
                 write!(out, "{text}")?;
                 continue;
             }
-            if let Some(watched) = query.watched() {
+            if let Some(watched) = query.event_filter() {
                 self.monitor(watched, out)?;
                 continue;
             }
@@ -281,7 +281,7 @@ impl Context {
             }
             let answer = match query.answer_cached(nft, &mut known) {
                 // With `check`, an object that the text only plans does not exist.
-                Err(RunError::Script(_)) if mode == Mode::Check && changes => continue,
+                Err(RunError::Script(_)) if mode == RunMode::Check && changes => continue,
                 answer => answer.map_err(Error::run)?,
             };
             if self.bytecode {

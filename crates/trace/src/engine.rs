@@ -646,7 +646,7 @@ impl<'s> Branch<'s> {
             hook: self.path_state.hook,
             priority,
             rule,
-            is_whole,
+            is_full_match: is_whole,
             actions: std::mem::take(&mut self.path_state.current_actions),
             verdict,
         });

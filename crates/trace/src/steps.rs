@@ -152,7 +152,7 @@ pub struct Step {
     /// The rule; `None` for the end of a base chain.
     pub rule: Option<RuleAt>,
     /// Whether the whole rule matched. Otherwise it acted before a part that did not match.
-    pub is_whole: bool,
+    pub is_full_match: bool,
     /// Actions of the rule.
     pub actions: Vec<Action>,
     /// RuleVerdict.

@@ -62,7 +62,7 @@ fn named_edges(graph: &Graph) -> BTreeSet<(String, String, EdgeKind, String)> {
     let edges = graph.edges().iter().map(|edge| {
         let (from, to) = (graph.node(edge.from), graph.node(edge.to));
         let table = graph.tables()[from.table].to_string();
-        (table, from.name.to_string(), edge.how, to.name.to_string())
+        (table, from.name.to_string(), edge.kind, to.name.to_string())
     });
     let has_name = |name: &str| !name.starts_with("__");
     edges

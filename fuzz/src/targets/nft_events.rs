@@ -108,7 +108,7 @@ fn items_of(datagrams: &[&[u8]]) -> Vec<Item> {
                     reported = lost.through;
                     let _ = lost.to_string();
                 }
-                Item::Notice(notice) => {
+                Item::OutOfBand(notice) => {
                     assert_eq!(notice.event().message().port, 0);
                     let _ = format!("{} {notice:?}", notice.event());
                 }

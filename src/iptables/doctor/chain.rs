@@ -38,9 +38,11 @@ impl Hidden {
         let mut faults: Vec<Fault> = Vec::new();
         for (version, cause, reason) in self.0 {
             let same = faults.iter_mut().find_map(|fault| match fault {
-                Fault::Hidden { versions, at, why } if *at == cause && *why == reason => {
-                    Some(versions)
-                }
+                Fault::Hidden {
+                    versions,
+                    at,
+                    reason: why,
+                } if *at == cause && *why == reason => Some(versions),
                 _ => None,
             });
             match same {
@@ -48,7 +50,7 @@ impl Hidden {
                 None => faults.push(Fault::Hidden {
                     versions: vec![version],
                     at: cause,
-                    why: reason,
+                    reason,
                 }),
             }
         }
@@ -158,7 +160,10 @@ impl ChainExaminer<'_> {
         }
         let faults = wrong.into_iter().map(|(wrong, versions)| match wrong {
             ReadingFault::Misread(reading) => Fault::Misread { versions, reading },
-            ReadingFault::Unreadable(why) => Fault::Unreadable { versions, why },
+            ReadingFault::Unreadable(why) => Fault::Unreadable {
+                versions,
+                reason: why,
+            },
         });
         findings.extend(faults.map(|fault| self.finding(Some(number), fault)));
     }
@@ -178,7 +183,7 @@ impl ChainExaminer<'_> {
             }
         }
         if let Some(why) = self.chain.not_expressible() {
-            findings.push(self.finding(None, Fault::ChainNotExpressible { why }));
+            findings.push(self.finding(None, Fault::ChainNotExpressible { reason: why }));
         }
         let drops = self.chain.policy() == Some(Policy::Drop);
         if drops && self.chain.rule_count() == 0 {

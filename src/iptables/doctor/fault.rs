@@ -66,7 +66,7 @@ pub enum Fault {
         /// The versions.
         versions: Vec<Version>,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// Versions of iptables-nft hide the whole table, and their saves lack it.
     Hidden {
@@ -75,14 +75,14 @@ pub enum Fault {
         /// The first rule or chain that causes it.
         at: Location,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// iptables cannot express the rule in any version.
     NotExpressible(NotExpressible),
     /// iptables cannot express the chain with its rules.
     ChainNotExpressible {
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The rule repeats an earlier one.
     Duplicate {
@@ -204,18 +204,18 @@ impl fmt::Display for Fault {
                 "misread by iptables {}: {reading}",
                 Listed(versions)
             ),
-            Self::Unreadable { versions, why } => write!(
+            Self::Unreadable { versions, reason: why } => write!(
                 f,
                 "not readable by iptables {} (iptables-save stops there): {why}",
                 Listed(versions)
             ),
-            Self::Hidden { versions, at, why } => write!(
+            Self::Hidden { versions, at, reason: why } => write!(
                 f,
                 "not shown by iptables {} (iptables-save omits the whole table), because of {at}: {why}",
                 Listed(versions)
             ),
             Self::NotExpressible(why) => write!(f, "iptables cannot express it: {why}"),
-            Self::ChainNotExpressible { why } => {
+            Self::ChainNotExpressible { reason: why } => {
                 write!(f, "iptables does not support this chain: {why}")
             }
             Self::Duplicate { of } => write!(f, "duplicate of rule {of}"),

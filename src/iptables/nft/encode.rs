@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
 
 use super::{FRAGMENT_OFFSET, Header, header, ports};
-use crate::iptables::{Address, Counters, Deviation, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Counters, Interface, KnownDifference, Protocol, Rule, Target};
 use crate::nft::UnknownAttributes;
 use crate::nft::expr::{
     self, Bitwise, Cmp, CmpOp, Counter, Immediate, Meta, MetaKey, Payload, PayloadBase, Register,
@@ -43,24 +43,24 @@ impl Profile {
 }
 
 /// Differences from the encoding of the profile's iptables.
-pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "the form of rules",
+pub(in crate::iptables) const DIFFERENCES: &[KnownDifference] = &[
+    KnownDifference {
+        subject: "the form of rules",
         iptables: "that of its own version",
-        ours: "by default that of 1.8.7",
-        why: "Every later version reads it completely; older ones ignore parts of the newer form.",
+        chainwright: "by default that of 1.8.7",
+        reason: "Every later version reads it completely; older ones ignore parts of the newer form.",
     },
-    Deviation {
-        about: "`-i +`",
+    KnownDifference {
+        subject: "`-i +`",
         iptables: "loads the name but compares nothing",
-        ours: "writes nothing",
-        why: "It means the same.",
+        chainwright: "writes nothing",
+        reason: "It means the same.",
     },
-    Deviation {
-        about: "`-j NFLOG --nflog-prefix` of more than 63 bytes",
+    KnownDifference {
+        subject: "`-j NFLOG --nflog-prefix` of more than 63 bytes",
         iptables: "keeps 127 from 1.8.8 on, 63 before",
-        ours: "63 in the form of 1.8.7, 127 in the newer ones",
-        why: "The older form has no room for more.",
+        chainwright: "63 in the form of 1.8.7, 127 in the newer ones",
+        reason: "The older form has no room for more.",
     },
 ];
 

@@ -43,7 +43,7 @@ use crate::xt::Family;
 
 pub use decode::decode;
 pub(super) use decode::{decode_into, meaning};
-pub(super) use encode::DEVIATIONS;
+pub(super) use encode::DIFFERENCES;
 pub use encode::{Encoder, Profile, Unwritable, encode};
 pub(super) use readers::{Read, read};
 pub(super) use session::{Finished, Session};

@@ -6,47 +6,47 @@ use super::Program;
 use crate::errno::Errno;
 use crate::iptables::nft::Unwritable;
 use crate::iptables::text::{Command, ParseError, Verb};
-use crate::iptables::{Backend, Deviation, Error, Target};
+use crate::iptables::{Backend, Error, KnownDifference, Target};
 use crate::legacy::{self, EditError};
 use crate::nft::SnapshotError;
 
 /// Differences from iptables' programs.
-pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "messages about invalid arguments (exit code 2)",
+pub(in crate::iptables) const DIFFERENCES: &[KnownDifference] = &[
+    KnownDifference {
+        subject: "messages about invalid arguments (exit code 2)",
         iptables: "its own messages",
-        ours: "different messages, with suggestions",
-        why: "Programs check the exit code; people get better help.",
+        chainwright: "different messages, with suggestions",
+        reason: "Programs check the exit code; people get better help.",
     },
-    Deviation {
-        about: "`-L CHAIN` and `-S CHAIN` of a missing chain in nf_tables",
+    KnownDifference {
+        subject: "`-L CHAIN` and `-S CHAIN` of a missing chain in nf_tables",
         iptables: "1.8.9 reports it as incompatible; other versions report that it does not exist",
-        ours: "reports that it does not exist; the exit code is the same",
-        why: "This is correct, and callers search for this message.",
+        chainwright: "reports that it does not exist; the exit code is the same",
+        reason: "This is correct, and callers search for this message.",
     },
-    Deviation {
-        about: "addresses in `-L` without `-n`",
+    KnownDifference {
+        subject: "addresses in `-L` without `-n`",
         iptables: "looks up the names of hosts and networks",
-        ours: "shows numbers",
-        why: "A listing should not wait for a name server.",
+        chainwright: "shows numbers",
+        reason: "A listing should not wait for a name server.",
     },
-    Deviation {
-        about: "`iptables-restore -v`",
+    KnownDifference {
+        subject: "`iptables-restore -v`",
         iptables: "prints the chains that it processes",
-        ours: "prints nothing",
-        why: "No program parses it.",
+        chainwright: "prints nothing",
+        reason: "No program parses it.",
     },
-    Deviation {
-        about: "`iptables-restore` of a text with -L or -S",
+    KnownDifference {
+        subject: "`iptables-restore` of a text with -L or -S",
         iptables: "lists",
-        ours: "refuses it",
-        why: "A text only changes tables.",
+        chainwright: "refuses it",
+        reason: "A text only changes tables.",
     },
-    Deviation {
-        about: "`-E INPUT NAME`",
+    KnownDifference {
+        subject: "`-E INPUT NAME`",
         iptables: "in nf_tables, renames the built-in chain",
-        ours: "refuses it",
-        why: "iptables cannot read the table afterwards.",
+        chainwright: "refuses it",
+        reason: "iptables cannot read the table afterwards.",
     },
 ];
 

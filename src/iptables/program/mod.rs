@@ -24,7 +24,7 @@ use std::io::{Read, Write};
 use bstr::{BString, ByteSlice};
 
 use command::Outcome;
-pub(super) use error::DEVIATIONS;
+pub(super) use error::DIFFERENCES;
 use error::{ProgramError, Status};
 
 use super::text::Command;

@@ -183,7 +183,7 @@ impl Program {
                 b"# There are extensions that are printed as bytes (--xt-data), which other tools do not read.\n",
             );
         }
-        if self.backend == Backend::Legacy && !omissions.is_whole() {
+        if self.backend == Backend::Legacy && !omissions.is_complete() {
             return Err(ProgramError::other(
                 "some rules or chains cannot be saved as text: see the comments",
             ));

@@ -21,41 +21,41 @@ use std::cell::RefCell;
 use bstr::{BStr, BString};
 
 use super::{ParseError, Word};
-use crate::iptables::Deviation;
+use crate::iptables::KnownDifference;
 use crate::iptables::{Address, Counters, Rule};
 use crate::xt::{self, Family, GivenOption, Names, OptionSpec, Spec, TruncatedText};
 
 /// Differences from iptables in parsing lines.
-pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "host names (`-s localhost`)",
+pub(in crate::iptables) const DIFFERENCES: &[KnownDifference] = &[
+    KnownDifference {
+        subject: "host names (`-s localhost`)",
         iptables: "looks them up",
-        ours: "refuses them",
-        why: "A rule holds addresses, and those of a name change; a look-up can hang or return wrong ones.",
+        chainwright: "refuses them",
+        reason: "A rule holds addresses, and those of a name change; a look-up can hang or return wrong ones.",
     },
-    Deviation {
-        about: "a comment, or a prefix of LOG or NFLOG, that is too long",
+    KnownDifference {
+        subject: "a comment, or a prefix of LOG or NFLOG, that is too long",
         iptables: "truncates it silently",
-        ours: "truncates it at the same place with a warning; `Rule::parse` refuses it",
-        why: "A rule should not silently differ from its text.",
+        chainwright: "truncates it at the same place with a warning; `Rule::parse` refuses it",
+        reason: "A rule should not silently differ from its text.",
     },
-    Deviation {
-        about: "`-c 5x,6`, `-c -1 3`",
+    KnownDifference {
+        subject: "`-c 5x,6`, `-c -1 3`",
         iptables: "accepts the leading digits",
-        ours: "refuses it",
-        why: "It is a typo, and counters are used for accounting.",
+        chainwright: "refuses it",
+        reason: "It is a typo, and counters are used for accounting.",
     },
-    Deviation {
-        about: "the length of a line",
+    KnownDifference {
+        subject: "the length of a line",
         iptables: "at most 254 words, none of 1,024 bytes or more",
-        ours: "1 MiB, and any number of words",
-        why: "Lines that chainwright saves can be longer.",
+        chainwright: "1 MiB, and any number of words",
+        reason: "Lines that chainwright saves can be longer.",
     },
-    Deviation {
-        about: "`-s a,b,… -d c,d,…`",
+    KnownDifference {
+        subject: "`-s a,b,… -d c,d,…`",
         iptables: "creates a rule for each pair",
-        ours: "the same, at most 65,536 per line, and at most 262,144 more rules than lines in a text",
-        why: "A short text must not create an unbounded number of rules.",
+        chainwright: "the same, at most 65,536 per line, and at most 262,144 more rules than lines in a text",
+        reason: "A short text must not create an unbounded number of rules.",
     },
 ];
 

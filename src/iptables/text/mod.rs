@@ -11,7 +11,7 @@ mod restore;
 mod save;
 mod words;
 
-pub(super) use command::DEVIATIONS as LINE_DEVIATIONS;
+pub(super) use command::DIFFERENCES as LINE_DIFFERENCES;
 pub use command::{Command, RuleSpec, Verb};
 pub(super) use command::{CommandLineOptions, Listing, Wait};
 pub use error::ParseError;
@@ -23,11 +23,11 @@ pub use read::{MAX_TEXT_LENGTH, read};
 #[doc(hidden)]
 pub use restore::restore_drafts;
 pub(super) use restore::{
-    DEVIATIONS as RESTORE_DEVIATIONS, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE,
+    DIFFERENCES as RESTORE_DIFFERENCES, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE,
     counters as counters_before,
 };
 pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine, ruleset};
-pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
+pub(super) use save::DIFFERENCES as SAVE_DIFFERENCES;
 pub(super) use save::save_missing;
 pub use save::{Omissions, RuleFormatter, SaveOptions};
 pub use words::{Word, words};

@@ -9,7 +9,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::command::LineOptions;
 use super::execute::execute;
 use super::{Command, ParseError, Verb, Word, words};
-use crate::iptables::Deviation;
+use crate::iptables::KnownDifference;
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::{Change, of_empty};
 use crate::iptables::nft::Profile;
@@ -459,30 +459,30 @@ fn sets_all_policies(text: &[u8], table: &str) -> bool {
 }
 
 /// Differences from `iptables-restore`.
-pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "several tables in one text",
+pub(in crate::iptables) const DIFFERENCES: &[KnownDifference] = &[
+    KnownDifference {
+        subject: "several tables in one text",
         iptables: "one after another: an error leaves the earlier ones changed",
-        ours: "nf_tables: all at once or nothing; legacy tables: nothing if the text has an error",
-        why: "A mixture of old and new rules is inconsistent.",
+        chainwright: "nf_tables: all at once or nothing; legacy tables: nothing if the text has an error",
+        reason: "A mixture of old and new rules is inconsistent.",
     },
-    Deviation {
-        about: "`-T TABLE` with a text without that table",
+    KnownDifference {
+        subject: "`-T TABLE` with a text without that table",
         iptables: "does nothing, with exit code 0",
-        ours: "refuses it",
-        why: "The name is mistyped, or it is the wrong file.",
+        chainwright: "refuses it",
+        reason: "The name is mistyped, or it is the wrong file.",
     },
-    Deviation {
-        about: "`-m NAME --xt-revision NUMBER --xt-data HEX`",
+    KnownDifference {
+        subject: "`-m NAME --xt-revision NUMBER --xt-data HEX`",
         iptables: "does not have these options",
-        ours: "accepts an extension as bytes",
-        why: "Extensions without options can be saved and restored too.",
+        chainwright: "accepts an extension as bytes",
+        reason: "Extensions without options can be saved and restored too.",
     },
-    Deviation {
-        about: "a text that does not end, or that contains a NUL",
+    KnownDifference {
+        subject: "a text that does not end, or that contains a NUL",
         iptables: "reads on, or stops at the NUL",
-        ours: "refuses it; the limit is 1 GiB",
-        why: "It is not the output of iptables-save.",
+        chainwright: "refuses it; the limit is 1 GiB",
+        reason: "It is not the output of iptables-save.",
     },
 ];
 

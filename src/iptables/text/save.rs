@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use bstr::ByteSlice;
 
 use crate::escape::Escaped;
-use crate::iptables::Deviation;
+use crate::iptables::KnownDifference;
 use crate::iptables::{
     Backend, Builtin, Chain, ChainKind, Counters, Entry, NotExpressible, RuleView, Table, Tables,
 };
@@ -51,35 +51,35 @@ impl Omissions {
     /// Returns `true` if iptables' language could express everything.
     #[must_use]
     pub const fn is_none(&self) -> bool {
-        self.is_whole() && self.private == 0
+        self.is_complete() && self.private == 0
     }
 
     /// Returns `true` if the text has everything, possibly in this crate's own syntax.
     #[must_use]
-    pub const fn is_whole(&self) -> bool {
+    pub const fn is_complete(&self) -> bool {
         self.rules == 0 && self.chains == 0
     }
 }
 
 /// Differences from `iptables-save`.
-pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "a rule that iptables cannot express",
+pub(in crate::iptables) const DIFFERENCES: &[KnownDifference] = &[
+    KnownDifference {
+        subject: "a rule that iptables cannot express",
         iptables: "omits parts of it, or refuses the table",
-        ours: "writes it as a comment, in nft's syntax or as bytecode; exit code 2",
-        why: "A rule is never printed as a broader one.",
+        chainwright: "writes it as a comment, in nft's syntax or as bytecode; exit code 2",
+        reason: "A rule is never printed as a broader one.",
     },
-    Deviation {
-        about: "an extension without options for its data",
+    KnownDifference {
+        subject: "an extension without options for its data",
         iptables: "prints some other option, or none",
-        ours: "`--xt-revision` and `--xt-data`; exit code 2",
-        why: "It can be restored, and other tools fail on it visibly.",
+        chainwright: "`--xt-revision` and `--xt-data`; exit code 2",
+        reason: "It can be restored, and other tools fail on it visibly.",
     },
-    Deviation {
-        about: "comments around tables",
+    KnownDifference {
+        subject: "comments around tables",
         iptables: "name the tool and the time",
-        ours: "name the tool",
-        why: "Two saves of the same tables are identical.",
+        chainwright: "name the tool",
+        reason: "Two saves of the same tables are identical.",
     },
 ];
 

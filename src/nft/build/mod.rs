@@ -81,8 +81,8 @@ pub use select::{Selector, Version, ct, ether, icmp, icmpv6, ip, ip6, meta, sctp
 pub use sets::{SetElement, SetName, element};
 pub use statements::{BitOp, IntegerExpr, Rate, RejectWith, and, and_xor, copy, map, or, xor};
 pub use value::{
-    ByteOrder, Comparison, Exactly, InSet, Interface, MacAddress, Masked, Match, Not, Value,
-    at_least, at_most, exactly, greater_than, in_set, less_than, masked, not,
+    ByteOrder, Comparison, Equals, InSet, Interface, MacAddress, Masked, Match, Not, Value,
+    at_least, at_most, equals, greater_than, in_set, less_than, masked, not,
 };
 use value::{Encoded, Test};
 

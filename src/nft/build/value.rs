@@ -99,7 +99,7 @@ pub trait Value: Copy + Encode {
 /// | [`&AnonymousSet`](super::AnonymousSet) | `{ 22, 80 }` |
 /// | `CtState::NEW \| CtState::RELATED` | `new,related`: any one of them |
 /// | `not(CtState::NEW)` | `! new`: none of them |
-/// | [`exactly`]`(TcpFlags::SYN)` | `== syn`: this one and no other |
+/// | [`equals`]`(TcpFlags::SYN)` | `== syn`: this one and no other |
 /// | [`masked`]`(0x4000, 0xff00)` | `& 0xff00 == 0x4000` |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match<'a, T> {
@@ -152,7 +152,7 @@ pub struct Not<M>(M);
 
 /// Negates a match: `!=`. For a set of flags, matches if none of them is set (nft's `!`). nft's
 /// `!=` matches every other combination of flags, and several connection states are always
-/// another one: [`not`]`(`[`exactly`]`(…))`.
+/// another one: [`not`]`(`[`equals`]`(…))`.
 pub const fn not<M>(what: M) -> Not<M> {
     Not(what)
 }
@@ -190,17 +190,17 @@ impl<T> From<Masked<T>> for Match<'_, T> {
     }
 }
 
-/// A set of flags: see [`exactly`].
+/// A set of flags: see [`equals`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exactly<T>(T);
+pub struct Equals<T>(T);
 
 /// Matches if these flags are set and no others: `==`.
-pub const fn exactly<T>(flags: T) -> Exactly<T> {
-    Exactly(flags)
+pub const fn equals<T>(flags: T) -> Equals<T> {
+    Equals(flags)
 }
 
-impl<T> From<Exactly<T>> for Match<'_, T> {
-    fn from(Exactly(flags): Exactly<T>) -> Self {
+impl<T> From<Equals<T>> for Match<'_, T> {
+    fn from(Equals(flags): Equals<T>) -> Self {
         Self::of(Test::Exactly(flags))
     }
 }

@@ -36,12 +36,12 @@ use crate::nft::{Generation, GenerationRef};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item {
-    /// A transaction was committed. Its generation follows the previous item's, not counting [`Notice`](Self::Notice)s.
+    /// A transaction was committed. Its generation follows the previous item's, not counting [`OutOfBand`](Self::OutOfBand) events.
     Change(Change),
     /// Changes were lost.
     Lost(Lost),
     /// The kernel reported an object outside of a transaction.
-    Notice(Notice),
+    OutOfBand(OutOfBandEvent),
 }
 
 /// Changes whose events were lost. The caller has to read the ruleset again; the next [`Change`] is the first one after
@@ -115,11 +115,11 @@ crate::debug_as_message!(Cause);
 /// doesn't move the generation. Linux 5.10, 6.1 and 6.12 report it with the next commit, before the events of that
 /// transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct OutOfBandEvent {
     bytes: Vec<u8>,
 }
 
-impl Notice {
+impl OutOfBandEvent {
     /// Returns the current state of the object.
     #[must_use]
     pub fn event(&self) -> Event<'_> {
@@ -347,7 +347,7 @@ impl CommitAssembler {
                 self.end(reported, message, &end);
             }
             (State::Complete(_), None) if message.port == 0 => {
-                self.ready.push_back(Item::Notice(Notice {
+                self.ready.push_back(Item::OutOfBand(OutOfBandEvent {
                     bytes: message.raw.to_vec(),
                 }));
             }

@@ -132,7 +132,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// let own = mirror.connection().port();
 /// for update in mirror.update()? {
 ///     match update {
-///         Update::Change(change) if change.port() == own => assert!(committed.made(&change)),
+///         Update::Change(change) if change.port() == own => assert!(committed.matches(&change)),
 ///         other => println!("to be looked at: {other:?}"),
 ///     }
 /// }
@@ -547,7 +547,7 @@ impl Mirror {
                 updates.push(Update::Reread(lost));
                 self.read()
             }
-            Item::Notice(notice) => {
+            Item::OutOfBand(notice) => {
                 let mut applied = Applied::default();
                 Ok(self.apply_event(&notice.event(), None, &mut applied)?)
             }

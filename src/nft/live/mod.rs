@@ -32,7 +32,7 @@
 //! | receive every change: blocking, with a deadline, or together with other file descriptors | [`Monitor`] |
 //! | the same in an async program | `Monitor::into_stream` (feature `tokio`) |
 //! | inspect one transaction | [`Change`], [`Event`] |
-//! | recognize your own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
+//! | recognize your own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::matches`](super::Committed::matches) |
 //! | query the ruleset without system calls | [`Mirror`] |
 //! | store changes, and apply them later without a kernel | [`Replay`] |
 //! | trace the rules that a packet meets | [`Tracer`] |
@@ -44,7 +44,7 @@
 //!
 //! The kernel reports what each transaction added and deleted, in order, and then the new generation and the thread
 //! that committed it. One [`Change`] is one complete transaction. The kernel doesn't report changes outside of
-//! transactions, with one exception: a quota object is used up ([`Item::Notice`]; Linux 5.10, 6.1 and 6.12 report it
+//! transactions, with one exception: a quota object is used up ([`Item::OutOfBand`]; Linux 5.10, 6.1 and 6.12 report it
 //! with the next commit). [`Refreshed::SameGeneration`](super::Refreshed::SameGeneration) lists the changes that don't
 //! move the generation.
 //!
@@ -74,7 +74,7 @@ mod trace;
 mod tracer;
 mod waiting;
 
-pub use assembler::{Cause, CommitAssembler, Item, Lost, Notice};
+pub use assembler::{Cause, CommitAssembler, Item, Lost, OutOfBandEvent};
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use mirror::{Mirror, MirrorOptions, Update};
 pub use monitor::{Monitor, MonitorOptions};

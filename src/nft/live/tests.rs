@@ -372,7 +372,7 @@ fn decodes_captured_events() {
     assert!(assembler.next().is_none());
     // A quota event between transactions.
     take(&mut assembler, &hex(USED_UP));
-    let Some(Item::Notice(notice)) = assembler.next() else {
+    let Some(Item::OutOfBand(notice)) = assembler.next() else {
         panic!("expected a notice");
     };
     assert_eq!(notice.event().to_string(), "add quota ip t q handle 3");
@@ -505,7 +505,7 @@ proptest! {
                         prop_assert!(lost.through.number() >= reported && lost.through.number() <= generation);
                         reported = lost.through.number();
                     }
-                    Item::Notice(notice) => prop_assert!(notice.event().object().is_err()),
+                    Item::OutOfBand(notice) => prop_assert!(notice.event().object().is_err()),
                 }
             }
         }

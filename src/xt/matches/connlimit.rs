@@ -84,7 +84,7 @@ impl Extension for Connlimit {
             limit: how.parse(number)?,
             upto,
             mask: match find("connlimit-mask") {
-                None => Mask::whole(family),
+                None => Mask::full(family),
                 Some(mask) => mask.parse(|value| {
                     let any = match family {
                         Family::Ipv4 => "0.0.0.0/",

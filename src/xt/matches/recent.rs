@@ -85,7 +85,7 @@ impl Recent {
             same_ttl: false,
             name,
             side: RecentSide::Source,
-            mask: Mask::whole(family),
+            mask: Mask::full(family),
         }
     }
 }
@@ -128,7 +128,7 @@ impl Extension for Recent {
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let mask = match revision {
-            0 => Mask::whole(family),
+            0 => Mask::full(family),
             1 => {
                 let mask = info.get(size_of::<xt_recent_mtinfo>()..)?;
                 Mask::read(family, &read_struct(mask)?)
@@ -237,7 +237,7 @@ impl Extension for Recent {
         }
         text.push(" --name").name(&self.name);
         // Fast path for the default, without formatting.
-        if self.mask == Mask::whole(Family::Ipv4) {
+        if self.mask == Mask::full(Family::Ipv4) {
             text.push(" --mask 255.255.255.255");
         } else {
             text.push(" --mask ").display(self.mask.address());
@@ -346,7 +346,7 @@ mod tests {
         );
         // Revision 0 has no mask.
         let old = Recent::read(Family::Ipv4, 0, &info[..212]).unwrap();
-        assert_eq!(old.mask, Mask::whole(Family::Ipv4));
+        assert_eq!(old.mask, Mask::full(Family::Ipv4));
         assert_eq!(old.write(Family::Ipv4).unwrap()[212..], [0xff; 16]);
     }
 

@@ -120,7 +120,7 @@ impl Hmark {
 
     /// Parses the parts of `--hmark-tuple`: names in upper or lower case, or prefixes of them.
     fn tuple(&mut self, one: &GivenOption<'_>, family: Family) -> Result<(), OptionError> {
-        let all = Mask::whole(family);
+        let all = Mask::full(family);
         for part in one.value().split_str(",") {
             let lower = part.to_ascii_lowercase();
             let name = PARTS

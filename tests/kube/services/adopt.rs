@@ -159,7 +159,7 @@ pub(crate) fn writes_nothing() {
         for _ in 0..2 {
             proxy.require_full_sync();
             let synced = sync(&node, &mut proxy, &mut services);
-            assert_eq!((synced.whole, synced.transactions), (true, 0));
+            assert_eq!((synced.is_full, synced.transactions), (true, 0));
             assert_eq!(count("a sync without changes"), 0);
         }
         drop(proxy);
@@ -226,7 +226,7 @@ pub(crate) fn own_commits(layout: Layout) {
         set(&mut services, endpoints);
         let generation = connect(&node).generation().unwrap().number();
         let synced = sync(&node, &mut proxy, &mut services);
-        assert!(!synced.whole, "{layout:?}");
+        assert!(!synced.is_full, "{layout:?}");
         let made = connect(&node).generation().unwrap().number() - generation;
         assert_eq!(
             made as usize, synced.transactions,

@@ -408,7 +408,7 @@ pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
                     proxy.require_full_sync();
                 }
                 let synced = sync(&field.node, &mut proxy, &mut services);
-                assert_eq!(synced.whole, by == By::Repair, "{synced:?}");
+                assert_eq!(synced.is_full, by == By::Repair, "{synced:?}");
                 assert!(synced.transactions > 0, "{synced:?}");
             }
         });

@@ -166,7 +166,7 @@ pub(crate) fn adopted() {
         &[to("http", Protocol::Tcp, 80)],
     ));
     let synced = sync(&node, &mut proxy, &mut services);
-    assert_eq!((synced.whole, synced.transactions), (false, 2));
+    assert_eq!((synced.is_full, synced.transactions), (false, 2));
     proxy.require_full_sync();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
 }

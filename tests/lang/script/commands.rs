@@ -121,7 +121,7 @@ fn a_script_uses_the_retry_policy_of_its_connection() {
         for _ in 0..10 {
             let script = Script::parse("-", "insert rule ip t c index 0 drop").unwrap();
             script
-                .run(&mut nft, Mode::Commit, &Options::here())
+                .run(&mut nft, RunMode::Commit, &Options::here())
                 .unwrap();
         }
     });
@@ -342,18 +342,18 @@ fn rule_indexes_follow_earlier_commands() {
                 let script = Script::parse("text", text).unwrap();
                 script.run(nft, mode, &options)
             };
-            run(&mut nft, COUNTED_BASE, Mode::Commit).unwrap();
+            run(&mut nft, COUNTED_BASE, RunMode::Commit).unwrap();
             let list = || Tools::new(&sandbox).run("nft list table ip t");
             let before = list();
             if text.contains("rename") {
                 // The kernel uses a chain's old name until the transaction ends.
-                let error = run(&mut nft, text, Mode::Commit).unwrap_err();
+                let error = run(&mut nft, text, RunMode::Commit).unwrap_err();
                 assert!(matches!(error, RunError::Refused { .. }), "{text}: {error}");
                 return None;
             }
-            let checked = run(&mut nft, text, Mode::Check).map_err(|error| error.to_string());
+            let checked = run(&mut nft, text, RunMode::Check).map_err(|error| error.to_string());
             let unchanged = list() == before;
-            let done = run(&mut nft, text, Mode::Echo).map_err(|error| error.to_string());
+            let done = run(&mut nft, text, RunMode::Echo).map_err(|error| error.to_string());
             let after = list();
             let made = (marks(&after, "c"), marks(&after, "d"));
             let is_right = checked.is_ok() && unchanged && made == (c.to_vec(), d.to_vec());
@@ -469,13 +469,15 @@ fn deleting_devices_keeps_the_chain() {
         let before = tools.run("nft list ruleset");
         let script = Script::parse("text", text);
         if let (Ok(script), Some(_)) = (&script, expected) {
-            script.run(&mut nft, Mode::Check, &Options::here()).unwrap();
+            script
+                .run(&mut nft, RunMode::Check, &Options::here())
+                .unwrap();
             assert_eq!(tools.run("nft list ruleset"), before, "{text}");
         }
         let result = script
             .map_err(|error| error.to_string())
             .and_then(|script| {
-                let done = script.run(&mut nft, Mode::Echo, &Options::here());
+                let done = script.run(&mut nft, RunMode::Echo, &Options::here());
                 done.map(|_| ()).map_err(|error| error.to_string())
             });
         assert_eq!(result.is_ok(), expected.is_some(), "{text}: {result:?}");

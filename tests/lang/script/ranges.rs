@@ -16,7 +16,7 @@ fn ranges_are_joined_with_those_of_others() {
                     let text = format!("add element ip t s {{ 10.0.{number}.0/24 }}");
                     let script = Script::parse("-", text).unwrap();
                     script
-                        .run(&mut nft, Mode::Commit, &Options::here())
+                        .run(&mut nft, RunMode::Commit, &Options::here())
                         .unwrap();
                 }
             });
@@ -100,11 +100,11 @@ fn parts_of_joined_ranges_are_deleted() {
             let before = Tools::new(&ours).run("nft list set ip t s");
             let script = Script::parse("text", &deletion).unwrap();
             let checked = ours
-                .run(|| script.run(&mut nft, Mode::Check, &Options::default()))
+                .run(|| script.run(&mut nft, RunMode::Check, &Options::default()))
                 .unwrap();
             assert_eq!(Tools::new(&ours).run("nft list set ip t s"), before);
             let done = ours
-                .run(|| script.run(&mut nft, Mode::Commit, &Options::default()))
+                .run(|| script.run(&mut nft, RunMode::Commit, &Options::default()))
                 .unwrap();
             assert_eq!(
                 done.is_ok(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chainwright::nft::build::{
-    EtherType, IcmpCode, Icmpv6Code, PacketType, RejectWith, and_xor, at_least, copy, exactly,
+    EtherType, IcmpCode, Icmpv6Code, PacketType, RejectWith, and_xor, at_least, copy, equals,
     greater_than, less_than,
 };
 use chainwright::nft::expr::{
@@ -127,8 +127,8 @@ pub(crate) const IP: &[Pair] = pairs! {
         meta_l4proto(Protocol::UDP).th_sport(53).th_dport(54).finish(),
     "tcp flags syn" => tcp_flags(SYN).finish(),
     "tcp flags ! syn" => tcp_flags(not(SYN)).finish(),
-    "tcp flags == syn" => tcp_flags(exactly(SYN)).finish(),
-    "tcp flags != syn" => tcp_flags(not(exactly(SYN))).finish(),
+    "tcp flags == syn" => tcp_flags(equals(SYN)).finish(),
+    "tcp flags != syn" => tcp_flags(not(equals(SYN))).finish(),
     "tcp flags syn,ack" => tcp_flags(SYN | TcpFlags::ACK).finish(),
     "tcp flags & (fin|syn|rst|ack) == syn" => tcp_flags(masked(SYN, FOUR)).finish(),
     "tcp flags & (fin|syn|rst|ack) != syn" => tcp_flags(not(masked(SYN, FOUR))).finish(),
@@ -148,8 +148,8 @@ pub(crate) const TRACKED: &[Pair] = pairs! {
     "ct state new" => ct_state(CtState::NEW).finish(),
     "ct state ! new" => ct_state(not(CtState::NEW)).finish(),
     "ct state ! new,established" => ct_state(not(CtState::NEW | CtState::ESTABLISHED)).finish(),
-    "ct state != new" => ct_state(not(exactly(CtState::NEW))).finish(),
-    "ct state == new" => ct_state(exactly(CtState::NEW)).finish(),
+    "ct state != new" => ct_state(not(equals(CtState::NEW))).finish(),
+    "ct state == new" => ct_state(equals(CtState::NEW)).finish(),
     "ct state established,related accept" =>
         ct_state(CtState::ESTABLISHED | CtState::RELATED).accept(),
     "ct state new,established,related,untracked" => ct_state(

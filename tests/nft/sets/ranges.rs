@@ -2,19 +2,19 @@
 //! the existing elements.
 
 use chainwright::nft::{Ranges, RangesError};
-use chainwright_lang::{Mode, Options, Script};
+use chainwright_lang::{Options, RunMode, Script};
 
 use super::*;
 use crate::common::scripts::compare_listings;
 
 /// Runs a text as the command does.
-fn run(nft: &mut Connection, script: Script, mode: Mode) -> Result<(), String> {
+fn run(nft: &mut Connection, script: Script, mode: RunMode) -> Result<(), String> {
     let done = script.run(nft, mode, &Options::default());
     done.map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn run_text(nft: &mut Connection, text: &str) -> Result<(), String> {
-    run(nft, Script::parse("-", text).unwrap(), Mode::Commit)
+    run(nft, Script::parse("-", text).unwrap(), RunMode::Commit)
 }
 
 /// The output of a text with `get element`.
@@ -146,7 +146,7 @@ fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
             ];
             for step in steps {
                 let of_nft = tools.takes("nft -f -", format!("{step}\n"));
-                let checked = run(&mut nft, Script::parse("-", &step).unwrap(), Mode::Check);
+                let checked = run(&mut nft, Script::parse("-", &step).unwrap(), RunMode::Check);
                 let of_us = run_text(&mut nft, &step);
                 let context = format!("{data_type}{of_data}: {step}: {of_nft:?} {of_us:?}");
                 assert_eq!(of_nft.is_ok(), of_us.is_ok(), "{context}");
@@ -254,7 +254,7 @@ fn ranges_in_json_are_refused() {
         run(
             &mut nft,
             Script::parse_json("-", text).unwrap(),
-            Mode::Commit,
+            RunMode::Commit,
         )
     };
     for (verb, range) in [
@@ -318,7 +318,7 @@ fn ranges_are_split_in_json() {
         let done = run(
             &mut nft,
             Script::parse_json("-", text).unwrap(),
-            Mode::Commit,
+            RunMode::Commit,
         );
         assert_eq!(done.is_ok(), left.is_some(), "{verb} {elements}: {done:?}");
         there = left.unwrap_or(there);

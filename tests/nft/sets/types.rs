@@ -1,12 +1,12 @@
 //! Types of keys and data: later users of a set know how it was declared, and rules use only sets of their types.
 
-use chainwright_lang::{Mode, Options, Script};
+use chainwright_lang::{Options, RunMode, Script};
 
 use super::*;
 
 fn run(nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("-", text).unwrap();
-    let done = script.run(nft, Mode::Commit, &Options::default());
+    let done = script.run(nft, RunMode::Commit, &Options::default());
     done.map(|_| ()).map_err(|error| error.to_string())
 }
 
@@ -515,7 +515,7 @@ fn json_uses_maps_of_their_types() {
             "data": "@{map}"}}}}}}}}]}}}}}}]}}"#
         );
         let script = Script::parse_json("-", text).unwrap();
-        let done = script.run(&mut nft, Mode::Commit, &Options::default());
+        let done = script.run(&mut nft, RunMode::Commit, &Options::default());
         assert_eq!(done.is_ok(), is_taken, "{map}: {done:?}");
     }
 }

@@ -228,7 +228,7 @@ fn met(end: &End, backend: Backend) -> Vec<Met> {
     let of_it = end
         .steps
         .iter()
-        .filter(|step| step.backend == backend && step.is_whole);
+        .filter(|step| step.backend == backend && step.is_full_match);
     of_it
         .map(|step| {
             let rule = step.rule.map(|rule| match backend {

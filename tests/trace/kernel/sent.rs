@@ -179,7 +179,7 @@ fn events(monitor: &mut Monitor) -> Vec<String> {
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => all.extend(change.events().map(|event| event.to_string())),
-            Item::Notice(notice) => {
+            Item::OutOfBand(notice) => {
                 let event = notice.event();
                 let EventObject::Object(object) = event.object().unwrap() else {
                     panic!("{event}");

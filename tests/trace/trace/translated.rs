@@ -114,7 +114,7 @@ fn snapshots(family: Family, text: &str) -> Result<(Snapshot, Snapshot), String>
     let old = ruleset(family, text, &options).map_err(|error| error.to_string())?;
     let translation = Translation::of(family, text).map_err(|error| error.to_string())?;
     if let Some(line) = translation.untranslated.first() {
-        return Err(line.why.clone());
+        return Err(line.reason.clone());
     }
     let script = Script::parse("translated", &translation.text);
     let new = script.and_then(|script| script.ruleset());

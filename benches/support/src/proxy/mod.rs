@@ -137,7 +137,7 @@ impl ProxyInstance {
     /// Writes the change of one service to the kernel.
     fn sync(&mut self) -> Result<(), BoxError> {
         let synced = self.proxy.sync(&mut self.services)?;
-        match synced.services == 1 && synced.transactions > 0 && !synced.whole {
+        match synced.services == 1 && synced.transactions > 0 && !synced.is_full {
             true => Ok(()),
             false => Err(MeasureError::Synced(format!("{synced:?}")).into()),
         }

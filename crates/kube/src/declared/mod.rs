@@ -71,16 +71,16 @@ pub enum Error {
     /// The other backend has the hint: a second one would send other components to the wrong backend. Nothing was
     /// applied.
     #[error(
-        "{} is in the {family} mangle table of {there}: creating it in {wanted} too would send the node's other components to the wrong backend; nothing was created",
+        "{} is in the {family} mangle table of {found_in}: creating it in {requested} too would send the node's other components to the wrong backend; nothing was created",
         super::kubelet::HINT
     )]
     HintElsewhere {
         /// Address family.
         family: Family,
         /// The backend that has it.
-        there: Backend,
+        found_in: Backend,
         /// The backend in which it would have been created.
-        wanted: Backend,
+        requested: Backend,
     },
 }
 
@@ -308,8 +308,8 @@ impl Declared {
                     Ok(true) => {
                         return Err(Error::HintElsewhere {
                             family,
-                            there,
-                            wanted,
+                            found_in: there,
+                            requested: wanted,
                         });
                     }
                     Err(error) => tracing::warn!(

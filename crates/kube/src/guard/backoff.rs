@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 pub struct BackoffOptions {
     /// A burst ends when nothing has touched guarded chains for this time: then the guard checks again. `systemctl
     /// restart iptables` makes some twenty commits, tens of milliseconds apart.
-    pub quiet: Duration,
+    pub burst_gap: Duration,
     /// In a burst that does not end, the guard checks after this time anyway.
     pub longest_burst: Duration,
-    /// Largest number of repairs within [`within`](Self::within). If one more would be needed, another program keeps
-    /// removing what the guard restores: the guard backs off for [`rest`](Self::rest).
+    /// Largest number of repairs within [`period`](Self::period). If one more would be needed, another program keeps
+    /// removing what the guard restores: the guard backs off for [`backoff_time`](Self::backoff_time).
     pub repairs: usize,
     /// See [`repairs`](Self::repairs).
-    pub within: Duration,
+    pub period: Duration,
     /// The time for which the guard backs off.
-    pub rest: Duration,
+    pub backoff_time: Duration,
     /// The wait before the first retry after a failure. It doubles with each further failure.
-    pub retry: Duration,
+    pub retry_interval: Duration,
     /// Longest wait after a failure.
     pub longest_retry: Duration,
 }
@@ -29,12 +29,12 @@ impl Default for BackoffOptions {
     /// a minute, or a minute's rest; retries after 50 milliseconds to 5 seconds.
     fn default() -> Self {
         Self {
-            quiet: Duration::from_millis(100),
+            burst_gap: Duration::from_millis(100),
             longest_burst: Duration::from_secs(1),
             repairs: 30,
-            within: Duration::from_secs(60),
-            rest: Duration::from_secs(60),
-            retry: Duration::from_millis(50),
+            period: Duration::from_secs(60),
+            backoff_time: Duration::from_secs(60),
+            retry_interval: Duration::from_millis(50),
             longest_retry: Duration::from_secs(5),
         }
     }
@@ -106,7 +106,7 @@ impl Backoff {
         if self.backed_off_until.is_some() {
             return; // a check follows when that ends
         }
-        let quiet = self.options.quiet;
+        let quiet = self.options.burst_gap;
         match self.burst {
             Some(last) if self.first_unchecked.is_some() || now.duration_since(last) < quiet => {
                 self.burst = Some(now);
@@ -134,7 +134,7 @@ impl Backoff {
 
     /// Returns `true` if missing items may be restored now. If not, the guard must back off: [`Outcome::BackedOff`].
     pub fn may_repair(&mut self, now: Instant) -> bool {
-        let within = self.options.within;
+        let within = self.options.period;
         while let Some(first) = self.repairs.front()
             && now.duration_since(*first) >= within
         {
@@ -170,7 +170,7 @@ impl Backoff {
             Outcome::BackedOff => {
                 self.burst = None;
                 self.repairs.clear();
-                let end = now + self.options.rest;
+                let end = now + self.options.backoff_time;
                 (self.backed_off_until, self.next_check) = (Some(end), Some(end));
             }
         }
@@ -180,7 +180,7 @@ impl Backoff {
     #[must_use]
     pub fn pause(&self) -> Duration {
         let doubled = self.failures.saturating_sub(1).min(31);
-        let pause = self.options.retry.saturating_mul(1 << doubled);
+        let pause = self.options.retry_interval.saturating_mul(1 << doubled);
         pause.min(self.options.longest_retry)
     }
 
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
 
     const OPTIONS: BackoffOptions = BackoffOptions {
-        quiet: ms(100),
+        burst_gap: ms(100),
         longest_burst: ms(1000),
         repairs: 4,
-        within: ms(60_000),
-        rest: ms(30_000),
-        retry: ms(50),
+        period: ms(60_000),
+        backoff_time: ms(30_000),
+        retry_interval: ms(50),
         longest_retry: ms(300),
     };
 

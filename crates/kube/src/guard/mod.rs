@@ -108,7 +108,7 @@ pub struct GuardOptions {
     pub poll: Duration,
     /// The number of polls after which legacy tables are read completely, which finds changes that keep size and number
     /// of entries.
-    pub whole: u32,
+    pub full_read_every: u32,
     /// Options of the monitor that receives changes of nf_tables.
     pub monitor: MonitorOptions,
     /// The retry policy of a repair while other programs change the tables.
@@ -121,7 +121,7 @@ impl Default for GuardOptions {
         Self {
             backoff: BackoffOptions::default(),
             poll: Duration::from_secs(1),
-            whole: 30,
+            full_read_every: 30,
             monitor: MonitorOptions {
                 // Holds events that arrive during a repair; lost events lead to a check.
                 receive_buffer: 8 << 20,
@@ -253,7 +253,7 @@ impl ChainGuard {
     }
 
     /// Adds the audit log, which reports when a legacy table is replaced, and by which process, where that is audited.
-    /// The guard then polls the tables once no record has arrived for the [quiet](BackoffOptions::quiet) time, and still
+    /// The guard then polls the tables once no record has arrived for the [`burst_gap`](BackoffOptions::burst_gap), and still
     /// at intervals. Has no effect on nf_tables, where it is not needed.
     #[must_use]
     pub fn with_audit(mut self, log: AuditLog) -> Self {
@@ -345,7 +345,7 @@ impl ChainGuard {
                 }
                 Ok(Some(record)) if self.names.has(record.family, record.table.as_bstr()) => {
                     let now = Instant::now();
-                    poll.report_change(now, self.backoff.options().quiet);
+                    poll.report_change(now, self.backoff.options().burst_gap);
                     self.record_attribution(Attribution::of_record(&record), now);
                 }
                 Ok(Some(_)) => {}
@@ -386,7 +386,7 @@ impl ChainGuard {
                 Ok(Some(MonitorItem::Lost(lost))) => {
                     metrics::lost();
                     let what = lost.to_string();
-                    notify(on, Event::Lost { what });
+                    notify(on, Event::Lost { cause: what });
                     self.record_change(now);
                 }
                 Ok(Some(_)) => {}
@@ -452,7 +452,7 @@ impl ChainGuard {
         match outcome {
             Outcome::BackedOff => {
                 metrics::backed_off();
-                let rest = self.backoff.options().rest;
+                let rest = self.backoff.options().backoff_time;
                 let missing = items;
                 notify(on, Event::BackedOff { missing, by, rest });
             }

@@ -46,7 +46,7 @@ pub enum Event {
     /// The kernel dropped events: everything is checked, and the processes that made the changes are unknown.
     Lost {
         /// A description of the loss.
-        what: String,
+        cause: String,
     },
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for Event {
                     "backing off for {rest:?}: {count} missing, removed repeatedly by others"
                 )
             }
-            Self::Lost { what } => write!(f, "events were lost: {what}"),
+            Self::Lost { cause: what } => write!(f, "events were lost: {what}"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Poll {
     /// Whether a change was reported since the last poll.
     is_reported: bool,
     /// After this many polls the tables are checked completely.
-    whole: u32,
+    full_read_every: u32,
     /// Number of polls left until then.
     left: u32,
 }
@@ -44,8 +44,8 @@ impl Poll {
             next: now + options.poll,
             regular: now + options.poll,
             is_reported: false,
-            whole: options.whole.max(1),
-            left: options.whole.max(1),
+            full_read_every: options.full_read_every.max(1),
+            left: options.full_read_every.max(1),
         }
     }
 
@@ -73,7 +73,7 @@ impl Poll {
         // A change that keeps the size is reported too.
         let is_reported = std::mem::take(&mut self.is_reported);
         if self.left == 0 || is_reported {
-            self.left = self.whole;
+            self.left = self.full_read_every;
             return true;
         }
         self.last_sizes.is_none() || self.query_sizes() != self.last_sizes

@@ -73,7 +73,7 @@ pub struct Synced {
     /// Number of transactions. 0 if no change affects this node.
     pub transactions: usize,
     /// Whether the sync read and compared the kernel's tables completely, as the first one does.
-    pub whole: bool,
+    pub is_full: bool,
     /// Services in this sync that the kernel refused while it accepted the others. They are retried when they change,
     /// and at the next complete sync.
     pub skipped: Vec<SkippedService>,
@@ -211,12 +211,12 @@ impl ServiceProxy {
             services.take_changed().collect()
         };
         // Only families whose tables are in an unknown state are written completely.
-        synced.whole = self.families.iter().any(|family| !family.is_known);
-        let all: Vec<ObjectName> = match synced.whole {
+        synced.is_full = self.families.iter().any(|family| !family.is_known);
+        let all: Vec<ObjectName> = match synced.is_full {
             true => services.names().cloned().collect(),
             false => Vec::new(),
         };
-        synced.services = match synced.whole {
+        synced.services = match synced.is_full {
             true => all.len(),
             false => changed.len(),
         };
@@ -295,7 +295,7 @@ impl ServiceProxy {
     /// Returns `true` if the last [`sync`](Self::sync) of this family succeeded. If not, the state of the family's
     /// tables is unknown, and the next sync writes it completely.
     #[must_use]
-    pub fn is_known(&self, family: Family) -> bool {
+    pub fn is_synced(&self, family: Family) -> bool {
         let mut families = self.families.iter();
         families.any(|one| one.family == family && one.is_known)
     }

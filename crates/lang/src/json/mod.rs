@@ -22,7 +22,7 @@ use serde::{Serialize, Serializer};
 pub(crate) use self::expr::{Expression, Record, flags, numeric};
 pub(crate) use self::monitor::Events;
 #[cfg(feature = "nftables-crate")]
-pub use self::nftables::NotInStructs;
+pub use self::nftables::UnrepresentableListing;
 use self::object::Object;
 pub(crate) use self::read::{Fields, Key, Kind, Node, Reader as JsonReader, is_object, option};
 use super::dialect::Form;

@@ -14,26 +14,26 @@ use crate::script::Script;
 
 /// A listing that the structs of the crate `nftables` cannot represent.
 #[derive(Clone, PartialEq, Eq)]
-pub struct NotInStructs {
+pub struct UnrepresentableListing {
     /// Path of the value: `nftables[3].rule.expr[0].match.right`.
     pub path: String,
     /// The value as the structs represent it.
-    pub why: String,
+    pub reason: String,
 }
 
-chainwright::debug_as_message!(NotInStructs);
+chainwright::debug_as_message!(UnrepresentableListing);
 
-impl fmt::Display for NotInStructs {
+impl fmt::Display for UnrepresentableListing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "the crate nftables cannot represent {}: {}",
-            self.path, self.why
+            self.path, self.reason
         )
     }
 }
 
-impl std::error::Error for NotInStructs {}
+impl std::error::Error for UnrepresentableListing {}
 
 impl Script {
     /// Converts the objects of a program that uses the crate [`nftables`], which would otherwise run `nft` with them.
@@ -75,10 +75,10 @@ impl Listing<'_> {
     ///
     /// # Errors
     /// The first value that its structs would lose or change.
-    pub fn to_nftables(&self) -> Result<Nftables<'static>, NotInStructs> {
-        let refused = |path: &str, error: serde_json::Error| NotInStructs {
+    pub fn to_nftables(&self) -> Result<Nftables<'static>, UnrepresentableListing> {
+        let refused = |path: &str, error: serde_json::Error| UnrepresentableListing {
             path: path.to_owned(),
-            why: error.to_string(),
+            reason: error.to_string(),
         };
         let mut options = self.options.clone();
         options.nft_version = NftVersion::V1_0;
@@ -92,7 +92,7 @@ impl Listing<'_> {
             let object = Deserialize::deserialize(ours).map_err(|error| refused(&path, error))?;
             let theirs = serde_json::to_value(&object).map_err(|error| refused(&path, error))?;
             if let Some((path, why)) = lost(ours, &theirs, path) {
-                return Err(NotInStructs { path, why });
+                return Err(UnrepresentableListing { path, reason: why });
             }
             objects.push(object);
         }

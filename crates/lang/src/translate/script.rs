@@ -50,7 +50,7 @@ pub struct UntranslatedRule {
     /// The line.
     pub text: String,
     /// Reason.
-    pub why: String,
+    pub reason: String,
 }
 
 /// A line that is not valid input for iptables-restore.
@@ -183,7 +183,7 @@ impl Translation {
                     translation.untranslated.push(UntranslatedRule {
                         line: 1,
                         text: rule.to_string(),
-                        why: why.to_string(),
+                        reason: why.to_string(),
                     });
                 }
             }
@@ -248,9 +248,11 @@ impl Reader {
         let mut untranslated = |why: String| {
             let text = content.to_str_lossy().into_owned();
             let comment = format!("# {}: {why}", text.replace(char::is_control, "?"));
-            self.translation
-                .untranslated
-                .push(UntranslatedRule { line, text, why });
+            self.translation.untranslated.push(UntranslatedRule {
+                line,
+                text,
+                reason: why,
+            });
             comment
         };
         let chain = command.chain.as_ref();

@@ -782,7 +782,7 @@ proptest! {
             for packet in &packets {
                 let trace = evaluated.trace(packet, &Node::default(), &Options::default());
                 for step in trace.ends.iter().flat_map(|end| &end.steps) {
-                    if let (Some(rule), true, true) = (&step.rule, step.chain == "c", step.is_whole) {
+                    if let (Some(rule), true, true) = (&step.rule, step.chain == "c", step.is_full_match) {
                         prop_assert!(!dead[rule.number], "rule {} of {:#?} matches {:?}", rule.number, rules, packet);
                     }
                 }

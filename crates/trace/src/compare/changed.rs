@@ -75,7 +75,7 @@ impl Changed {
         let Some(rules) = self.rules.get_mut(side).filter(|rules| !rules.is_empty()) else {
             return;
         };
-        for step in steps.filter(|step| step.is_whole) {
+        for step in steps.filter(|step| step.is_full_match) {
             if let Some(rule) = step.rule {
                 let is_nft = step.backend == Backend::Nft;
                 let (table, chain) = (step.table.clone(), step.chain.clone());

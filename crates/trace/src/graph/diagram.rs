@@ -72,7 +72,7 @@ impl fmt::Display for Dot<'_, '_> {
             writeln!(f, "  }}")?;
         }
         for link in &view.links {
-            let style = match link.how {
+            let style = match link.kind {
                 EdgeKind::Jump => "solid",
                 EdgeKind::Goto => "dashed",
                 EdgeKind::MapLookup => "dotted",
@@ -133,7 +133,7 @@ impl fmt::Display for Mermaid<'_, '_> {
             writeln!(f, "  end")?;
         }
         for link in &view.links {
-            let arrow = match link.how {
+            let arrow = match link.kind {
                 EdgeKind::Jump => "-->",
                 EdgeKind::Goto => "==>",
                 EdgeKind::MapLookup => "-.->",

@@ -209,7 +209,7 @@ pub struct Edge {
     /// Index of the target node.
     pub to: usize,
     /// NodeKind.
-    pub how: EdgeKind,
+    pub kind: EdgeKind,
     /// Number of rules or elements.
     pub count: usize,
 }
@@ -292,7 +292,7 @@ impl Graph {
         }
         for edge in all.edges {
             if let (Some(from), Some(to)) = (moved[edge.from], moved[edge.to]) {
-                self.link(from, to, edge.how, edge.count);
+                self.link(from, to, edge.kind, edge.count);
             }
         }
     }
@@ -344,7 +344,7 @@ impl Graph {
             self.edges.push(Edge {
                 from,
                 to,
-                how,
+                kind: how,
                 count: 0,
             });
             self.out[from].push(place);

@@ -355,14 +355,14 @@ impl View<'_> {
             }
         }
         let color = if back { RING } else { WAY };
-        let dashed = dashes(link.how);
+        let dashed = dashes(link.kind);
         let width = 1.0 + (link.count as f64).log10() * 0.6;
         let arrow = if back { "ring" } else { "arrow" };
         writeln!(
             f,
             r#"<path d="{path}" fill="none" stroke="{color}" stroke-width="{width:.1}"{dashed} marker-end="url(#{arrow})"><title>{} {}: {} → {}</title></path>"#,
             link.count,
-            link.how.name(),
+            link.kind.name(),
             escaped(&self.groups[link.from].name),
             escaped(&self.groups[link.to].name),
         )
@@ -409,7 +409,7 @@ impl View<'_> {
             let mut groups = 0..self.groups.len();
             groups.any(|group| Look::of(self.kind(group), has_incoming[group]) == look)
         };
-        let leads = |how| self.links.iter().any(|link| link.how == how);
+        let leads = |how| self.links.iter().any(|link| link.kind == how);
         let parts = panels.iter().flat_map(|panel| &panel.parts);
         let mut back = parts.flat_map(|part| &part.layout.back);
         let boxes = [

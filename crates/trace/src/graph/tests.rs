@@ -32,7 +32,7 @@ fn name(graph: &Graph, index: usize) -> String {
 fn edges(graph: &Graph) -> Vec<String> {
     let edges = graph.edges().iter().map(|edge| {
         let (from, to) = (name(graph, edge.from), name(graph, edge.to));
-        format!("{from} {} {to} ×{}", edge.how.name(), edge.count)
+        format!("{from} {} {to} ×{}", edge.kind.name(), edge.count)
     });
     let mut edges: Vec<_> = edges.collect();
     edges.sort();

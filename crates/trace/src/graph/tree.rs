@@ -37,7 +37,7 @@ struct Line {
     /// Indentation before its own branch.
     indent: String,
     branch: &'static str,
-    how: Option<EdgeKind>,
+    kind: Option<EdgeKind>,
     depth: usize,
     /// Number of chains that are not shown, instead of a group.
     more: usize,
@@ -138,7 +138,7 @@ impl Tree<'_, '_> {
             group: root,
             indent: String::new(),
             branch: "",
-            how: None,
+            kind: None,
             depth: 0,
             more: 0,
         }];
@@ -198,7 +198,7 @@ impl Tree<'_, '_> {
                 group,
                 indent: indent.clone(),
                 branch: "└─ ",
-                how: None,
+                kind: None,
                 depth,
                 more,
             });
@@ -209,7 +209,7 @@ impl Tree<'_, '_> {
                 group: link.to,
                 indent: indent.clone(),
                 branch: if last { "└─ " } else { "├─ " },
-                how: Some(link.how),
+                kind: Some(link.kind),
                 depth,
                 more: 0,
             });
@@ -220,7 +220,7 @@ impl Tree<'_, '_> {
         let view = self.view;
         let group = &view.groups[line.group];
         let mut left = format!("  {}{}", line.indent, line.branch);
-        match line.how {
+        match line.kind {
             Some(EdgeKind::Goto) => left.push_str("goto "),
             Some(EdgeKind::MapLookup) => left.push_str("map "),
             Some(EdgeKind::Jump) | None => {}

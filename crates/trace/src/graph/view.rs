@@ -73,7 +73,7 @@ pub struct Link {
     /// Index of the target group.
     pub to: usize,
     /// NodeKind.
-    pub how: EdgeKind,
+    pub kind: EdgeKind,
     /// Number of rules or elements.
     pub count: usize,
 }
@@ -131,13 +131,13 @@ impl Graph {
                 .filter(|edge| part.keeps(edge.from, edge.to))
             {
                 let (from, to) = (group_of[edge.from], group_of[edge.to]);
-                let link = *known.entry((from, to, edge.how)).or_insert(links.len());
+                let link = *known.entry((from, to, edge.kind)).or_insert(links.len());
                 if link == links.len() {
                     out[from].push(link);
                     links.push(Link {
                         from,
                         to,
-                        how: edge.how,
+                        kind: edge.kind,
                         count: 0,
                     });
                 }
@@ -224,7 +224,7 @@ impl Graph {
                 let edges = self.edges_of(index);
                 let mut leads: Vec<_> = edges
                     .filter(|edge| part.keeps(edge.from, edge.to))
-                    .map(|edge| (edge.how, class[edge.to]))
+                    .map(|edge| (edge.kind, class[edge.to]))
                     .collect();
                 leads.sort_unstable();
                 leads.dedup();

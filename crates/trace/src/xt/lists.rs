@@ -113,7 +113,7 @@ pub(super) fn recent(path_state: &mut PathState, recent: &Recent) -> Result<bool
         RecentSide::Destination => Field::Destination,
     };
     let address = named(path_state, field);
-    let mask = match recent.mask.is_whole() {
+    let mask = match recent.mask.is_full() {
         true => String::new(),
         false => format!(" under the mask {}", recent.mask.address()),
     };

@@ -86,7 +86,7 @@ fn of(item: &Item) -> (u32, u32, bool) {
             (number - 1, number, true)
         }
         Item::Lost(lost) => (lost.after.number(), lost.through.number(), false),
-        Item::Notice(notice) => panic!("{notice:?}"),
+        Item::OutOfBand(notice) => panic!("{notice:?}"),
     }
 }
 

@@ -181,7 +181,7 @@ impl ConntrackTuples {
 pub(super) fn host(value: &BStr, family: Family) -> Parsed<ConntrackAddress> {
     let most = width(family);
     let (text, mask) = match value.split_once_str("/") {
-        None => (value, Some(Mask::whole(family))),
+        None => (value, Some(Mask::full(family))),
         Some((text, mask)) => {
             let mask = mask.as_bstr();
             let prefix = number_within(mask, 0..=most).ok();

@@ -65,9 +65,9 @@ pub struct Progress {
     pub family: Family,
     /// Number of parts in the kernel: service ports; in the nftables layout also the elements that lead to them, which
     /// come last.
-    pub done: usize,
+    pub completed: usize,
     /// Total number of parts.
-    pub all: usize,
+    pub total: usize,
 }
 
 /// The callback for progress.
@@ -81,7 +81,11 @@ impl Observer {
 
     pub(super) fn report(&self, family: Family, done: usize, all: usize) {
         if let Some(observe) = &self.0 {
-            observe(Progress { family, done, all });
+            observe(Progress {
+                family,
+                completed: done,
+                total: all,
+            });
         }
     }
 }
