@@ -6,4 +6,4 @@ pub use crate::escape::Escaped;
 pub use crate::input::{MAX_TEXT_LENGTH, read_text};
 #[cfg(feature = "iptables")]
 pub use crate::iptables::{hook_declaration, nft_name};
-pub use crate::spelling::nearest;
+pub use crate::suggest::nearest;

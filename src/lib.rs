@@ -100,7 +100,7 @@ mod retry;
 mod sequence;
 #[cfg(feature = "iptables")]
 mod sockopt;
-mod spelling;
+mod suggest;
 #[cfg(feature = "iptables")]
 pub mod xt;
 

@@ -195,7 +195,7 @@ The names of tests are those of the date of the run; some tests have been rename
 
 By default the command runs the tests that send every kind of message and that end in minutes on an emulated processor. `--all`
 runs all tests, which takes hours on an emulated processor. On Linux 6.18, on which the crate is developed, all tests
-pass (the README shows the command). The table does not include `model`, which compares the fake kernel with the
+pass (the README shows the command). The table does not include `fake_kernel`, which compares the fake kernel with the
 running kernel: the fake kernel behaves like Linux 6.18 only.
 
 ";

@@ -147,7 +147,7 @@ const CHOSEN: [ChosenModule; 31] = [
         ],
     ),
     ChosenModule::most_of(
-        "snapshot::kept",
+        "snapshot::round_trip",
         &[
             "expiring_elements",
             "client_rulesets",
@@ -165,8 +165,8 @@ const CHOSEN: [ChosenModule; 31] = [
             "from_any_ruleset",
         ],
     ),
-    ChosenModule::all_of("nft::anew"),
-    ChosenModule::all_of("nft::trees").rounds(&[("TREES", "40")]),
+    ChosenModule::all_of("nft::recreate"),
+    ChosenModule::all_of("nft::interval_sets").rounds(&[("TREES", "40")]),
     ChosenModule::most_of(
         "events::mirror",
         &[

@@ -1,15 +1,15 @@
 //! Reads, changes, saves and restores a node's iptables tables in one backend.
 
+mod chain_reader;
 mod change;
-mod one_chain;
-mod own;
+mod own_changes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(super) use chain_reader::OneChain;
 use change::{AttemptResult, change_legacy, change_nft, connection};
 pub(super) use change::{Change, of_empty};
-pub(super) use one_chain::OneChain;
 
 use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};

@@ -13,7 +13,7 @@
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
 //! One loop (`receive.rs`) receives replies and events and hands them to a `DatagramReceiver`. The peer of a socket
-//! need not be the kernel (`peer.rs`): it can be a fake kernel, or in tests a recording of a kernel (`replay.rs`).
+//! need not be the kernel (`transport.rs`): it can be a fake kernel, or in tests a recording of a kernel (`replay.rs`).
 //!
 //! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`]. A `Session` (`session.rs`) makes the
 //! requests of nf_tables, of hooks and of conntrack: it numbers them, repeats them, and ends dumps that were abandoned.
@@ -34,7 +34,6 @@ mod dump;
 mod error;
 mod events;
 mod message;
-mod peer;
 mod receive;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(
@@ -45,6 +44,7 @@ pub(crate) mod replay;
 mod session;
 #[allow(unsafe_code)]
 mod socket;
+mod transport;
 
 pub use ack::Acknowledgement;
 pub use attribute::{Attribute, Attributes};
@@ -57,10 +57,10 @@ pub(crate) use events::{EventDecoder, EventSocket};
 #[cfg(feature = "serde")]
 pub(crate) use message::MAX_CONTEXT_LENGTH;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
-#[doc(hidden)]
-pub use peer::Peer;
 pub(crate) use receive::DatagramReceiver;
 pub(crate) use session::{AbandonedDump, DumpReader, Request, Session, write_request};
 #[doc(hidden)]
 pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};
+#[doc(hidden)]
+pub use transport::Peer;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
 use super::Received;
-use super::peer::Peer;
+use super::transport::Peer;
 
 /// A result of `recvmsg`.
 #[derive(Debug, Clone)]

@@ -38,7 +38,7 @@ enum Endpoint {
     /// The kernel.
     Kernel(NlSocket),
     /// Another peer: a fake kernel, or recorded replies of a kernel.
-    Peer(Box<dyn super::peer::Peer>),
+    Peer(Box<dyn super::transport::Peer>),
 }
 
 /// A received datagram, possibly truncated to the buffer.
@@ -130,7 +130,7 @@ impl Socket {
 
     /// Creates a socket with another peer than the kernel.
     #[doc(hidden)]
-    pub fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
+    pub fn to_peer(peer: Box<dyn super::transport::Peer>) -> Self {
         Self {
             endpoint: Endpoint::Peer(peer),
             send_buffer: usize::MAX,

@@ -9,10 +9,10 @@ use chainwright_sys::nf_tables::{
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use super::Family;
+use super::change_detector;
 use super::feature::explain_request;
 use super::generation::{Generation, GenerationRef, Origin};
 use super::object::Listed;
-use super::watch;
 use crate::netlink::{AbandonedDump, Error, Message, MessageWriter, Request, Session, Socket};
 use crate::retry::impl_retry;
 
@@ -57,7 +57,7 @@ pub struct Connection {
     /// Whether every commit reads the generation before it sends the batch.
     pub(super) compares_generations: bool,
     /// State for receiving notifications, kept between calls.
-    pub(super) listener: watch::IdleSocket,
+    pub(super) listener: change_detector::IdleSocket,
 }
 
 impl_retry! {
@@ -105,7 +105,7 @@ impl Connection {
             check_only: false,
             diagnoses: true,
             compares_generations: true,
-            listener: watch::IdleSocket::default(),
+            listener: change_detector::IdleSocket::default(),
         })
     }
 

@@ -17,7 +17,7 @@ use chainwright_sys::nf_tables::{
 
 use super::declare::Field;
 use super::expr::{BitwiseOp, Decoded, ExpressionRef, ExthdrOp, MetaKey, PayloadBase, SocketKey};
-use super::mentions::{MessageItem, each_mention};
+use super::references::{MessageItem, each_mention};
 use super::{Device, Devices, ElementFlags, ElementRef, FlowtableHook, Hook, SetFlags, TableFlags};
 use crate::errno::Errno;
 use crate::netlink::{self, Attributes, Message};

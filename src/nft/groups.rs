@@ -10,12 +10,12 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::commit::{CommitError, Failure, MAX_PRINTED};
+use super::conditional_commit::Guard;
 use super::connection::Connection;
 use super::declare::Field;
 use super::explain::describe;
 use super::generation::Generation;
-use super::guard::Guard;
-use super::mentions::{IdKind, MessageItem, NameKind, each_mention};
+use super::references::{IdKind, MessageItem, NameKind, each_mention};
 use super::transaction::{IdAllocator, Transaction, has_handle};
 use super::{Family, Operation};
 use crate::netlink::Message;

@@ -22,8 +22,8 @@ use chainwright_sys::nf_tables::{
 use super::declare::Field;
 use super::expr::{ExpressionRef, ExpressionView, Match, ObjectType, Target};
 use super::feature::{self, Feature};
-use super::mentions::{MessageItem, each_mention};
 use super::name::Name;
+use super::references::{MessageItem, each_mention};
 use super::{
     Chain, Connection, Cost, ExtensionKind, Family, Operation, Rule, Scope, Table, Transaction,
 };

@@ -3,23 +3,23 @@
 
 pub(crate) mod accounting;
 pub(crate) mod arp;
+pub(crate) mod child_process;
+pub(crate) mod compare_mirror;
 pub(crate) mod cost;
 pub(crate) mod encodings;
 pub(crate) mod iptables;
 pub(crate) mod kernel;
-pub(crate) mod mirrored;
 pub(crate) mod needs;
 pub(crate) mod packets;
-pub(crate) mod plans;
+pub(crate) mod plan_rulesets;
 pub(crate) mod random;
+pub(crate) mod read_only_thread;
 pub(crate) mod rules;
 pub(crate) mod rulesets;
-pub(crate) mod running;
 pub(crate) mod save;
 pub(crate) mod scripts;
 pub(crate) mod tools;
 pub(crate) mod transactions;
-pub(crate) mod unwritable;
 pub(crate) mod wire;
 
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod fake_kernel;
 mod live;
 mod mirror;
 mod mirror_elements;
-mod model;
 mod stress;

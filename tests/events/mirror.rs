@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::mirrored::is_current;
+use crate::common::compare_mirror::is_current;
 use crate::common::random::Random;
 use crate::common::rulesets::Ruleset;
 use crate::common::tools::Tools;

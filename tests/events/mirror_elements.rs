@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::compare_mirror::is_current;
 use crate::common::kernel::{catches_all, numbers_namespaces};
-use crate::common::mirrored::is_current;
 use crate::common::random::Random;
 use crate::common::{committed, connect, report, sandbox};
 use allocation_counter::measure;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::mirrored::{is_current, lines};
+use crate::common::compare_mirror::{is_current, lines};
 use crate::common::random::Random;
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, committed, connect, report, sandbox};

@@ -5,7 +5,7 @@ mod cleanup;
 #[path = "../common/mod.rs"]
 mod common;
 mod compat;
-mod decoder_promise;
+mod decoder_equivalence;
 mod differences;
 mod edits;
 mod errors;

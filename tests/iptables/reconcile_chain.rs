@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::common::iptables::{open, state, tool};
 use crate::common::random::Random;
+use crate::common::read_only_thread::with_unwritable_tables;
 use crate::common::tools::Tools;
-use crate::common::unwritable::with_unwritable_tables;
 use crate::common::{rules_of, sandbox};
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::RestoreOptions;

@@ -1,26 +1,26 @@
 //! Services with real packets: a client, a node and pods, each in its own sandbox, joined by cables; the same
 //! table of cases in every layout and both families.
 
-mod adopt;
 mod cases;
-mod contested;
-mod draws;
-mod flood;
+mod conflicts;
+mod distribution;
+mod flows_during_changes;
 mod kill;
 mod kube_proxy;
 mod listed;
 mod net;
+mod open_connections;
 pub(crate) mod proxy;
 mod tables;
-mod undisturbed;
+mod takeover;
 
-use crate::common::running;
+use crate::common::child_process;
 use crate::common::{from_env, number, thorough};
 use cases::run;
 use chainwright::iptables::{Backend, Family};
 use chainwright::legacy::LOCK_VARIABLE;
 use chainwright_kube::service::Layout;
-use flood::By;
+use flows_during_changes::By;
 
 /// The tests use their own lock for the legacy tables: the usual file belongs to root.
 // SAFETY: on Linux std works before main; this starts no thread.
@@ -79,22 +79,22 @@ fn step(usual: usize) -> usize {
 
 #[test]
 fn flat_draws_evenly() {
-    draws::evenly(Layout::Flat, step(1));
+    distribution::evenly(Layout::Flat, step(1));
 }
 
 #[test]
 fn nftables_draws_evenly() {
-    draws::evenly(NFTABLES, step(9));
+    distribution::evenly(NFTABLES, step(9));
 }
 
 #[test]
 fn iptables_draws_evenly() {
-    draws::evenly(IPTABLES, step(9));
+    distribution::evenly(IPTABLES, step(9));
 }
 
 #[test]
 fn iptables_legacy_draws_evenly() {
-    draws::evenly(LEGACY, step(9));
+    distribution::evenly(LEGACY, step(9));
 }
 
 /// How often endpoints change.
@@ -104,22 +104,22 @@ fn rounds() -> usize {
 
 #[test]
 fn flat_keeps_clients() {
-    draws::affinity(Layout::Flat, rounds());
+    distribution::affinity(Layout::Flat, rounds());
 }
 
 #[test]
 fn nftables_keeps_clients() {
-    draws::affinity(NFTABLES, rounds());
+    distribution::affinity(NFTABLES, rounds());
 }
 
 #[test]
 fn iptables_keeps_clients() {
-    draws::affinity(IPTABLES, rounds());
+    distribution::affinity(IPTABLES, rounds());
 }
 
 #[test]
 fn iptables_legacy_keeps_clients() {
-    draws::affinity(LEGACY, rounds());
+    distribution::affinity(LEGACY, rounds());
 }
 
 /// Number of syncs that do not affect the watched service.
@@ -129,35 +129,35 @@ fn syncs(usual: usize) -> usize {
 
 #[test]
 fn flat_keeps_foreign_rules() {
-    undisturbed::undisturbed(Layout::Flat, syncs(1_000));
+    open_connections::undisturbed(Layout::Flat, syncs(1_000));
 }
 
 #[test]
 fn nftables_keeps_foreign_rules() {
-    undisturbed::undisturbed(NFTABLES, syncs(150));
+    open_connections::undisturbed(NFTABLES, syncs(150));
 }
 
 #[test]
 fn iptables_keeps_foreign_rules() {
-    undisturbed::undisturbed(IPTABLES, syncs(150));
+    open_connections::undisturbed(IPTABLES, syncs(150));
 }
 
 #[test]
 fn iptables_legacy_keeps_foreign_rules() {
-    undisturbed::undisturbed(LEGACY, syncs(150));
+    open_connections::undisturbed(LEGACY, syncs(150));
 }
 
 #[test]
 fn layouts_change_without_a_refused_connection() {
-    undisturbed::layouts_change();
+    open_connections::layouts_change();
 }
 
 /// Not a test itself: the process that the tests below start and kill.
 #[test]
 fn victim() {
-    if let Some(task) = running::task() {
+    if let Some(task) = child_process::task() {
         kill::victim(&task);
-        running::end();
+        child_process::end();
     }
 }
 
@@ -188,12 +188,12 @@ fn iptables_legacy_recovers_after_a_kill() {
 
 #[test]
 fn flat_repairs_changes_by_others() {
-    adopt::repairs();
+    takeover::repairs();
 }
 
 #[test]
 fn flat_replaces_a_foreign_table() {
-    adopt::replaces();
+    takeover::replaces();
 }
 
 #[test]
@@ -228,86 +228,86 @@ fn commits() -> usize {
 
 #[test]
 fn flat_translates_every_flow() {
-    flood::flooded(Layout::Flat, By::Change, commits());
+    flows_during_changes::flooded(Layout::Flat, By::Change, commits());
 }
 
 #[test]
 fn flat_translates_every_flow_during_repair() {
-    flood::flooded(Layout::Flat, By::Repair, commits());
+    flows_during_changes::flooded(Layout::Flat, By::Repair, commits());
 }
 
 #[test]
 fn flat_translates_every_flow_while_recreated() {
-    flood::recreated(commits());
+    flows_during_changes::recreated(commits());
 }
 
 #[test]
 fn nftables_translates_every_flow_while_recreated() {
-    flood::recreated_in_chains(commits());
+    flows_during_changes::recreated_in_chains(commits());
 }
 
 #[test]
 fn a_firewall_exists_before_its_load_balancer_is_reachable() {
     for layout in [Layout::Flat, NFTABLES] {
-        flood::firewalls_first(layout);
+        flows_during_changes::firewalls_first(layout);
     }
 }
 
 #[test]
 fn nftables_translates_every_flow() {
-    flood::flooded(NFTABLES, By::Change, commits());
+    flows_during_changes::flooded(NFTABLES, By::Change, commits());
 }
 
 #[test]
 fn nftables_translates_every_flow_during_repair() {
-    flood::flooded(NFTABLES, By::Repair, commits());
+    flows_during_changes::flooded(NFTABLES, By::Repair, commits());
 }
 
 #[test]
 fn flat_replaces_leftover_elements() {
-    flood::leftovers_make_room();
+    flows_during_changes::leftovers_make_room();
 }
 
 #[test]
 fn flat_removes_referenced_elements_last() {
-    flood::in_order();
+    flows_during_changes::in_order();
 }
 
 #[test]
 fn nftables_removes_referenced_elements_last() {
-    flood::in_order_in_chains();
+    flows_during_changes::in_order_in_chains();
 }
 
 #[test]
 fn an_address_belongs_to_one_service() {
     for layout in Layout::ALL {
-        contested::services_share_one_address(layout);
+        conflicts::services_share_one_address(layout);
     }
 }
 
 #[test]
 fn node_ports_are_at_the_same_addresses_in_every_layout() {
     for layout in Layout::ALL {
-        contested::node_ports(layout);
-        contested::node_gets_an_address(layout);
+        conflicts::node_ports(layout);
+        conflicts::node_gets_an_address(layout);
     }
 }
 
 #[test]
 fn node_ports_listen_on_loopback_if_configured() {
     for layout in [IPTABLES, LEGACY] {
-        contested::node_ports_at_loopback(layout);
+        conflicts::node_ports_at_loopback(layout);
     }
 }
 
 #[test]
 fn flat_writes_nothing_without_differences() {
-    adopt::writes_nothing();
+    takeover::writes_nothing();
 }
 
 #[test]
 fn own_commits_are_not_reported_as_foreign_changes() {
     for layout in [Layout::Flat, NFTABLES] {
-        adopt::own_commits(layout);
+        takeover::own_commits(layout);
     }
 }

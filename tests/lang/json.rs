@@ -2,7 +2,7 @@
 //! or writes something else than the ruleset contains. Those places are listed here with their counts. And nft reads
 //! the library's JSON back as the same ruleset, or refuses it.
 
-mod otherwise;
+mod differences;
 mod read_back;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use chainwright::nft::{
 use chainwright_lang::{Listing, NftVersion, Options, Part};
 use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
-use otherwise::{NEW_KEYS, SWAPPED, all_met, remove_differences};
+use differences::{NEW_KEYS, SWAPPED, all_met, remove_differences};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

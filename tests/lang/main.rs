@@ -4,11 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dialect;
+mod error_messages;
 mod json;
 mod json_read;
 mod libnftables;
-mod mistakes;
-mod newer;
+mod nft_1_1;
 mod oracle;
 mod random;
 mod round_trip;

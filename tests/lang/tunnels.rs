@@ -11,7 +11,7 @@
 //! sent BYTES       without the batch's begin and end, as in `data/encodings`
 //! ```
 
-mod otherwise;
+mod differences;
 mod random;
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright_lang::{Listing, Options, Part, Script};
 use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
-use otherwise::{
+use differences::{
     IN_OTHER_ORDER, LISTED_DIFFERENTLY, NOT_IN_JSON, REDUNDANT_MATCH, SENT_DIFFERENTLY,
 };
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::plans::{operations, with};
+use crate::common::plan_rulesets::{operations, with};
 use crate::common::random::Random;
 use crate::common::{connect, report, sandbox};
 use chainwright::nft::expr::{Counter, Immediate};

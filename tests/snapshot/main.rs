@@ -4,10 +4,10 @@ mod backup;
 #[path = "../common/mod.rs"]
 mod common;
 mod hostile_files;
-mod kept;
-mod left_out;
+mod omitted_elements;
 mod plan;
 mod races;
 mod restore;
+mod round_trip;
 mod ruleset;
 mod serial;

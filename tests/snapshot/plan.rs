@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::plans::{operations, with};
+use crate::common::plan_rulesets::{operations, with};
 use crate::common::random::Random;
 use crate::common::rulesets::{
     Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same, wait_for_collection,

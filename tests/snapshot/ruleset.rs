@@ -13,7 +13,7 @@ use chainwright::nft::{
 use chainwright_lang::Script;
 use chainwright_testing::FakeKernel;
 
-use crate::common::mirrored::lines;
+use crate::common::compare_mirror::lines;
 use crate::common::random::Random;
 use crate::common::rulesets;
 use crate::common::transactions::Writer;

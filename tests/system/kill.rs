@@ -8,14 +8,14 @@
 mod live;
 mod rulesets;
 
-use crate::common::running;
+use crate::common::child_process;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::common::child_process::{Victim, notify};
 use crate::common::random::Random;
-use crate::common::running::{Victim, notify};
 use crate::common::{connect, from_env, report, sandbox};
 use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use chainwright_testing::Sandbox;
@@ -35,7 +35,7 @@ fn kills(percent: usize) -> usize {
 /// Not a test itself: the process that the tests below start and kill.
 #[test]
 fn victim() {
-    let Some(task) = running::task() else {
+    let Some(task) = child_process::task() else {
         return;
     };
     let words: Vec<_> = task.split(' ').collect();
@@ -84,7 +84,7 @@ fn victim() {
         }
         _ => panic!("{task}"),
     }
-    running::end();
+    child_process::end();
 }
 
 /// The messages between the first and the last one of a batch.

@@ -3,14 +3,14 @@
 //! This file has the common helpers and the tests of the verbs for chains; the other verbs have
 //! files of their own.
 mod confirm;
-mod edges;
+mod help_and_pipes;
 mod json;
 mod kube;
 mod live;
+mod nft_syntax;
 mod record;
 mod ruleset;
 mod tree;
-mod words;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -5,9 +5,9 @@ use std::fmt::{self, Write as _};
 use bstr::BStr;
 
 use super::constant::{self, Named};
-use super::headers::{self, GRE, Protocol};
 use super::list::Options;
 use super::print::Printer;
+use super::protocols::{self, GRE, Protocol};
 use super::read::rule::rule;
 use super::read::set::plain_verdict;
 use super::syntax::{Expr, Payload, Target, Value, Verdict};
@@ -203,15 +203,15 @@ impl Headers {
     fn of(step: &TraceRef<'_>) -> Self {
         let family = step.family();
         let network = match (family, step.nfproto()) {
-            (Family::IP, _) | (Family::INET, Some(2)) => Some(&headers::IP),
-            (Family::IP6, _) | (Family::INET, Some(10)) => Some(&headers::IP6),
-            (Family::ARP, _) => Some(&headers::ARP),
+            (Family::IP, _) | (Family::INET, Some(2)) => Some(&protocols::IP),
+            (Family::IP6, _) | (Family::INET, Some(10)) => Some(&protocols::IP6),
+            (Family::ARP, _) => Some(&protocols::ARP),
             _ => None,
         };
         let has_frames = family == Family::BRIDGE || step.iif_type() == Some(ETHERNET);
         Self {
             family,
-            link: has_frames.then_some(&headers::ETHER),
+            link: has_frames.then_some(&protocols::ETHER),
             network,
             transport: None,
             parts: Vec::new(),
@@ -299,9 +299,9 @@ impl Headers {
                 .iter()
                 .fold(0, |number, byte| number << 8 | u128::from(*byte));
             let above = match protocol.base {
-                PayloadBase::LINK => headers::above_ethernet(number),
+                PayloadBase::LINK => protocols::above_ethernet(number),
                 // nft 1.0.6 knows no GRE fields, and the known fields are not contiguous.
-                PayloadBase::NETWORK => headers::above_ip(number).filter(|above| **above != GRE),
+                PayloadBase::NETWORK => protocols::above_ip(number).filter(|above| **above != GRE),
                 _ => None,
             };
             match above.map(|above| above.base) {

@@ -9,9 +9,9 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, Family};
 
-use super::headers::{Extension, Protocol};
+use super::protocols::{Extension, Protocol};
 use super::tunnels::Tunnel;
-use super::{keys, types};
+use super::{selectors, types};
 
 pub(super) use super::statements::Statement;
 
@@ -341,7 +341,7 @@ impl Expr {
             Self::Range(from, _) => from.data_type(),
             Self::Concat(parts) => DataType::concatenation(parts.iter().map(Self::data_type)),
             Self::Verdict(_) => DataType::VERDICT,
-            selector => keys::of(selector).map_or(DataType::VALUE, |key| key.data_type),
+            selector => selectors::of(selector).map_or(DataType::VALUE, |key| key.data_type),
         }
     }
 
@@ -359,7 +359,7 @@ impl Expr {
                 .iter()
                 .map(|part| part.bits().next_multiple_of(32))
                 .sum(),
-            selector => keys::of(selector).map_or(0, |key| key.bits),
+            selector => selectors::of(selector).map_or(0, |key| key.bits),
         }
     }
 
@@ -378,7 +378,7 @@ impl Expr {
         match self {
             Self::Payload(_) | Self::Option(_) => ByteOrder::Network,
             Self::Binary(_, left, _) => left.order(),
-            selector => match keys::of(selector) {
+            selector => match selectors::of(selector) {
                 Some(key) => key.order,
                 None => types::order(selector.data_type()),
             },

@@ -8,7 +8,7 @@ use chainwright::nft::expr::{
     Expression, Inner, InnerFlags, InnerType, MetaKey, NestedExpression, PayloadBase,
 };
 
-use super::headers::{GENEVE, GRE, GRETAP, PROTOCOLS, Protocol, UDP, VXLAN};
+use super::protocols::{GENEVE, GRE, GRETAP, PROTOCOLS, Protocol, UDP, VXLAN};
 use super::syntax::Payload;
 
 /// Tunnel protocol.

@@ -21,8 +21,8 @@ use chainwright::nft::userdata::{
 };
 use chainwright::nft::{DataType, SetRef};
 
-use super::headers::{self, Extension, PROTOCOLS};
-use super::keys;
+use super::protocols::{self, Extension, PROTOCOLS};
+use super::selectors;
 use super::syntax::{Expr, OptionField, Payload};
 use super::tunnels;
 
@@ -272,7 +272,7 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
 
 /// Returns the expression if nft has a name for it.
 fn known(selector: Expr) -> Option<Expr> {
-    keys::of(&selector).map(|_| selector)
+    selectors::of(&selector).map(|_| selector)
 }
 
 fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -> Option<Expr> {
@@ -316,7 +316,7 @@ fn option(number: u32, field: u32, kind: Option<u32>) -> Option<Expr> {
         Some(kind) => extension.kind == ExthdrOp(kind) && u32::from(extension.number) == number,
     };
     // Several extensions may share a number; their fields are numbered in one sequence.
-    let mut all = headers::EXTENSIONS.iter().filter(is);
+    let mut all = protocols::EXTENSIONS.iter().filter(is);
     let (extension, field) =
         all.find_map(|extension| Some((extension, extension.numbered(field)?)))?;
     Some(Expr::Option(OptionField {
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn fields_round_trip_as_user_data() {
         let mut count = 0;
-        for extension in headers::EXTENSIONS {
+        for extension in protocols::EXTENSIONS {
             for field in extension.all_fields() {
                 let option = Expr::Option(OptionField {
                     extension,
@@ -434,7 +434,7 @@ mod tests {
     /// Bytes that nft 1.0.6 sends.
     #[test]
     fn output_equals_nft() {
-        let frag = headers::EXTENSIONS.iter().find(|e| e.name == "frag");
+        let frag = protocols::EXTENSIONS.iter().find(|e| e.name == "frag");
         let frag = frag.expect("no such field");
         let id = Expr::Option(OptionField {
             extension: frag,

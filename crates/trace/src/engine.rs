@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
+use super::chain_position::{Frame, Rule};
+use super::convert::enter;
 use super::field::Field;
-use super::frame::{Frame, Rule};
-use super::known::enter;
 use super::legacy as entries;
 use super::nft::{Continuation, Evaluator};
 use super::packet::{Direction, Hook, Node, Packet, State};

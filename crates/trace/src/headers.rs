@@ -1,9 +1,9 @@
 //! Maps header bytes to fields.
 
-use super::domain::ones;
 use super::field::{Field, PacketOption};
 use super::path_state::{PathState, Undetermined};
 use super::value::{Test, Value};
+use super::value_set::ones;
 use chainwright::nft::expr::{ExthdrOp, PayloadBase};
 use chainwright::xt::Family;
 

@@ -2,14 +2,14 @@
 //!
 //! | topic | module |
 //! |---|---|
-//! | packet and machine descriptions | `packet.rs`; as fields `known.rs` |
+//! | packet and machine descriptions | `packet.rs`; as fields `convert.rs` |
 //! | fields that rules can read | `field.rs` |
-//! | partially known numbers | `value.rs`, `unknown.rs`, `domain.rs` |
+//! | partially known numbers | `value.rs`, `symbolic.rs`, `value_set.rs` |
 //! | packet state in a branch; queries and splits | `path_state.rs` |
 //! | header bytes as fields; metadata | `headers.rs`, `meta.rs` |
 //! | connections; routes and addresses; NAT | `ct.rs`, `route.rs`, `nat.rs` |
 //! | chains of each hook | `rules.rs` |
-//! | engine: hooks, chains, branches | `engine.rs`, `frame.rs`, `persistent_list.rs` |
+//! | engine: hooks, chains, branches | `engine.rs`, `chain_position.rs`, `persistent_list.rs` |
 //! | nf_tables expressions, registers and sets | `nft/`, `registers.rs`, `sets.rs` |
 //! | entries of legacy tables | `legacy.rs` |
 //! | x_tables matches and targets | `xt/` |
@@ -20,16 +20,15 @@
 //! | rules, chains and sets without effect | `check/` |
 //! | jump graphs of chains, without a packet | `graph/` |
 
+mod chain_position;
 pub mod check;
 mod compare;
+mod convert;
 mod ct;
-mod domain;
 mod engine;
 mod field;
-mod frame;
 pub mod graph;
 mod headers;
-mod known;
 mod legacy;
 mod meta;
 mod nat;
@@ -45,8 +44,9 @@ mod route;
 mod rules;
 mod sets;
 mod steps;
-mod unknown;
+mod symbolic;
 mod value;
+mod value_set;
 mod xt;
 
 pub use compare::{Comparison, Difference, Values, compare};

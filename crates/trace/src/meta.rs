@@ -1,10 +1,10 @@
 //! Packet metadata, as read by nf_tables' `meta` and `socket` expressions and similar matches.
 
-use super::domain::ones;
 use super::field::Field;
 use super::packet::{Direction, Hook, State};
 use super::path_state::{PathState, Undetermined};
 use super::value::{Test, Value};
+use super::value_set::ones;
 use chainwright::nft::Family as NftFamily;
 use chainwright::nft::expr::{MetaKey, SocketKey};
 use chainwright::xt::Family;

@@ -1,12 +1,12 @@
 //! NAT of a connection's addresses and ports.
 
 use super::ct::{ENDS, REPLY};
-use super::domain::ones;
 use super::field::Field;
 use super::packet::Hook;
 use super::path_state::{Effect, PathState, Undetermined};
 use super::steps::Action;
 use super::value::Value;
+use super::value_set::ones;
 
 /// NAT requested by a rule.
 #[derive(Debug, Clone)]

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use super::ct::Tracking;
-use super::domain::{Constraint, Domain, ones};
 use super::field::Field;
 use super::packet::{Direction, Hook, Node};
 use super::persistent_list::PersistentList;
 use super::steps::Action;
-use super::unknown::{Origin, Unknowns};
+use super::symbolic::{Origin, Unknowns};
 use super::value::{Bit, Test, Value};
+use super::value_set::{Constraint, Domain, ones};
 use chainwright::xt::Family;
 
 /// Reason why an expression could not be evaluated.

@@ -237,7 +237,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::domain::Constraint;
+    use super::super::value_set::Constraint;
     use super::*;
 
     /// Creates normalized ranges from arbitrary numbers.

@@ -201,7 +201,7 @@ impl PathState {
             None if incoming => "an address of its input interface".to_owned(),
             None => "an address of its output interface".to_owned(),
         };
-        let last = super::domain::ones(bits);
+        let last = super::value_set::ones(bits);
         self.new_unknown(description, bits, vec![(0, last)], false)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::domain::ones;
+use super::value_set::ones;
 
 /// Bit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@
 //! | a program's name | [`Program::named`] |
 //! | `iptables` | `command.rs` |
 //! | listings (`-L`, `-S`) | `list.rs`, `chains.rs` |
-//! | `iptables-save` and `iptables-restore` | `texts.rs` |
+//! | `iptables-save` and `iptables-restore` | `save_restore.rs` |
 //! | `iptables-translate`, `iptables-restore-translate` | `translate.rs` |
 //! | `iptables-xml` | `xml.rs` |
 //! | exit codes and error messages | `error.rs` |
@@ -15,7 +15,7 @@ mod chains;
 mod command;
 mod error;
 mod list;
-mod texts;
+mod save_restore;
 mod translate;
 mod xml;
 
@@ -58,8 +58,8 @@ impl Tool {
     pub fn options(self) -> String {
         match self {
             Self::Iptables => command::OPTIONS.to_owned(),
-            Self::Save => texts::options_of(texts::OF_SAVE),
-            Self::Restore => texts::options_of(texts::OF_RESTORE),
+            Self::Save => save_restore::options_of(save_restore::OF_SAVE),
+            Self::Restore => save_restore::options_of(save_restore::OF_RESTORE),
             Self::Translate | Self::RestoreTranslate => String::new(),
             Self::Xml => String::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub(in crate::iptables) use crate::spelling::nearest;
+pub(in crate::iptables) use crate::suggest::nearest;
 
 /// An error at a position in a line.
 #[derive(Clone, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 mod command;
 mod error;
 mod execute;
-mod keep;
-mod memory;
+mod memory_tables;
 mod options;
 mod read;
 mod restore;
+mod restore_preserving;
 mod save;
 mod words;
 
@@ -17,7 +17,6 @@ pub(super) use command::{CommandLineOptions, Listing, Wait};
 pub use error::ParseError;
 pub(super) use error::nearest;
 pub(super) use execute::execute;
-pub use keep::Preserved;
 pub use read::{MAX_TEXT_LENGTH, read};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -27,6 +26,7 @@ pub(super) use restore::{
     counters as counters_before,
 };
 pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine, ruleset};
+pub use restore_preserving::Preserved;
 pub(super) use save::DIFFERENCES as SAVE_DIFFERENCES;
 pub(super) use save::save_missing;
 pub use save::{Omissions, RuleFormatter, SaveOptions};

@@ -205,7 +205,7 @@ pub trait Field<'a>: Sized {
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16);
     /// Converts it into a value that borrows nothing.
     fn into_static(self) -> Self::Static;
-    /// Brings the value into its normal form: see [`normal`](super::normal).
+    /// Brings the value into its normal form: see [`normal`](super::normalize).
     fn normalize(&mut self) {}
 }
 

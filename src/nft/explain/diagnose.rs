@@ -21,12 +21,12 @@ use crate::nft::declare::Field as _;
 use crate::nft::expr::{
     Data, Decoded, ExpressionRef, FibFlags, FibResult, NatType, RtKey, XfrmDirection,
 };
-use crate::nft::mentions::NameKind;
+use crate::nft::references::NameKind;
 use crate::nft::{
     Element, ElementFlags, ElementRef, Family, FlowtableHook, Hook, Name, Priority, SetFlags,
     TableFlags, hook_name,
 };
-use crate::spelling::nearest;
+use crate::suggest::nearest;
 
 mod view;
 

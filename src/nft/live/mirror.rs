@@ -11,9 +11,9 @@ use super::change::{Change, Event, EventObject};
 use super::monitor::{Monitor, MonitorOptions};
 use super::replay::RereadPart;
 use crate::netlink::{self, Loss, Malformed};
+use crate::nft::change_detector::{MemberKey, TouchedObjects};
 use crate::nft::generation::Generation;
 use crate::nft::snapshot::{Applied, DesiredPositions, TableKey, scope_of};
-use crate::nft::watch::{MemberKey, TouchedObjects};
 use crate::nft::{
     Connection, Name, Plan, PlanOptions, Scope, Snapshot, SnapshotError, SnapshotOptions,
 };

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::change::Change;
 use crate::netlink::Malformed;
+use crate::nft::change_detector::MemberKey;
 use crate::nft::snapshot::{Applied, TableKey};
-use crate::nft::watch::MemberKey;
 use crate::nft::{Generation, Snapshot};
 
 /// A ruleset to which recorded [`Change`]s are applied in order, for example from a file: a [`Mirror`](super::Mirror)

@@ -17,7 +17,7 @@ use super::commit::diagnose;
 use super::element::ElementKey;
 use super::explain::diagnose::View;
 use super::expr::ObjectType;
-use super::normal::Normal as _;
+use super::normalize::Normal as _;
 use super::snapshot::{WriteError, kept_flags};
 use super::{
     Chain, CommitError, ElementRef, Family, Flowtable, Object, PlanOptions, Rule, Scope, Set,

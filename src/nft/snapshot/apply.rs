@@ -26,14 +26,14 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::Snapshot;
+use super::element_index::Pieces;
 use super::index::{RulePosition, TableIndex, chain_at, each_jump, set_at};
-use super::pieces::Pieces;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
+use crate::nft::change_detector::MemberKey;
 use crate::nft::declare::Field;
 use crate::nft::expr::ExpressionView;
 use crate::nft::name::Name;
-use crate::nft::watch::MemberKey;
 use crate::nft::{
     ChainFlags, ChainRef, ElementsRef, Family, FlowtableRef, RuleRef, SetRef, StatefulObjectRef,
     TableRef,

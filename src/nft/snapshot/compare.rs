@@ -1,4 +1,4 @@
-//! Builds the comparison keys of objects: their [normal form](super::super::normal) without what the kernel assigns
+//! Builds the comparison keys of objects: their [normal form](super::super::normalize) without what the kernel assigns
 //! (handles, use counts, a rule's position, a table's owner, the remaining time of a timeout) and, unless requested,
 //! without counters (counters, quotas, `last`).
 
@@ -15,7 +15,7 @@ use crate::nft::expr::{
     Cmp, CmpOp, Counter, Data, Decoded, ExpressionRef, Expressions, Last, NestedExpression, Quota,
     Range,
 };
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 use crate::nft::{
     Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
     SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, userdata,

@@ -12,7 +12,7 @@ use super::apply::Applied;
 use super::index::chain_at;
 use super::part::{Part, is_meter};
 use super::read::{Reader, ReplySocket, is_bound};
-use super::within::{ObjectReference, each_name, is_anonymous};
+use super::rule_members::{ObjectReference, each_name, is_anonymous};
 use super::{ElementFilter, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
 use crate::netlink::{Attributes, Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};

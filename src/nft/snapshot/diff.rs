@@ -13,9 +13,9 @@ use bstr::{BStr, BString};
 use similar::DiffOp;
 
 use super::compare::{Compare, element_name};
+use super::match_objects::by_name;
 use super::order::{Moved, moved};
-use super::pairs::by_name;
-use super::within::{RuleObjects, is_anonymous, is_bound};
+use super::rule_members::{RuleObjects, is_anonymous, is_bound};
 use super::{MissingElements, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::{
     ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, StatefulObjectRef, TableRef, hook_name,

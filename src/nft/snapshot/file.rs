@@ -41,7 +41,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::linkat;
 use sha2::{Digest, Sha256};
 
-use super::outside::MAX_MESSAGE_LENGTH;
+use super::validate::MAX_MESSAGE_LENGTH;
 use super::{MissingElements, Snapshot};
 use crate::error::ErrorKind;
 use crate::netlink::Malformed;

@@ -17,8 +17,8 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
-use super::left_out::ElementFilter;
-use super::pieces::Pieces;
+use super::element_index::Pieces;
+use super::omitted_elements::ElementFilter;
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attributes, Malformed, Message};
 use crate::nft::expr::{Data, ImmediateRef, Verdict};

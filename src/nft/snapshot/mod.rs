@@ -8,17 +8,17 @@
 //! |---|---|
 //! | store messages | `arena.rs` |
 //! | index messages | `index.rs` |
-//! | read from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); during changes by others: `repair.rs` |
+//! | read from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); during changes by others: `reread.rs` |
 //! | restore | `restore.rs`; objects that the kernel lists in another form than it accepts: `request.rs`, `elements.rs` |
 //! | save and load files | `file.rs` |
 //! | take the objects of a [`Ruleset`](super::Ruleset) | `of_ruleset.rs` |
-//! | convert to and from JSON and other formats | `serial.rs`; validation of outside data: `outside.rs` |
+//! | convert to and from JSON and other formats | `serial.rs`; validation of outside data: `validate.rs` |
 //! | read a part | `part.rs` |
-//! | reduce a snapshot | `narrow.rs`; for nft's language: `definitions.rs`, `needed.rs` |
-//! | count | `contents.rs` |
-//! | leave out the elements of some sets | `left_out.rs` |
-//! | compare two snapshots | `diff.rs`; comparison keys: `compare.rs`; a rule's anonymous sets and bound chains: `within.rs` |
-//! | apply events | `apply.rs`; the elements of sets that change: `pieces.rs`; memory: `renew.rs` |
+//! | reduce a snapshot | `filter.rs`; for nft's language: `definitions.rs`, `partial_read.rs` |
+//! | count | `counts.rs` |
+//! | leave out the elements of some sets | `omitted_elements.rs` |
+//! | compare two snapshots | `diff.rs`; comparison keys: `compare.rs`; a rule's anonymous sets and bound chains: `rule_members.rs` |
+//! | apply events | `apply.rs`; the elements of sets that change: `element_index.rs`; memory: `replace_parts.rs` |
 //! | plan the changes from one to another | `plan/`; during changes by others: `reconcile.rs` |
 
 use std::fmt;
@@ -38,60 +38,60 @@ use crate::netlink::{Error, Malformed, Message};
 
 mod apply;
 mod compare;
-mod contents;
+mod counts;
 mod definitions;
 #[cfg(feature = "diff")]
 mod diff;
+mod element_index;
 mod element_positions;
 mod elements;
 #[cfg(feature = "backup")]
 mod file;
-mod index;
-mod left_out;
 #[cfg(feature = "backup")]
-mod narrow;
-mod needed;
+mod filter;
+mod index;
+mod match_objects;
 mod of_ruleset;
+mod omitted_elements;
 mod order;
-mod outside;
-mod pairs;
 mod part;
-mod pieces;
+mod partial_read;
 mod plan;
 mod read;
 mod reconcile;
-mod renew;
-mod repair;
+mod replace_parts;
 mod request;
+mod reread;
 mod restore;
+mod rule_members;
 #[cfg(feature = "serde")]
 mod serial;
-mod within;
+mod validate;
 mod write;
 
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub(super) use apply::{Applied, TableKey};
-pub(super) use outside::check_outside_message;
 pub(super) use plan::kept_flags;
 pub(super) use reconcile::{is_outdated, retry_commit, scope_of};
-pub(super) use within::ObjectReference;
+pub(super) use rule_members::ObjectReference;
+pub(super) use validate::check_outside_message;
 
 #[doc(hidden)]
 pub use compare::is_same_rule;
-pub use contents::ObjectCounts;
+pub use counts::ObjectCounts;
 #[doc(hidden)]
 pub use definitions::{ElementQuery, SnapshotQuery};
 #[cfg(feature = "diff")]
 pub use diff::{Change, ChangeType, Diff, DiffOptions, ObjectFormatter};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
-pub use left_out::{ElementFilter, MissingElements, SnapshotOptions, WriteError};
-#[doc(hidden)]
-pub use needed::Needed;
+pub use omitted_elements::{ElementFilter, MissingElements, SnapshotOptions, WriteError};
 pub use part::{Part, PartialSnapshot};
 #[doc(hidden)]
 pub use part::{is_map, is_meter};
+#[doc(hidden)]
+pub use partial_read::Needed;
 pub(in crate::nft) use plan::DesiredPositions;
 #[doc(hidden)]
 pub use plan::Stage;

@@ -14,7 +14,7 @@ use std::fmt;
 use bstr::{BStr, BString};
 
 use super::SnapshotChain;
-use super::within::is_bound;
+use super::rule_members::is_bound;
 use crate::nft::{ChainRef, Device, Family, Hook, hook_name};
 
 /// A list of hook functions that the kernel runs in order.

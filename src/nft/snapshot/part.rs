@@ -31,15 +31,15 @@ use chainwright_sys::nf_tables::{
 
 use super::index::{Inserted, chain_at, set_at, table_at};
 use super::read::{MissingRules, Reader, ReplySocket, uses};
-use super::within::{DEPTH, ObjectReference, each_name};
+use super::rule_members::{DEPTH, ObjectReference, each_name};
 use super::{ElementFilter, Snapshot, SnapshotError, SnapshotOptions, SnapshotTable};
 use crate::netlink::{Error, MessageWriter};
+use crate::nft::change_detector::Watch;
 use crate::nft::connection::Connection;
 use crate::nft::expr::ObjectType;
 use crate::nft::generation::Generation;
 use crate::nft::object::Identified as _;
 use crate::nft::scope::Scope;
-use crate::nft::watch::Watch;
 use crate::nft::{ChainRef, FlowtableRef, StatefulObjectRef};
 use crate::nft::{Family, ObjectId, RuleRef, SetFlags, SetRef};
 

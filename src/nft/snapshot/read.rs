@@ -17,9 +17,9 @@
 //! - The generation is the same before and after, every message has its low 16 bits (`res_id`), and no dump was marked
 //!   as interrupted.
 //! - If only tables outside of the scope changed, these conditions may fail: then notifications prove that the scope is
-//!   unchanged (`watch.rs`), and the snapshot has the generation of the end. But a resumed dump of all tables can skip
+//!   unchanged (`change_detector.rs`), and the snapshot has the generation of the end. But a resumed dump of all tables can skip
 //!   objects of this one if another table shrank meanwhile, so the use counts must match.
-//! - Objects of the scope that changed are read again separately, until none changes during a read (`repair.rs`).
+//! - Objects of the scope that changed are read again separately, until none changes during a read (`reread.rs`).
 //! - Every rule has the handle of the preceding one (`NFTA_RULE_POSITION`), and the chains of a table have ascending
 //!   handles: this detects a dump shifted by a failing transaction of another process.
 //! - No hash table lists an element twice: this detects that the kernel resized a hash table meanwhile, which doesn't
@@ -52,13 +52,13 @@ use super::{ElementFilter, Snapshot, SnapshotError, SnapshotOptions};
 use crate::Retry;
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attributes, Error, Message, MessageWriter, Socket};
+use crate::nft::change_detector::{TouchedObjects, Watch};
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field as _;
 use crate::nft::expr::ObjectType;
 use crate::nft::generation::Refreshed;
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
-use crate::nft::watch::{TouchedObjects, Watch};
 use crate::nft::{ChainFlags, ChainRef, Family, SetRef};
 use crate::retry::Attempts;
 

@@ -5,7 +5,7 @@
 //! assigned by the kernel, such as handles, are preserved. The boot in which a snapshot was taken is not written: after
 //! a restoration the kernel assigns new names to bound chains.
 //!
-//! The input is validated like a file (`outside.rs`), and objects must belong to the table, chain or set that contains
+//! The input is validated like a file (`validate.rs`), and objects must belong to the table, chain or set that contains
 //! them. Time and memory are proportional to the length of the input, whatever numbers it contains.
 
 use std::fmt;
@@ -20,7 +20,7 @@ use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::elements::CHUNK;
-use super::outside::MAX_MESSAGE_LENGTH;
+use super::validate::MAX_MESSAGE_LENGTH;
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::arena::Full;
 use crate::netlink::{Malformed, MessageError, MessageWriter, NfGenMsg};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::{FLAGS, Transaction};
-use crate::nft::mentions::{MessageItem, each_mention};
+use crate::nft::references::{MessageItem, each_mention};
 
 /// Position of the sequence number in a message's header.
 const SEQUENCE: std::ops::Range<usize> = 8..12;
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::nft::expr::{Immediate, Lookup, Register, Verdict};
-    use crate::nft::mentions::IdKind;
+    use crate::nft::references::IdKind;
     use crate::nft::{Chain, DataType, Element, Family, Rule, Set, Table};
 
     /// Returns a transaction with ids of each kind, and references to them.

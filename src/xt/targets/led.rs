@@ -7,7 +7,7 @@ use bstr::{BStr, BString};
 use chainwright_sys::xt_led_target::xt_led_info;
 use zerocopy::FromZeros;
 
-use super::words::quoted;
+use super::quoting::quoted;
 use crate::xt::pack;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
 use crate::xt::{

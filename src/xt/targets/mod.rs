@@ -5,11 +5,11 @@
 
 mod nat;
 mod npt;
+mod quoting;
 #[cfg(test)]
 mod testing;
-mod words;
 
-pub(super) use words::quoted;
+pub(super) use quoting::quoted;
 
 use super::extension::registry;
 

@@ -8,7 +8,7 @@ use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
 use zerocopy::FromZeros;
 
 use super::log::{prefix, read_prefix};
-use super::words::quoted;
+use super::quoting::quoted;
 use crate::xt::pack;
 use crate::xt::value::number;
 use crate::xt::{

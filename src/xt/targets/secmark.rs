@@ -10,7 +10,7 @@ use chainwright_sys::xt_secmark_target::{
 };
 use zerocopy::FromZeros;
 
-use super::words::bare;
+use super::quoting::bare;
 use crate::xt::pack;
 use crate::xt::value::{string, until_nul};
 use crate::xt::{

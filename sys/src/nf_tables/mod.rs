@@ -29,7 +29,7 @@ parts! {
     mod set;
     mod compute;
     mod packet;
-    mod circumstances;
+    mod metadata;
     mod statement;
     mod object;
     mod tunnel;

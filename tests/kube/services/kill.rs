@@ -9,15 +9,15 @@ use chainwright::nft::{Connection, Scope};
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
 use chainwright_testing::Sandbox;
 
+use crate::common::child_process::{Victim, notify};
 use crate::common::random::Random;
-use crate::common::running::{Victim, notify};
 use crate::common::tools::Tools;
 use crate::common::{connect, orphaned, report};
 use crate::services::listed::assert_same;
 use crate::services::net::Net;
+use crate::services::open_connections::{Watch, change_other, config, fresh, open, watched};
 use crate::services::proxy::sync;
 use crate::services::tables::listed;
-use crate::services::undisturbed::{Watch, change_other, config, fresh, open, watched};
 
 const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 

@@ -1,7 +1,7 @@
 //! Protocols established by a rule's matches, and the matches that a field requires. `tcp dport 22` only makes sense
 //! for TCP, so nft matches `meta l4proto tcp` before it.
 
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Payload, Value};
 use crate::tunnels::Tunnel;
 use chainwright::nft::Family;
@@ -95,15 +95,15 @@ pub(crate) enum Conflict {
 impl Protocols {
     pub(crate) fn new(family: Family) -> Self {
         let network = match family {
-            Family::IP => Layer::Is(&headers::IP),
-            Family::IP6 => Layer::Is(&headers::IP6),
-            Family::ARP => Layer::Is(&headers::ARP),
+            Family::IP => Layer::Is(&protocols::IP),
+            Family::IP6 => Layer::Is(&protocols::IP6),
+            Family::ARP => Layer::Is(&protocols::ARP),
             _ => Layer::Unknown,
         };
         Self {
             family,
             link: match family {
-                Family::BRIDGE => vec![&headers::ETHER],
+                Family::BRIDGE => vec![&protocols::ETHER],
                 _ => Vec::new(),
             },
             network,
@@ -130,8 +130,8 @@ impl Protocols {
     /// Returns the IP version, if established.
     pub(crate) fn version(&self) -> Option<Family> {
         match self.network {
-            Layer::Is(protocol) if *protocol == headers::IP => Some(Family::IP),
-            Layer::Is(protocol) if *protocol == headers::IP6 => Some(Family::IP6),
+            Layer::Is(protocol) if *protocol == protocols::IP => Some(Family::IP),
+            Layer::Is(protocol) if *protocol == protocols::IP6 => Some(Family::IP6),
             _ => None,
         }
     }
@@ -170,7 +170,7 @@ impl Protocols {
                 false if self.by_type && !self.network.may_be(wanted) => {
                     Err(self.conflict(&self.network, wanted))
                 }
-                false => Ok(Some(Needed::Field(&headers::ETHER, "type", 0x8100))),
+                false => Ok(Some(Needed::Field(&protocols::ETHER, "type", 0x8100))),
             },
             Some(_) => Ok(None),
         }
@@ -197,7 +197,7 @@ impl Protocols {
             known => return Err(self.conflict(known, wanted)),
         }
         let may_have_tag =
-            matches!(&self.network, Layer::Several(each) if each.contains(&&headers::VLAN));
+            matches!(&self.network, Layer::Several(each) if each.contains(&&protocols::VLAN));
         let number = match wanted.name {
             "ip" => 0x0800,
             "ip6" => 0x86dd,
@@ -205,12 +205,12 @@ impl Protocols {
         };
         let by_type = |protocol| Needed::Field(protocol, "type", number);
         Ok(Some(match (self.family, self.link.last()) {
-            (_, Some(tag)) if tag.name == "vlan" => by_type(&headers::VLAN),
+            (_, Some(tag)) if tag.name == "vlan" => by_type(&protocols::VLAN),
             (Family::BRIDGE, _) if !may_have_tag && (is_implied || wanted.name == "arp") => {
-                by_type(&headers::ETHER)
+                by_type(&protocols::ETHER)
             }
             (Family::BRIDGE, _) => Needed::Meta(MetaKey::PROTOCOL, number),
-            (_, Some(_)) if !may_have_tag => by_type(&headers::ETHER),
+            (_, Some(_)) if !may_have_tag => by_type(&protocols::ETHER),
             (Family::INET, _) if wanted.name == "ip" => Needed::Meta(MetaKey::NFPROTO, 2),
             (Family::INET, _) if wanted.name == "ip6" => Needed::Meta(MetaKey::NFPROTO, 10),
             (Family::INET, _) => {
@@ -239,12 +239,12 @@ impl Protocols {
         // Only IP packets have transport fields in the kernel. Inside tunnels, nft accepts such rules, although they
         // match nothing.
         let is_ip = |known| self.network == Layer::Is(known) || self.network.may_be(known);
-        if !self.is_inside && !is_ip(&headers::IP) && !is_ip(&headers::IP6) {
+        if !self.is_inside && !is_ip(&protocols::IP) && !is_ip(&protocols::IP6) {
             return Err(self.conflict(&self.network, wanted));
         }
         let below: Option<&'static Protocol> = match wanted.name {
-            "icmp" | "igmp" => Some(&headers::IP),
-            "icmpv6" => Some(&headers::IP6),
+            "icmp" | "igmp" => Some(&protocols::IP),
+            "icmpv6" => Some(&protocols::IP6),
             _ => None,
         };
         // After a match of the other IP version, nft only adds the transport protocol.
@@ -256,7 +256,7 @@ impl Protocols {
         {
             return Ok(Some(needed));
         }
-        let number = headers::number_above_ip(wanted);
+        let number = protocols::number_above_ip(wanted);
         Ok(Some(Needed::Meta(MetaKey::L4PROTO, number)))
     }
 
@@ -274,7 +274,7 @@ impl Protocols {
             ("icmpv6", "mtu") => &[2],
             ("icmpv6", "parameter-problem") => &[4],
             ("icmpv6", "max-delay") => &[130],
-            ("icmpv6", "taddr") => headers::WITH_TADDR,
+            ("icmpv6", "taddr") => protocols::WITH_TADDR,
             ("icmpv6", "daddr") => &[137],
             _ => return Ok(None),
         };
@@ -293,8 +293,8 @@ impl Protocols {
     /// Returns the missing match for an option or extension header.
     pub(crate) fn needed_by_option(&self, kind: ExthdrOp) -> Result<Option<Needed>, Conflict> {
         match kind {
-            ExthdrOp::IPV4 => self.network_needed(&headers::IP, true),
-            ExthdrOp::IPV6 => self.network_needed(&headers::IP6, true),
+            ExthdrOp::IPV4 => self.network_needed(&protocols::IP, true),
+            ExthdrOp::IPV6 => self.network_needed(&protocols::IP6, true),
             _ => Ok(None),
         }
     }
@@ -372,7 +372,7 @@ impl Protocols {
             false => self.link.clone(),
         };
         let network = each.iter().map(|one| match have_same_tags {
-            false if one.link.len() > link.len() => Layer::Is(&headers::VLAN),
+            false if one.link.len() > link.len() => Layer::Is(&protocols::VLAN),
             _ => one.network.clone(),
         });
         let network = Layer::one_of(network.collect());
@@ -391,11 +391,11 @@ impl Protocols {
         let number = right.number;
         match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 && self.link.is_empty() => {
-                self.link.push(&headers::ETHER);
+                self.link.push(&protocols::ETHER);
             }
             Expr::Meta(MetaKey::NFPROTO) => match number {
-                2 => self.network = Layer::Is(&headers::IP),
-                10 => self.network = Layer::Is(&headers::IP6),
+                2 => self.network = Layer::Is(&protocols::IP),
+                10 => self.network = Layer::Is(&protocols::IP6),
                 _ => self.network = Layer::Other,
             },
             // In the inet family, the hook determines it. It does not describe the frame, which may be tagged. In
@@ -403,10 +403,10 @@ impl Protocols {
             Expr::Meta(MetaKey::PROTOCOL)
                 if !matches!(self.family, Family::BRIDGE | Family::NETDEV) => {}
             Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
-                self.network = headers::above_ethernet(number).map_or(Layer::Other, Layer::Is);
+                self.network = protocols::above_ethernet(number).map_or(Layer::Other, Layer::Is);
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
-                self.set_transport(headers::above_ip(number).map_or(Layer::Other, Layer::Is));
+                self.set_transport(protocols::above_ip(number).map_or(Layer::Other, Layer::Is));
             }
             Expr::Payload(Payload {
                 field: Some((protocol, field)),
@@ -422,7 +422,7 @@ impl Protocols {
                 match protocol.base {
                     PayloadBase::LINK => self.set_protocol_above_link(protocol, number),
                     PayloadBase::NETWORK => {
-                        if let Some(above) = headers::above_ip(number) {
+                        if let Some(above) = protocols::above_ip(number) {
                             self.set_transport(Layer::Is(above));
                         }
                     }
@@ -434,7 +434,7 @@ impl Protocols {
     }
 
     fn set_protocol_above_link(&mut self, link: &'static Protocol, number: u128) {
-        match headers::above_ethernet(number) {
+        match protocols::above_ethernet(number) {
             Some(above) if above.base == PayloadBase::LINK => {
                 self.link.push(above);
                 if let Layer::Several(_) = self.network {

@@ -4,9 +4,9 @@ use std::mem;
 
 use super::Compiler;
 use super::protocols::{Conflict, Needed, Protocols};
-use crate::headers::{self, Protocol};
 use crate::parse::Diagnostic;
-use crate::parse::known::field_of;
+use crate::parse::selectors::field_of;
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Element, Expr, Payload, Value};
 use crate::tunnels::Tunnel;
 use chainwright::nft::expr::{
@@ -179,9 +179,9 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
                 self.first(|this| this.add_match(&needed, None))?;
             },
             Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) | Expr::Rt(RtKey::NEXTHOP4) => {
-                self.fit(&headers::IP)
+                self.fit(&protocols::IP)
             }
-            Expr::Ct(CtKey::SRC_IP6 | CtKey::DST_IP6, ..) => self.fit(&headers::IP6),
+            Expr::Ct(CtKey::SRC_IP6 | CtKey::DST_IP6, ..) => self.fit(&protocols::IP6),
             Expr::Binary(_, left, right) => {
                 self.add_dependency(left)?;
                 self.add_dependency(right)

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use super::{Tagged, Writer};
 use crate::constant;
 use crate::dialect::Form;
-use crate::keys::{self, Key};
 use crate::list::Options;
+use crate::selectors::{self, Key};
 use crate::syntax::{self, Element, Expr, Operator, Statement, Target, Value, Verdict};
 use crate::types::{self, CT_LABEL, DATE, DAY, HOUR};
 use chainwright::nft::expr::{
@@ -193,22 +193,22 @@ impl<'o> Writer<'o> {
             Expr::Payload(payload) => self::payload(payload),
             Expr::Option(field) => option(field),
             Expr::Meta(key) => {
-                let whole = name(keys::meta(*key));
+                let whole = name(selectors::meta(*key));
                 let key = whole.strip_prefix("meta ").unwrap_or(whole);
                 Record::keyed(key).tagged("meta")
             }
             Expr::QueueNumber => Expression::word("queue"),
             // Never part of a listing.
-            Expr::Inside(_, key) => Record::keyed(name(keys::meta(*key))).tagged("meta"),
-            Expr::Tunnel(key) => Record::keyed(name(keys::tunnel(*key))).tagged("tunnel"),
+            Expr::Inside(_, key) => Record::keyed(name(selectors::meta(*key))).tagged("meta"),
+            Expr::Tunnel(key) => Record::keyed(name(selectors::tunnel(*key))).tagged("tunnel"),
             Expr::Ct(key, direction, version) => self.ct(*key, *direction, *version),
             Expr::Rt(key) => {
-                let (family, key) = versioned(name(keys::rt(*key)));
+                let (family, key) = versioned(name(selectors::rt(*key)));
                 Record::keyed(key)
                     .optional("family", family.map(Expression::word))
                     .tagged("rt")
             }
-            Expr::Socket(key, level) => Record::keyed(name(keys::socket(*key)))
+            Expr::Socket(key, level) => Record::keyed(name(selectors::socket(*key)))
                 .optional("level", (*key == SocketKey::CGROUPV2).then_some(*level))
                 .tagged("socket"),
             Expr::Fib(flags, result) => fib(*flags, *result, "check"),
@@ -227,7 +227,7 @@ impl<'o> Writer<'o> {
                 key,
                 number,
             } => {
-                let (family, key) = versioned(name(keys::xfrm(*key)));
+                let (family, key) = versioned(name(selectors::xfrm(*key)));
                 let direction = match *direction {
                     XfrmDirection::OUT => "out",
                     _ => "in",
@@ -432,7 +432,7 @@ impl<'o> Writer<'o> {
             Some(CtDirection::REPLY) => Some("reply"),
             _ => None,
         };
-        Record::keyed(name(keys::ct(key, version.filter(|_| !is_of_one))))
+        Record::keyed(name(selectors::ct(key, version.filter(|_| !is_of_one))))
             .optional("dir", direction.map(Expression::word))
             .tagged("ct")
     }

@@ -6,8 +6,8 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::constant::{Plain, Quoted, is_name, quotable};
 use crate::dialect::Form;
-use crate::hooks;
 use crate::print::Printer;
+use crate::priorities;
 use crate::read::rule;
 use chainwright::nft::{
     ChainFlags, ChainRef, Device, Devices, Family, FlowtableFlags, FlowtableRef, Hook,
@@ -83,10 +83,10 @@ impl<W: Write> Printer<'_, W> {
     fn priority(&mut self, family: Family, hook: &str, priority: i32) -> fmt::Result {
         const MAX_DISTANCE: i32 = 10;
         let fits = |name: &str| match self.options.has(Form::NatPriorities) {
-            true => hooks::is_priority_at(name, family, hook),
-            false => hooks::hook_of_priority(name).is_none_or(|of| of == hook),
+            true => priorities::is_priority_at(name, family, hook),
+            false => priorities::hook_of_priority(name).is_none_or(|of| of == hook),
         };
-        let near = hooks::priorities(family)
+        let near = priorities::priorities(family)
             .iter()
             .filter(|(name, _)| fits(name))
             .find_map(|(name, number)| {

@@ -6,7 +6,7 @@ use super::parser::{Ending, Parser, parse_number};
 use super::script::InTable;
 use super::tree::{Command, Object, Position, Rule, Verb, names_devices};
 
-use crate::hooks;
+use crate::priorities;
 use crate::syntax::{Expr, Span, Symbol};
 use chainwright::nft::{Chain, ChainFlags, Device, Devices, Family, Hook, Policy, hook_name};
 
@@ -293,10 +293,10 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
         return i32::try_from(number)
             .map_err(|_| Diagnostic::new(word.span, "priority is out of range"));
     }
-    let known = hooks::priorities(family);
+    let known = priorities::priorities(family);
     if let Some((name, number)) = known.iter().find(|(name, _)| *name == text) {
-        return match hooks::hook_of_priority(name) {
-            Some(of) if !hooks::is_priority_at(name, family, hook) => Err(Diagnostic::new(
+        return match priorities::hook_of_priority(name) {
+            Some(of) if !priorities::is_priority_at(name, family, hook) => Err(Diagnostic::new(
                 word.span,
                 format!("priority `{name}` belongs to hook {of}, not to {hook}"),
             )

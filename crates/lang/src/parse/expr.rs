@@ -2,9 +2,9 @@
 
 use super::elements::{ElementSink, with_data};
 use super::error::{Diagnostic, shown};
-use super::known::protocol;
 use super::lexer::Kind;
 use super::parser::Parser;
+use super::selectors::protocol;
 use crate::syntax::{Element, Expr, Operator, Statement, Target, Verdict};
 
 /// Maximum number of chained operators or map lookups.

@@ -5,8 +5,6 @@ pub(crate) mod elements;
 pub(crate) mod error;
 pub(crate) mod expr;
 mod flowtable;
-mod inside;
-pub(crate) mod known;
 pub(crate) mod lexer;
 pub(crate) mod object;
 pub(crate) mod parser;
@@ -15,6 +13,7 @@ mod printed;
 pub(crate) mod query;
 pub(crate) mod script;
 pub(crate) mod selector;
+pub(crate) mod selectors;
 pub(crate) mod set;
 pub(crate) mod source;
 pub(crate) mod statement;
@@ -22,6 +21,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
+mod tunnel;
 pub(crate) mod variables;
 
 pub(crate) use elements::ElementList;

@@ -1,10 +1,10 @@
 //! Parses queries: `list`, `reset`, `describe`, `monitor`.
 
 use super::error::Diagnostic;
-use super::known::type_names;
 use super::parser::Parser;
 use super::script::{FAMILIES, ct_words, stateful_words};
 use super::selector;
+use super::selectors::type_names;
 use super::tree::{Command, Described, EventFilter, EventKind, Kind, Object, Verb};
 use crate::statements::OBJECTS;
 use crate::syntax::Span;

@@ -2,14 +2,14 @@
 
 use super::error::{Diagnostic, shown};
 use super::expr::Side;
-use super::inside::is_inside;
-use super::known::{
+use super::parser::{Parser, parse_number};
+use super::selectors::{
     FIB_RESULTS, bits_of_field, ct_key, ct_names, extension, extensions, fib_of, field_names,
     field_of, meta_key, meta_names, needs_direction, option_of, presence, protocol, raw,
     raw_option, type_names, version_in, without_direction,
 };
-use super::parser::{Parser, parse_number};
-use crate::headers::{self, Extension, Protocol};
+use super::tunnel::is_inside;
+use crate::protocols::{self, Extension, Protocol};
 use crate::syntax::Expr;
 use crate::tunnels;
 use chainwright::nft::expr::{
@@ -238,7 +238,7 @@ impl Parser<'_> {
             return self.option_field(extension);
         };
         // Fields that all options have.
-        let field = match (headers::nameless(kind), self.is_word()) {
+        let field = match (protocols::nameless(kind), self.is_word()) {
             (Some(nameless), true) => nameless.named(self.word()),
             _ => None,
         };
@@ -265,7 +265,7 @@ impl Parser<'_> {
             return Ok((extension, None));
         }
         let number = parse_number(word).and_then(|number| u8::try_from(number).ok());
-        if let (Some(nameless), Some(number)) = (headers::nameless(kind), number) {
+        if let (Some(nameless), Some(number)) = (protocols::nameless(kind), number) {
             self.advance();
             let named = extensions(kind).find(|extension| extension.number == number);
             return Ok((named.unwrap_or(nameless), Some(number)));

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::Printer;
 use crate::constant::{self as value, Plain, Quoted};
 use crate::dialect::Form;
-use crate::keys;
+use crate::selectors;
 use crate::syntax::{Expr, Operator, OptionField, Payload, Target, Value, Verdict};
 use crate::types::{self, DAY};
 use chainwright::nft::expr::{
@@ -165,7 +165,7 @@ impl<W: Write> Printer<'_, W> {
 
     /// Prints the name of a selector.
     fn key(&mut self, selector: &Expr) -> fmt::Result {
-        let name = keys::of(selector).map_or("unknown", |key| key.name);
+        let name = selectors::of(selector).map_or("unknown", |key| key.name);
         self.out.write_str(name)
     }
 

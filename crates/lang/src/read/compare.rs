@@ -1,11 +1,11 @@
 //! Decodes comparisons.
 
 use super::fields::{typed_operation, typed_tree};
-use super::inside::{compared_type, written_type};
 use super::registers::Content;
 use super::rule::{Reader, value};
+use super::tunnel::{compared_type, written_type};
 use crate::dialect::{Form, NftVersion};
-use crate::headers;
+use crate::protocols;
 use crate::syntax::{Expr, Operator, Payload, Relation, Statement, Value};
 use crate::types;
 use chainwright::nft::DataType;
@@ -336,7 +336,7 @@ pub(crate) fn listed_type(expr: &Expr, version: NftVersion) -> Option<DataType> 
     match expr {
         Expr::Payload(payload) => {
             let (protocol, field) = payload.field?;
-            let is_it = *protocol == headers::IP && protocol.fields[field].name == "frag-off";
+            let is_it = *protocol == protocols::IP && protocol.fields[field].name == "frag-off";
             (is_it && version.has(Form::FragOffset)).then_some(types::RAW)
         }
         Expr::Option(option) if option.is("mptcp", "subtype") => version

@@ -7,7 +7,7 @@
 use chainwright::nft::Family;
 use chainwright::nft::expr::{MetaKey, PayloadBase};
 
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Payload, Relation, Statement, Value};
 use crate::tunnels::Tunnel;
 
@@ -67,13 +67,13 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(family: Family) -> Self {
         let network = match family {
-            Family::IP => Some(&headers::IP),
-            Family::IP6 => Some(&headers::IP6),
-            Family::ARP => Some(&headers::ARP),
+            Family::IP => Some(&protocols::IP),
+            Family::IP6 => Some(&protocols::IP6),
+            Family::ARP => Some(&protocols::ARP),
             _ => None,
         };
         let link = match family {
-            Family::BRIDGE => vec![(&headers::ETHER, 0)],
+            Family::BRIDGE => vec![(&protocols::ETHER, 0)],
             _ => Vec::new(),
         };
         Self {
@@ -117,7 +117,7 @@ impl Context {
         bits: u32,
     ) -> Option<(&'static Protocol, usize)> {
         let (protocol, offset) = self.protocol(base, offset)?;
-        let fits = |field: &headers::Field| field.offset == offset && field.bits == bits;
+        let fits = |field: &protocols::Field| field.offset == offset && field.bits == bits;
         Some((protocol, self.field_of(protocol, fits)?))
     }
 
@@ -125,15 +125,16 @@ impl Context {
     pub(crate) fn field_of(
         &self,
         protocol: &Protocol,
-        fits: impl Fn(&headers::Field) -> bool,
+        fits: impl Fn(&protocols::Field) -> bool,
     ) -> Option<usize> {
         let established_by = self.icmp_type.map(|(_, established_by)| established_by);
         // `taddr` requires a match of a type that has it.
-        let is_available = |field: &headers::Field| match (protocol.name, field.name) {
+        let is_available = |field: &protocols::Field| match (protocol.name, field.name) {
             ("icmpv6", "taddr") => {
                 self.icmp_types
-                    || established_by
-                        .is_some_and(|established_by| headers::WITH_TADDR.contains(&established_by))
+                    || established_by.is_some_and(|established_by| {
+                        protocols::WITH_TADDR.contains(&established_by)
+                    })
             }
             // For these fields nft would add the ICMP type match outside the tunnel.
             ("icmp" | "icmpv6", "id" | "sequence") => self.tunnel.is_none() || self.has_icmp_type,
@@ -160,7 +161,7 @@ impl Context {
                 Some((protocol, offset - start))
             }
             PayloadBase::NETWORK => Some((self.network?, offset)),
-            PayloadBase::TRANSPORT => Some((self.transport.unwrap_or(&headers::TH), offset)),
+            PayloadBase::TRANSPORT => Some((self.transport.unwrap_or(&protocols::TH), offset)),
             PayloadBase::TUNNEL => {
                 let own = self.tunnel?.own;
                 (own.base == PayloadBase::TUNNEL).then_some((own, offset))
@@ -176,7 +177,7 @@ impl Context {
     }
 
     fn above_ip(&self, number: u128) -> Option<&'static Protocol> {
-        headers::above_ip(number).filter(|above| self.has_words(above))
+        protocols::above_ip(number).filter(|above| self.has_words(above))
     }
 
     /// Returns the index of the statement that established a layer and may be implicit.
@@ -221,13 +222,13 @@ impl Context {
         let number = right.number;
         let established_by = match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 => {
-                self.link = vec![(&headers::ETHER, 0)];
+                self.link = vec![(&protocols::ETHER, 0)];
                 Layer::Link
             }
             Expr::Meta(MetaKey::NFPROTO) => {
                 self.network = match number {
-                    2 => Some(&headers::IP),
-                    10 => Some(&headers::IP6),
+                    2 => Some(&protocols::IP),
+                    10 => Some(&protocols::IP6),
                     _ => None,
                 };
                 Layer::Network
@@ -235,13 +236,13 @@ impl Context {
             Expr::Meta(MetaKey::PROTOCOL)
                 if matches!(self.family, Family::IP | Family::IP6 | Family::ARP) =>
             {
-                if headers::above_ethernet(number) == Self::new(self.family).network {
+                if protocols::above_ethernet(number) == Self::new(self.family).network {
                     self.redundant = Some(statement);
                 }
                 return;
             }
             Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
-                self.network = headers::above_ethernet(number).filter(|protocol| {
+                self.network = protocols::above_ethernet(number).filter(|protocol| {
                     protocol.base == PayloadBase::NETWORK && self.has_words(protocol)
                 });
                 Layer::Network
@@ -266,7 +267,7 @@ impl Context {
                     return;
                 }
                 match protocol.base {
-                    PayloadBase::LINK => match headers::above_ethernet(number) {
+                    PayloadBase::LINK => match protocols::above_ethernet(number) {
                         Some(above) if above.base == PayloadBase::LINK => {
                             let is_first = protocol.name == "ether";
                             self.link.push((above, offset + 16));

@@ -1,10 +1,10 @@
 //! Resolves packet bytes to fields.
 
 use super::context::Context;
-use super::inside::written_type;
 use super::rule::Reader;
+use super::tunnel::written_type;
 use crate::dialect::{Form, NftVersion};
-use crate::headers;
+use crate::protocols;
 use crate::syntax::{Expr, Operator, OptionField, Payload, Value};
 use crate::types;
 use chainwright::nft::DataType;
@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
         let offset = option.offset + option.bits.checked_sub(shift + bits)?;
         let kind = option.extension.kind;
         let trimmed = OptionField {
-            extension: headers::extension(kind, option.number, offset, bits)?,
+            extension: protocols::extension(kind, option.number, offset, bits)?,
             offset,
             bits,
             ..*option
@@ -219,7 +219,7 @@ impl Reader<'_, '_> {
     pub(crate) fn begins_field(&self, place: &Payload) -> Option<Payload> {
         let context = self.context_in(place.tunnel);
         let (protocol, offset) = context.protocol(place.base, place.offset)?;
-        let is_it = |field: &headers::Field| {
+        let is_it = |field: &protocols::Field| {
             field.offset == offset
                 && field.bits > place.bits
                 && matches!(field.data_type, DataType::IPV4_ADDR | DataType::IPV6_ADDR)
@@ -240,7 +240,7 @@ impl Reader<'_, '_> {
         let end = offset + place.bits;
         let mut fields = Vec::new();
         while offset < end {
-            let is_next = |f: &headers::Field| f.offset == offset && offset + f.bits <= end;
+            let is_next = |f: &protocols::Field| f.offset == offset && offset + f.bits <= end;
             let field = context.field_of(protocol, is_next)?;
             let bits = protocol.fields[field].bits;
             fields.push(Payload {

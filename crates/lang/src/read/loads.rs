@@ -2,8 +2,8 @@
 
 use super::registers::{Content, Loaded};
 use super::rule::{Reader, is_place, value};
-use crate::headers;
-use crate::keys;
+use crate::protocols;
+use crate::selectors;
 use crate::statements::mangle::Mangle;
 use crate::statements::reset::Reset;
 use crate::syntax::{Expr, Operator, OptionField, Payload, Statement, Value};
@@ -18,7 +18,7 @@ use chainwright::nft::{DataType, Family};
 impl Reader<'_, '_> {
     pub(crate) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
         let selector = Expr::Meta(meta.key?);
-        let data_type = keys::of(&selector)?.data_type;
+        let data_type = selectors::of(&selector)?.data_type;
         if let Some(sreg) = meta.sreg {
             self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
@@ -163,13 +163,13 @@ impl Reader<'_, '_> {
         let number = exthdr.header_type?;
         let flags = exthdr.flags.unwrap_or_default();
         let option = OptionField {
-            extension: headers::extension(
+            extension: protocols::extension(
                 kind,
                 number,
                 exthdr.offset.unwrap_or_default().checked_mul(8)?,
                 exthdr.len.unwrap_or_default().checked_mul(8)?,
             )
-            .or_else(|| headers::nameless(kind))?,
+            .or_else(|| protocols::nameless(kind))?,
             number,
             offset: exthdr.offset.unwrap_or_default().checked_mul(8)?,
             bits: exthdr.len.unwrap_or_default().checked_mul(8)?,
@@ -198,7 +198,7 @@ impl Reader<'_, '_> {
         let key = ct.key?;
         if let Some(sreg) = ct.sreg {
             let target = Expr::Ct(key, ct.direction, None);
-            let data_type = keys::of(&target)?.data_type;
+            let data_type = selectors::of(&target)?.data_type;
             self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
             return self.push(Statement::Mangle(Mangle::new(target, to)));

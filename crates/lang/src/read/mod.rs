@@ -6,12 +6,12 @@
 pub(crate) mod compare;
 pub(crate) mod context;
 pub(crate) mod fields;
-pub(crate) mod inside;
 pub(crate) mod loads;
 pub(crate) mod lookups;
 pub(crate) mod registers;
 pub(crate) mod rule;
 pub(crate) mod set;
+pub(crate) mod tunnel;
 
 #[cfg(test)]
 mod tests {

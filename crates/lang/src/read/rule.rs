@@ -5,9 +5,9 @@ use std::cell::Cell;
 use bstr::ByteSlice;
 
 use super::context::Context;
-use super::inside::has_no_syntax;
 use super::registers::{Content, Loaded, Registers};
 use super::set;
+use super::tunnel::has_no_syntax;
 use crate::constant::{is_name, quotable};
 use crate::dialect::NftVersion;
 use crate::syntax::{Expr, Line, Relation, Statement, Target, Value, Verdict};

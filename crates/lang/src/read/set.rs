@@ -1,8 +1,8 @@
 //! Decodes set elements.
 
 use super::compare::listed_type;
-use super::inside::is_of_header;
 use super::rule::{limit, valid_name, value};
+use super::tunnel::is_of_header;
 use crate::constant::quotable;
 use crate::dialect::{Form, NftVersion};
 use crate::syntax::{Element, Expr, Statement, Target, Value, Verdict};

@@ -3,9 +3,9 @@
 use super::prelude::*;
 use crate::compile::constant::ExpectedType;
 use crate::dialect::Form;
-use crate::headers::{self, Protocol};
 #[cfg(feature = "json")]
 use crate::json::flags;
+use crate::protocols::{self, Protocol};
 use crate::syntax::{self, Value};
 use crate::types::CT_EVENT;
 use chainwright::nft::build::ByteOrder;
@@ -93,7 +93,7 @@ impl RuleBuilder<'_, '_> {
     fn write(&mut self, payload: &syntax::Payload, to: &Expr) -> Result<(), Diagnostic> {
         let protocol = payload.field.map(|(protocol, _)| protocol);
         let start = self.start_of(payload)?;
-        let checksum = protocol.and_then(headers::checksum_of);
+        let checksum = protocol.and_then(protocols::checksum_of);
         let unit = if checksum.is_some() { 16 } else { 8 };
         let expected_type = self.expected_type(&Expr::Payload(*payload));
         let is_whole = start.is_multiple_of(unit) && payload.bits.is_multiple_of(unit);
@@ -116,14 +116,14 @@ impl RuleBuilder<'_, '_> {
             self.mask_xor(0, kept, xor << shift, length as usize, ByteOrder::Network);
         }
         let by_flag = |protocol: &Protocol| {
-            *protocol == headers::UDP && self.compiler.version.has(Form::UdpChecksums)
+            *protocol == protocols::UDP && self.compiler.version.has(Form::UdpChecksums)
         };
         let checksum = checksum.filter(|_| !protocol.is_some_and(by_flag));
         // The transport checksum also covers these bytes.
         let is_pseudo = match payload.field {
             Some((protocol, _)) if by_flag(protocol) => true,
             Some((protocol, field)) => {
-                headers::is_in_pseudo_header(protocol, &protocol.fields[field])
+                protocols::is_in_pseudo_header(protocol, &protocol.fields[field])
             }
             None => payload.base == PayloadBase::INNER,
         };

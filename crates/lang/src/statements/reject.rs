@@ -2,9 +2,9 @@
 
 use super::prelude::*;
 use crate::constant;
-use crate::headers::{self, Protocol};
-use crate::parse::known::field_of;
 use crate::parse::parser::parse_number;
+use crate::parse::selectors::field_of;
+use crate::protocols::{self, Protocol};
 use crate::read::context::Layer;
 use crate::syntax::{Symbol, Value};
 use crate::types;
@@ -70,9 +70,9 @@ impl Answer {
     /// Returns the protocol of the packets that it can answer, if it is only one.
     const fn protocol(self) -> Option<&'static Protocol> {
         match self {
-            Self::TcpReset => Some(&headers::TCP),
-            Self::Icmp(DataType::ICMP_CODE, _) => Some(&headers::IP),
-            Self::Icmp(DataType::ICMPV6_CODE, _) => Some(&headers::IP6),
+            Self::TcpReset => Some(&protocols::TCP),
+            Self::Icmp(DataType::ICMP_CODE, _) => Some(&protocols::IP),
+            Self::Icmp(DataType::ICMPV6_CODE, _) => Some(&protocols::IP6),
             Self::Icmp(..) => None,
         }
     }

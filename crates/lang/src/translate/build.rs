@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::headers::{EXTENSIONS, Extension, Field, NAMELESS_TCP, Protocol};
+use crate::protocols::{EXTENSIONS, Extension, Field, NAMELESS_TCP, Protocol};
 use crate::syntax::{
     Element, Expr, Operator, OptionField, Payload, Relation, Span, Symbol, Verdict,
 };

@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use bstr::{BStr, ByteSlice};
 
 use crate::Script;
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Target as Destination, Verdict};
 use build::{Statement, field, hex, is, joined, meta, under, word};
 use chainwright::internal::nft_name;
@@ -111,7 +111,7 @@ fn rule_with(
         }
     }
     if let Some(is_fragment) = rule.fragment {
-        let offset = field(&headers::IP, "frag-off");
+        let offset = field(&protocols::IP, "frag-off");
         tests.push(match is_fragment {
             true => under(offset, word("0x1fff"), true, word(0)),
             false => build::test(
@@ -140,7 +140,7 @@ fn rule_with(
     }
     if let Some(protocol) = rule.protocol.filter(|protocol| !implies || protocol.invert) {
         let left = match family {
-            Family::Ipv4 => field(&headers::IP, "protocol"),
+            Family::Ipv4 => field(&protocols::IP, "protocol"),
             Family::Ipv6 => meta(MetaKey::L4PROTO),
         };
         tests.push(is(
@@ -293,8 +293,8 @@ fn translated_address(address: &Address, family: Family, name: &str) -> Statemen
         (false, _) => {}
     }
     let (protocol, whole): (&'static Protocol, u32) = match family {
-        Family::Ipv4 => (&headers::IP, 32),
-        Family::Ipv6 => (&headers::IP6, 128),
+        Family::Ipv4 => (&protocols::IP, 32),
+        Family::Ipv6 => (&protocols::IP6, 128),
     };
     let left = field(protocol, name);
     let value = build::address(address.address);

@@ -8,7 +8,7 @@ use super::build::{
     Nat, Statement, address, binary, ct, field, hex, meta, quoted, sets, span, test, word,
 };
 use super::{Statements, Untranslatable, checked, protocol_word};
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Operator, Verdict};
 use chainwright::iptables::{Rule, Target as Of};
 use chainwright::nft::expr::{CtKey, ExthdrOp, MetaKey, RtKey};
@@ -29,8 +29,8 @@ const WARNING: u8 = 4;
 
 const fn network(family: Family) -> &'static Protocol {
     match family {
-        Family::Ipv4 => &headers::IP,
-        Family::Ipv6 => &headers::IP6,
+        Family::Ipv4 => &protocols::IP,
+        Family::Ipv6 => &protocols::IP6,
     }
 }
 

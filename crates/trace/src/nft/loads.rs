@@ -1,13 +1,13 @@
 //! Loads of packet data into registers, and writes back.
 
 use super::{Continuation, Evaluator, needed};
-use crate::domain::ones;
 use crate::field::{Field, PacketOption};
 use crate::headers::{SYN, TCP};
 use crate::path_state::Undetermined;
 use crate::registers::Order;
 use crate::steps::Action;
 use crate::value::{Test, Value};
+use crate::value_set::ones;
 use chainwright::nft::expr::{
     CtKey, CtRef, Decoded, ExthdrFlags, ExthdrOp, ExthdrRef, FibFlags, FibRef, FibResult, InnerRef,
     MetaKey, MetaRef, OsfRef, PayloadRef, Register, RtKey, RtRef, SocketKey, SocketRef, TunnelKey,

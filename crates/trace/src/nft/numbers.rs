@@ -1,10 +1,10 @@
 //! Number generators and hashes.
 
 use super::{Continuation, Evaluator, needed};
-use crate::domain::ones;
 use crate::path_state::Undetermined;
 use crate::registers::Order;
 use crate::value::Value;
+use crate::value_set::ones;
 use chainwright::nft::expr::{HashRef, HashType, NumgenRef, NumgenType};
 
 impl<'s> Evaluator<'_, 's> {

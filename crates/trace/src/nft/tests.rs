@@ -54,7 +54,7 @@ fn every_expression_is_evaluated_or_reported() {
             if turn % 4 < 2 {
                 let [from, to] = addresses.map(|address| address.parse().unwrap());
                 let packet = Packet::tcp(direction, from, to);
-                crate::known::enter(&mut path_state, &packet);
+                crate::convert::enter(&mut path_state, &packet);
                 path_state.track();
             }
             let mut parts = vec![(path_state, Registers::new(), Vec::new())];

@@ -6,10 +6,10 @@
 //! | addresses, interfaces, routes, link data | `addressing.rs` |
 //! | connection tracking | `connection.rs` |
 //! | sockets and senders | `socket.rs` |
-//! | counters and random matches | `counted.rs` |
+//! | counters and random matches | `stateful.rs` |
 //! | sets and lists | `lists.rs` |
 //! | marks and metadata | `marks.rs` |
-//! | packet changes | `written.rs` |
+//! | packet changes | `targets.rs` |
 //! | NAT | `nat.rs` |
 //!
 //! A match that only the kernel can evaluate (a time, a rate, the contents of a set) becomes an unknown condition,
@@ -17,17 +17,17 @@
 
 mod addressing;
 mod connection;
-mod counted;
 mod header;
 mod header6;
 mod lists;
 mod marks;
 mod nat;
 mod socket;
+mod stateful;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod u32;
-mod written;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -115,10 +115,10 @@ fn matches(extension: &Match, path_state: &mut PathState) -> Result<bool, Undete
         Match::Comment(_) => Ok(true),
         Match::Connbytes(connbytes) => connection::connbytes(path_state, connbytes),
         Match::Connlabel(connlabel) => connection::connlabel(path_state, connlabel),
-        Match::Connlimit(connlimit) => counted::connlimit(path_state, connlimit),
+        Match::Connlimit(connlimit) => stateful::connlimit(path_state, connlimit),
         Match::Connmark(connmark) => connection::connmark(path_state, connmark),
         Match::Conntrack(conntrack) => connection::conntrack(path_state, conntrack),
-        Match::Cpu(cpu) => counted::cpu(path_state, cpu),
+        Match::Cpu(cpu) => stateful::cpu(path_state, cpu),
         Match::Dccp(dccp) => header::dccp(path_state, dccp),
         Match::Devgroup(devgroup) => addressing::devgroup(path_state, devgroup),
         Match::Dscp(dscp) => header::dscp(path_state, *dscp),
@@ -127,7 +127,7 @@ fn matches(extension: &Match, path_state: &mut PathState) -> Result<bool, Undete
         Match::Esp(esp) => header::esp(path_state, esp),
         Match::Eui64(_) => header6::eui64(path_state),
         Match::Frag(frag) => header6::frag(path_state, frag),
-        Match::Hashlimit(hashlimit) => counted::hashlimit(path_state, hashlimit),
+        Match::Hashlimit(hashlimit) => stateful::hashlimit(path_state, hashlimit),
         Match::Hbh(hbh) => header6::options(path_state, header6::HOP_BY_HOP, &hbh.0),
         Match::Helper(helper) => connection::helper(path_state, helper),
         Match::Hl(hl) => header::hops(path_state, hl.0),
@@ -138,19 +138,19 @@ fn matches(extension: &Match, path_state: &mut PathState) -> Result<bool, Undete
         Match::Ipv6header(headers) => header6::ipv6header(path_state, *headers),
         Match::Ipvs(ipvs) => connection::ipvs(path_state, ipvs),
         Match::Length(length) => header::length(path_state, *length),
-        Match::Limit(limit) => counted::limit(path_state, limit),
+        Match::Limit(limit) => stateful::limit(path_state, limit),
         Match::Mac(mac) => addressing::mac(path_state, mac),
         Match::Mark(mark) => masked(path_state, Field::Mark, mark.mask, mark.value, mark.invert),
         Match::Mh(mh) => header6::mh(path_state, *mh),
         Match::Multiport(multiport) => header::multiport(path_state, multiport),
-        Match::Nfacct(nfacct) => counted::nfacct(path_state, nfacct),
+        Match::Nfacct(nfacct) => stateful::nfacct(path_state, nfacct),
         Match::Osf(osf) => header::osf(path_state, osf),
         Match::Owner(owner) => socket::owner(path_state, owner),
         Match::Physdev(physdev) => addressing::physdev(path_state, physdev),
         Match::Pkttype(pkttype) => addressing::pkttype(path_state, *pkttype),
         Match::Policy(policy) => addressing::policy(path_state, policy),
-        Match::Quota(quota) => counted::quota(path_state, *quota),
-        Match::Rateest(rateest) => counted::rateest(path_state, rateest),
+        Match::Quota(quota) => stateful::quota(path_state, *quota),
+        Match::Rateest(rateest) => stateful::rateest(path_state, rateest),
         Match::Realm(realm) => addressing::realm(path_state, *realm),
         Match::Recent(recent) => lists::recent(path_state, recent),
         Match::Rpfilter(rpfilter) => addressing::rpfilter(path_state, *rpfilter),
@@ -159,11 +159,11 @@ fn matches(extension: &Match, path_state: &mut PathState) -> Result<bool, Undete
         Match::Set(set) => lists::set(path_state, set),
         Match::Socket(socket) => socket::socket(path_state, *socket),
         Match::Srh(srh) => header6::srh(path_state, srh),
-        Match::Statistic(statistic) => counted::statistic(path_state, *statistic),
+        Match::Statistic(statistic) => stateful::statistic(path_state, *statistic),
         Match::String(string) => header::string(path_state, string),
         Match::Tcp(tcp) => header::tcp(path_state, tcp),
         Match::Tcpmss(tcpmss) => header::tcpmss(path_state, *tcpmss),
-        Match::Time(time) => counted::time(path_state, time),
+        Match::Time(time) => stateful::time(path_state, time),
         Match::Tos(tos) => header::tos(path_state, *tos),
         Match::Ttl(ttl) => header::hops(path_state, ttl.0),
         Match::U32(tests) => u32::u32(path_state, tests),
@@ -195,10 +195,10 @@ fn target(extension: &Target, path_state: &mut PathState) -> Result<Effect, Unde
         )),
         Target::Ct(ct) => marks::ct(path_state, ct),
         Target::Dnat(dnat) => nat::dnat(path_state, dnat),
-        Target::Dnpt(dnpt) => Ok(written::prefix(path_state, Field::Destination, &dnpt.0)),
-        Target::Dscp(dscp) => Ok(written::dscp(path_state, *dscp)),
-        Target::Ecn(ecn) => Ok(written::ecn(path_state, *ecn)),
-        Target::Hl(hl) => Ok(written::hops(path_state, hl.0)),
+        Target::Dnpt(dnpt) => Ok(targets::prefix(path_state, Field::Destination, &dnpt.0)),
+        Target::Dscp(dscp) => Ok(targets::dscp(path_state, *dscp)),
+        Target::Ecn(ecn) => Ok(targets::ecn(path_state, *ecn)),
+        Target::Hl(hl) => Ok(targets::hops(path_state, hl.0)),
         Target::Hmark(hmark) => Ok(marks::hmark(path_state, hmark)),
         Target::Idletimer(timer) => Ok(other(
             path_state,
@@ -238,18 +238,18 @@ fn target(extension: &Target, path_state: &mut PathState) -> Result<Effect, Unde
         )),
         Target::Set(set) => Ok(lists::target(path_state, set)),
         Target::Snat(snat) => nat::snat(path_state, snat),
-        Target::Snpt(snpt) => Ok(written::prefix(path_state, Field::Source, &snpt.0)),
+        Target::Snpt(snpt) => Ok(targets::prefix(path_state, Field::Source, &snpt.0)),
         Target::Synproxy(_) => socket::synproxy(path_state),
-        Target::Tcpmss(mss) => Ok(written::tcpmss(path_state, mss)),
-        Target::Tcpoptstrip(strip) => Ok(written::strip(path_state, *strip)),
+        Target::Tcpmss(mss) => Ok(targets::tcpmss(path_state, mss)),
+        Target::Tcpoptstrip(strip) => Ok(targets::strip(path_state, *strip)),
         Target::Tee(tee) => Ok(other(
             path_state,
             format!("a copy is sent to {}", tee.gateway),
         )),
-        Target::Tos(tos) => Ok(written::tos(path_state, *tos)),
+        Target::Tos(tos) => Ok(targets::tos(path_state, *tos)),
         Target::Tproxy(tproxy) => socket::tproxy(path_state, tproxy),
         Target::Trace(_) => Ok(marks::trace(path_state)),
-        Target::Ttl(ttl) => Ok(written::hops(path_state, ttl.0)),
+        Target::Ttl(ttl) => Ok(targets::hops(path_state, ttl.0)),
         Target::Opaque(opaque) => Err(Undetermined::unknown(format!(
             "unsupported target `{}`, revision {}",
             opaque.name, opaque.revision

@@ -68,8 +68,8 @@ pub(super) fn netmap(path_state: &mut PathState, netmap: &Netmap) -> Result<Effe
     let bits = path_state.address_bits();
     let behind = match u32::from(netmap.prefix) {
         prefix if prefix >= bits => 0,
-        0 => super::super::domain::ones(bits),
-        prefix => super::super::domain::ones(bits - prefix),
+        0 => super::super::value_set::ones(bits),
+        prefix => super::super::value_set::ones(bits - prefix),
     };
     let first = address_number(netmap.address) & !behind;
     let destination = matches!(path_state.hook, Hook::Prerouting | Hook::Output);

@@ -14,7 +14,7 @@
 //! For 1.8.7, 1.8.9, 1.8.10, 1.8.11 and 1.8.13 this was observed: `tests/data/encodings/read-*.txt` has
 //! their readings, and a test compares them. The column for 1.8.8 is inferred.
 
-mod hidden;
+mod incompatible_tables;
 mod output;
 mod reader;
 mod state;
@@ -25,7 +25,7 @@ use crate::iptables::compat::Version;
 use crate::nft;
 use crate::xt::matches::comment::Comment;
 use crate::xt::{self, Family};
-use hidden::hiding_reason;
+use incompatible_tables::hiding_reason;
 use reader::Reader;
 
 /// A version's reading of a rule.

@@ -24,7 +24,7 @@ use crate::escape::Escaped;
 use crate::netlink::{Attributes, Message};
 use crate::nft::declare::Field as _;
 use crate::nft::expr::{Data, Decoded, ExpressionIter, ExpressionRef, Verdict};
-use crate::nft::mentions::NameKind;
+use crate::nft::references::NameKind;
 use crate::nft::{
     ChainRef, Connection, DataType, ElementRef, Family, Hook, Name, Scope, SetFlags, Snapshot,
 };

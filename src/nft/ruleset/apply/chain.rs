@@ -5,7 +5,7 @@ use bstr::BString;
 use super::{ABSENT, Batch, EXISTS, INVALID, Operation, Refusal, TableKey, UNSUPPORTED};
 use crate::nft::chain::Hook;
 use crate::nft::expr::{Data, Decoded, Immediate, Verdict};
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 use crate::nft::ruleset::{PARSED, RulesetChain, RulesetTable};
 use crate::nft::{Chain, ChainFlags, Device, Devices, ElementRef};
 

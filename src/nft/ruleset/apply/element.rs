@@ -8,7 +8,7 @@ use super::{ABSENT, Batch, EXISTS, INVALID, Operation, Refusal, TableKey, exact}
 use crate::nft::declare::Field;
 use crate::nft::element::ElementKey;
 use crate::nft::expr::Data;
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 use crate::nft::ruleset::{PARSED, RulesetTable, name};
 use crate::nft::{Element, ElementRef, ElementsRef, Set, SetFlags};
 

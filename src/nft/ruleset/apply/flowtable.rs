@@ -5,7 +5,7 @@ use bstr::BString;
 use super::chain::{with_devices, without_devices};
 use super::{Batch, INVALID, Operation, Refusal};
 use crate::nft::Flowtable;
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 
 impl Batch<'_> {
     pub(super) fn new_flowtable(&mut self, operation: Operation<'_>) -> Result<(), Refusal> {

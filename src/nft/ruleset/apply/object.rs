@@ -4,7 +4,7 @@ use bstr::BString;
 
 use super::{Batch, INVALID, Operation, Refusal};
 use crate::nft::expr::ObjectType;
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 use crate::nft::{ObjectData, StatefulObject};
 
 impl Batch<'_> {

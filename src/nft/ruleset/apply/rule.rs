@@ -7,7 +7,7 @@ use super::chain::is_binding;
 use super::set::UPDATED_SIZE;
 use super::{ABSENT, Batch, INVALID, Operation, Refusal, TableKey, UNSUPPORTED, exact};
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 use crate::nft::ruleset::{RulesetSet, RulesetTable, name};
 use crate::nft::snapshot::ObjectReference;
 use crate::nft::{Family, Rule, SetFlags};

@@ -4,7 +4,7 @@ use bstr::BString;
 use chainwright_sys::netlink::NLM_F_CREATE;
 
 use super::{ABSENT, Batch, EXISTS, INVALID, Operation, Refusal, exact};
-use crate::nft::normal::Normal as _;
+use crate::nft::normalize::Normal as _;
 use crate::nft::ruleset::{PARSED, RulesetSet};
 use crate::nft::{ElementRef, Set, SetFlags};
 

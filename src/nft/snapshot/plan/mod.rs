@@ -35,11 +35,11 @@ use chainwright_sys::nf_tables::{
 
 use super::compare::Compare;
 use super::elements::{Target, delete_all, write_all};
+use super::match_objects::Pairs;
 use super::order::{Order, Reason, base_chains};
-use super::pairs::Pairs;
 use super::request::{copy_attributes, copy_object, copy_set, without_padding};
 use super::restore::{LastIds, Restored};
-use super::within::{
+use super::rule_members::{
     ObjectReference, RuleObjects, each_mention_of, is_anonymous, is_bound, is_numbered,
 };
 use super::write::{BatchIds, InsertPosition, write_rule};

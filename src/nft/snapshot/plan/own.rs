@@ -3,7 +3,7 @@
 use bstr::BStr;
 
 use super::{PlanOptions, Replaced};
-use crate::nft::snapshot::pairs::Pairs;
+use crate::nft::snapshot::match_objects::Pairs;
 use crate::nft::snapshot::{SnapshotChain, SnapshotSet};
 use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 

@@ -9,7 +9,7 @@ use similar::DiffOp;
 use crate::nft::RuleRef;
 use crate::nft::is_cheaper_to_recreate;
 use crate::nft::snapshot::compare::Compare;
-use crate::nft::snapshot::within::RuleObjects;
+use crate::nft::snapshot::rule_members::RuleObjects;
 use crate::nft::snapshot::write::InsertPosition;
 use crate::sequence;
 

@@ -7,10 +7,10 @@ use bstr::BString;
 use super::elements::Compared;
 use super::{Plan, PlanOptions, Planner};
 use crate::nft::SetRef;
+use crate::nft::change_detector::{MemberKey, SetTouch, TouchedObjects};
 use crate::nft::snapshot::element_positions::ElementPositions;
 use crate::nft::snapshot::elements::is_tree;
 use crate::nft::snapshot::{Restored, Snapshot, SnapshotTable, WriteError};
-use crate::nft::watch::{MemberKey, SetTouch, TouchedObjects};
 
 /// The positions of the elements of desired sets; `None` for a set with duplicate keys.
 pub(in crate::nft) type DesiredPositions = HashMap<MemberKey, Option<ElementPositions>>;

@@ -8,7 +8,7 @@ use super::selector::{
 };
 use crate::json::expr::NEVER;
 use crate::parse::error::shown;
-use crate::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
+use crate::parse::selectors::{ct_key, ct_names, needs_direction, version_in, without_direction};
 use crate::parse::{Diagnostic, with_data};
 use crate::statements::stateful_words;
 use crate::syntax::{Element, Expr, Operator, Span, Statement, Target, Verdict};

@@ -6,10 +6,10 @@ use super::fields::Fields;
 use super::node::{Kind, Node};
 use crate::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
 use crate::parse::error::shown;
-use crate::parse::known::type_names;
 use crate::parse::object::object;
 use crate::parse::parser::MAX_NAME_LENGTH;
 use crate::parse::script::{FAMILIES, InTable, only_named};
+use crate::parse::selectors::type_names;
 use crate::parse::{
     Command, Declared, Diagnostic, ElementList, Elements, Object, Position, Rule, SetDeclaration,
     Verb, set, table,

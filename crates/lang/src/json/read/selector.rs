@@ -3,12 +3,12 @@
 use super::expr::VERSIONS;
 use super::fields::Fields;
 use super::node::{Kind, Node};
-use crate::headers;
 use crate::parse::Diagnostic;
-use crate::parse::known::{
+use crate::parse::selectors::{
     FIB_RESULTS, bits_of_field, extension, extensions, fib_of, field_names, field_of, meta_key,
     meta_names, option_of, presence, protocol, raw, raw_option,
 };
+use crate::protocols;
 use crate::syntax::Expr;
 use crate::tunnels;
 use chainwright::nft::expr::{
@@ -65,7 +65,10 @@ pub(crate) fn payload(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let Some(protocol) = found else {
         let known: Vec<&str> = match tunnel {
             Some(tunnel) => tunnel.protocols().map(|known| known.name).collect(),
-            None => headers::PROTOCOLS.iter().map(|known| known.name).collect(),
+            None => protocols::PROTOCOLS
+                .iter()
+                .map(|known| known.name)
+                .collect(),
         };
         return Err(name_node.unknown("protocol", known));
     };
@@ -99,7 +102,7 @@ pub(crate) fn tunnel(node: &Node<'_>) -> Result<Expr, Diagnostic> {
 pub(crate) fn dccp_option(node: &Node<'_>) -> Result<Expr, Diagnostic> {
     let fields = Fields::new(node, "an option", &["type"])?;
     let number = fields.need("type")?.number("an option number")?;
-    Ok(presence(&headers::NAMELESS_DCCP, number))
+    Ok(presence(&protocols::NAMELESS_DCCP, number))
 }
 
 /// Reads an option, extension header or chunk: one of its fields, or a test whether it exists.

@@ -13,7 +13,7 @@ use super::build::{
     unless, word,
 };
 use super::{Statements, Untranslatable, checked, masked, part};
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Relation};
 use chainwright::iptables::Rule;
 use chainwright::nft::expr::{FibFlags, FibResult, MetaKey, SocketKey};
@@ -68,8 +68,8 @@ pub(super) const fn counts(one: &Match) -> bool {
 
 const fn network(family: Family) -> &'static Protocol {
     match family {
-        Family::Ipv4 => &headers::IP,
-        Family::Ipv6 => &headers::IP6,
+        Family::Ipv4 => &protocols::IP,
+        Family::Ipv6 => &protocols::IP6,
     }
 }
 
@@ -91,20 +91,20 @@ pub(super) fn translated(one: &Match, rule: &Rule, number: u32, family: Family) 
         Match::Udp(udp) => transport::udp(udp.source, udp.destination)?,
         Match::Sctp(sctp) => transport::sctp(sctp, one)?,
         Match::Dccp(dccp) => transport::dccp(dccp, one)?,
-        Match::Esp(esp) => transport::spis(field(&headers::ESP, "spi"), esp.spis, u32::MAX)?,
+        Match::Esp(esp) => transport::spis(field(&protocols::ESP, "spi"), esp.spis, u32::MAX)?,
         Match::Ah(_) if family == Family::Ipv6 => {
             return Err(inexact(
                 one,
                 "nft reads the last header, and this one is before it",
             ));
         }
-        Match::Ah(ah) => transport::spis(field(&headers::AH, "spi"), ah.spis, u32::MAX)?,
+        Match::Ah(ah) => transport::spis(field(&protocols::AH, "spi"), ah.spis, u32::MAX)?,
         Match::Ipcomp(comp) => {
-            let left = field(&headers::COMP, "cpi");
+            let left = field(&protocols::COMP, "cpi");
             let mut tests = transport::spis(left, comp.spis, u16::MAX.into())?;
             if comp.reserved {
                 // The kernel tests the flags.
-                tests.push(test(field(&headers::COMP, "flags"), hex(0)));
+                tests.push(test(field(&protocols::COMP, "flags"), hex(0)));
             }
             tests
         }
@@ -163,7 +163,7 @@ pub(super) fn translated(one: &Match, rule: &Rule, number: u32, family: Family) 
         Match::Mac(mac) => {
             let bytes = mac.source.map(|byte| format!("{byte:02x}"));
             let address = word(bytes.join(":"));
-            vec![is(field(&headers::ETHER, "saddr"), mac.invert, address)]
+            vec![is(field(&protocols::ETHER, "saddr"), mac.invert, address)]
         }
         Match::Pkttype(pkttype) => {
             let kind = match pkttype.kind {
@@ -287,7 +287,7 @@ fn addrtype(addrtype: &Addrtype, family: Family, one: &Match) -> Statements {
                     "for IPv6, the kernel's match and nft determine this type in different ways",
                 ));
             }
-            let left = || self::field(&headers::IP6, field);
+            let left = || self::field(&protocols::IP6, field);
             conditions = self::of_address(types.value, left);
             routed &= !of_address;
         }

@@ -3,7 +3,7 @@
 use super::super::build::{Statement, any, binary, compared, field, is, meta, span, test, word};
 use super::super::{Statements, Untranslatable, prefix_of};
 use super::{extension, inexact, network};
-use crate::headers;
+use crate::protocols;
 use crate::syntax::{Expr, Operator, Relation};
 use chainwright::iptables::Rule;
 use chainwright::nft::expr::{MetaKey, NumgenType};
@@ -81,11 +81,11 @@ pub(super) fn hashlimit(limit: &Hashlimit, rule: &Rule, family: Family, one: &Ma
     let mut keys = Vec::new();
     let protocol = rule.protocol.filter(|protocol| !protocol.invert);
     let ports = match protocol.map(|protocol| protocol.number) {
-        Some(6) => Some(&headers::TCP),
-        Some(17) => Some(&headers::UDP),
-        Some(33) => Some(&headers::DCCP),
-        Some(132) => Some(&headers::SCTP),
-        Some(136) => Some(&headers::UDPLITE),
+        Some(6) => Some(&protocols::TCP),
+        Some(17) => Some(&protocols::UDP),
+        Some(33) => Some(&protocols::DCCP),
+        Some(132) => Some(&protocols::SCTP),
+        Some(136) => Some(&protocols::UDPLITE),
         _ => None,
     };
     let port = |name| {

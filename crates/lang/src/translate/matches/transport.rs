@@ -5,7 +5,7 @@ use super::super::build::{
 };
 use super::super::{Statements, Untranslatable};
 use super::{extension, inexact};
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Relation};
 use chainwright::iptables::Rule;
 use chainwright::nft::expr::ExthdrOp;
@@ -91,19 +91,19 @@ fn or_present(tests: Vec<Statement>, left: Expr) -> Vec<Statement> {
 }
 
 pub(super) fn udp(source: PortRange, destination: PortRange) -> Statements {
-    let tests = ports(&headers::UDP, Some(source), Some(destination))?;
-    Ok(or_present(tests, field(&headers::UDP, "sport")))
+    let tests = ports(&protocols::UDP, Some(source), Some(destination))?;
+    Ok(or_present(tests, field(&protocols::UDP, "sport")))
 }
 
 pub(super) fn tcp(tcp: &Tcp, one: &Match) -> Statements {
-    let mut tests = ports(&headers::TCP, Some(tcp.source), Some(tcp.destination))?;
+    let mut tests = ports(&protocols::TCP, Some(tcp.source), Some(tcp.destination))?;
     if let Some(kind) = tcp.option {
         if kind.value < 2 {
             return Err(inexact(one, "nft does not find options of one byte"));
         }
         if kind.invert {
             // A packet without the header has no option either.
-            tests = or_present(tests, field(&headers::TCP, "sport"));
+            tests = or_present(tests, field(&protocols::TCP, "sport"));
         }
         tests.push(tcp_option(kind.value, !kind.invert));
     }
@@ -126,13 +126,13 @@ pub(super) fn tcp(tcp: &Tcp, one: &Match) -> Statements {
             true if always == wanted.invert => return Err(Untranslatable::Never),
             true => {}
             false => tests.push(is(
-                field(&headers::TCP, "flags"),
+                field(&protocols::TCP, "flags"),
                 wanted.invert,
                 Expr::Masked(Box::new(names(wanted.comp)), Box::new(names(wanted.mask))),
             )),
         }
     }
-    Ok(or_present(tests, field(&headers::TCP, "sport")))
+    Ok(or_present(tests, field(&protocols::TCP, "sport")))
 }
 
 /// Packets without the option match the inverted condition, too.
@@ -156,7 +156,7 @@ pub(super) fn ecn(ecn: &Ecn, family: Family) -> Statements {
                 false => Relation::None,
             };
             tests.push(super::compared(
-                field(&headers::TCP, "flags"),
+                field(&protocols::TCP, "flags"),
                 relation,
                 word(name),
             ));
@@ -172,8 +172,8 @@ pub(super) fn ecn(ecn: &Ecn, family: Family) -> Statements {
 }
 
 pub(super) fn sctp(sctp: &Sctp, one: &Match) -> Statements {
-    let mut tests = ports(&headers::SCTP, sctp.source, sctp.destination)?;
-    let sport = || field(&headers::SCTP, "sport");
+    let mut tests = ports(&protocols::SCTP, sctp.source, sctp.destination)?;
+    let sport = || field(&protocols::SCTP, "sport");
     let Some(chunks) = &sctp.chunks else {
         return Ok(or_present(tests, sport()));
     };
@@ -188,7 +188,7 @@ pub(super) fn sctp(sctp: &Sctp, one: &Match) -> Statements {
     };
     let mut found = Vec::new();
     for chunk in types {
-        let named = headers::extension(ExthdrOp::SCTP, chunk.kind, 0, 0);
+        let named = protocols::extension(ExthdrOp::SCTP, chunk.kind, 0, 0);
         let named = named.ok_or_else(|| inexact(one, "nft has no name for a type of chunk"))?;
         found.push(named.name);
     }
@@ -213,7 +213,7 @@ pub(super) fn sctp(sctp: &Sctp, one: &Match) -> Statements {
 }
 
 pub(super) fn dccp(dccp: &Dccp, one: &Match) -> Statements {
-    let mut tests = ports(&headers::DCCP, dccp.source, dccp.destination)?;
+    let mut tests = ports(&protocols::DCCP, dccp.source, dccp.destination)?;
     if dccp.option.is_some() {
         return Err(extension(one));
     }
@@ -228,10 +228,14 @@ pub(super) fn dccp(dccp: &Dccp, one: &Match) -> Statements {
         match names.is_empty() {
             true if types.invert => {}
             true => return Err(Untranslatable::Never),
-            false => tests.push(is(field(&headers::DCCP, "type"), types.invert, any(names))),
+            false => tests.push(is(
+                field(&protocols::DCCP, "type"),
+                types.invert,
+                any(names),
+            )),
         }
     }
-    Ok(or_present(tests, field(&headers::DCCP, "sport")))
+    Ok(or_present(tests, field(&protocols::DCCP, "sport")))
 }
 
 /// Translates a range of security parameter indexes.
@@ -242,11 +246,11 @@ pub(super) fn spis(left: Expr, spis: SpiRange, last: u32) -> Statements {
 pub(super) fn multiport(multiport: &Multiport, rule: &Rule, one: &Match) -> Statements {
     let protocol = rule.protocol.filter(|protocol| !protocol.invert);
     let protocol = match protocol.map(|protocol| protocol.number) {
-        Some(6) => &headers::TCP,
-        Some(17) => &headers::UDP,
-        Some(33) => &headers::DCCP,
-        Some(132) => &headers::SCTP,
-        Some(136) => &headers::UDPLITE,
+        Some(6) => &protocols::TCP,
+        Some(17) => &protocols::UDP,
+        Some(33) => &protocols::DCCP,
+        Some(132) => &protocols::SCTP,
+        Some(136) => &protocols::UDPLITE,
         _ => return Err(extension(one)),
     };
     let mut given: Vec<(u16, u16)> = Vec::new();
@@ -354,8 +358,8 @@ const ICMPV6: [(u8, &str); 11] = [
 
 pub(super) fn icmp(kind: u8, codes: Option<IcmpCodes>, invert: bool, family: Family) -> Statements {
     let (protocol, names) = match family {
-        Family::Ipv4 => (&headers::ICMP, &ICMP[..]),
-        Family::Ipv6 => (&headers::ICMPV6, &ICMPV6[..]),
+        Family::Ipv4 => (&protocols::ICMP, &ICMP[..]),
+        Family::Ipv6 => (&protocols::ICMPV6, &ICMPV6[..]),
     };
     let named = names.iter().find(|(number, _)| *number == kind);
     let value = named.map_or_else(|| word(kind), |(_, name)| word(name));
@@ -382,6 +386,6 @@ pub(super) fn icmp(kind: u8, codes: Option<IcmpCodes>, invert: bool, family: Fam
 pub(super) fn icmp_any(invert: bool) -> Statements {
     match invert {
         true => Err(Untranslatable::Never),
-        false => Ok(vec![present(field(&headers::ICMP, "type"))]),
+        false => Ok(vec![present(field(&protocols::ICMP, "type"))]),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use super::ids::IdAllocator;
+use super::port_ids::IdAllocator;
 use super::rules::PickKey;
 use super::sets::{ElementData, Entry, SetKind};
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use bstr::BStr;
 
 use super::changes::Leftover;
-use super::ids::IdAllocator;
+use super::port_ids::IdAllocator;
 use super::rules::{FIREWALL, PickKey};
 use super::service::{ServiceFrontend, cluster_group, id_of_group};
 use super::sets::{ElementData, SetKind, TABLE};

@@ -34,8 +34,8 @@
 //! together, not for the set of one endpoint; a service port has at most 32,767 endpoints, further ones are omitted.
 
 mod changes;
-mod ids;
 mod kernel;
+mod port_ids;
 mod rules;
 mod service;
 mod sets;
@@ -51,8 +51,8 @@ use chainwright::iptables::Family;
 use chainwright::nft::{Connection, Generation, Ownership, Transaction};
 use chainwright::{Error, nft};
 use changes::{Elements, Leftover};
-use ids::IdAllocator;
 use kernel::Written;
+use port_ids::IdAllocator;
 use rules::{PickKey, Rules};
 use service::{PortSlots, ServiceFrontend, Target, frontends, hairpin, hairpins};
 pub(in crate::service) use sets::TABLE;

@@ -8,8 +8,8 @@ use chainwright::nft::{Connection, Ownership, Ruleset, Scope, Table, Transaction
 use chainwright::{Error, nft};
 
 use super::changes::{Base, Elements, Leftover};
-use super::ids::IdAllocator;
 use super::kernel::{self, Found};
+use super::port_ids::IdAllocator;
 use super::rules::PickKey;
 use super::service::{PortSlots, frontends, hairpin};
 use super::sets::{ElementData, Entry, STAND_IN, SetKind, TABLE};

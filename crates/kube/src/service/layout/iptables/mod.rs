@@ -36,8 +36,8 @@
 //! - `KUBE-FIREWALL` belongs to a kubelet: a missing rule is added, and others stay. kube-proxy flushes the chain.
 //! - `--random-fully` is always written, as kube-proxy does with iptables 1.6.2 or later.
 
+mod base;
 mod cleanup;
-mod frame;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

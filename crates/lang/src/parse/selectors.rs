@@ -1,8 +1,8 @@
 //! Selectors by name, for text and JSON.
 
 use super::error::Diagnostic;
-use crate::headers::{self, Extension, Field, Protocol};
-use crate::keys;
+use crate::protocols::{self, Extension, Field, Protocol};
+use crate::selectors;
 use crate::syntax::{Expr, OptionField, Payload, Span};
 use crate::types;
 use chainwright::nft::expr::{CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, PayloadBase};
@@ -14,7 +14,7 @@ const MAX_KEYS: u32 = 64;
 /// Returns all `meta` keys, by their names without `meta`.
 pub(crate) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
     (0..MAX_KEYS).map(MetaKey).filter_map(|key| {
-        let name = keys::meta(key)?.name;
+        let name = selectors::meta(key)?.name;
         Some((name.strip_prefix("meta ").unwrap_or(name), key))
     })
 }
@@ -34,7 +34,7 @@ pub(crate) fn meta_key(word: &str) -> Option<MetaKey> {
 /// Returns all `ct` keys, by name.
 pub(crate) fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
     let keys = (0..MAX_KEYS).map(CtKey);
-    keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
+    keys.filter_map(|key| Some((selectors::ct(key, None)?.name, key)))
 }
 
 /// Returns a `ct` key by its name or alias.
@@ -76,7 +76,7 @@ pub(crate) fn field_names(protocol: &'static Protocol) -> impl Iterator<Item = &
 
 /// Returns the protocol of this name.
 pub(crate) fn protocol(name: &str) -> Option<&'static Protocol> {
-    headers::PROTOCOLS
+    protocols::PROTOCOLS
         .iter()
         .copied()
         .find(|protocol| protocol.name == name)
@@ -84,9 +84,9 @@ pub(crate) fn protocol(name: &str) -> Option<&'static Protocol> {
 
 /// Returns the transport protocol port at this position.
 pub(crate) fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usize)> {
-    let mut fields = headers::TH.fields.iter();
+    let mut fields = protocols::TH.fields.iter();
     let index = fields.position(|field| field.offset == offset && field.bits == bits)?;
-    Some((&headers::TH, index))
+    Some((&protocols::TH, index))
 }
 
 /// Checks the number of bits of a field.
@@ -142,9 +142,9 @@ pub(crate) fn field_of(protocol: &'static Protocol, index: usize) -> Payload {
 
 /// Creates a raw TCP option expression.
 pub(crate) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
-    let named = headers::extension(ExthdrOp::TCPOPT, number, offset, bits);
+    let named = protocols::extension(ExthdrOp::TCPOPT, number, offset, bits);
     OptionField {
-        extension: named.unwrap_or(&headers::NAMELESS_TCP),
+        extension: named.unwrap_or(&protocols::NAMELESS_TCP),
         number,
         offset,
         bits,
@@ -154,7 +154,7 @@ pub(crate) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
 
 /// Returns all options, extension headers or chunks of a kind.
 pub(crate) fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
-    headers::EXTENSIONS
+    protocols::EXTENSIONS
         .iter()
         .filter(move |extension| extension.kind == kind)
 }

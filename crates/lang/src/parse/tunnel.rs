@@ -1,8 +1,8 @@
 //! Parses tunnel headers and inner packets.
 
 use super::error::Diagnostic;
-use super::known::{field_names, field_of};
 use super::parser::Parser;
+use super::selectors::{field_names, field_of};
 use crate::syntax::{Expr, Payload};
 use crate::tunnels::Tunnel;
 use chainwright::nft::expr::PayloadBase;

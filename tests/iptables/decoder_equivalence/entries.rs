@@ -12,7 +12,7 @@ use crate::common::iptables::{open, tool};
 use crate::common::random::Random;
 use crate::common::sandbox;
 use crate::common::tools::Tools;
-use crate::decoder_promise::random;
+use crate::decoder_equivalence::random;
 
 /// Offsets in an entry (`struct ipt_entry`, `struct ip6t_entry`).
 struct Layout {

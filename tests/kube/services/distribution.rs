@@ -12,8 +12,8 @@ use chainwright_testing::Sandbox;
 use crate::common::random::Random;
 use crate::common::sandbox;
 use crate::services::net::{Answer, From, Net, Network, PORT, address};
+use crate::services::open_connections::{change_other, config, open};
 use crate::services::proxy::{self, slice, sync, to};
-use crate::services::undisturbed::{change_other, config, open};
 
 /// Number of connections for each number of endpoints.
 const DRAWS: usize = 1_000;

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::domain::{Constraint, Domain, ones};
 use super::field::Field;
 use super::path_state::{Alternative, Assumption};
 use super::ranges::gaps;
 use super::value::{Bit, Value};
+use super::value_set::{Constraint, Domain, ones};
 
 /// An unknown number.
 #[derive(Debug, Clone)]

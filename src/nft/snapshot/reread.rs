@@ -18,9 +18,9 @@ use super::read::{Reader, ReplySocket};
 use crate::arena::Position;
 use crate::netlink::{Error, Malformed, Message, MessageWriter};
 use crate::nft::Family;
+use crate::nft::change_detector::{MemberKey, TouchedObjects, Watch};
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
-use crate::nft::watch::{MemberKey, TouchedObjects, Watch};
 
 /// Maximum number of times that touched objects are read again. If writers change these tables without a pause, it
 /// takes some hundred rounds until they leave a gap. All rounds are one attempt of [`Retry`](crate::Retry): after them

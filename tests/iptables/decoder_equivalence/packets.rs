@@ -3,8 +3,8 @@
 use chainwright::xt::Family;
 
 use crate::common::random::Random;
-use crate::decoder_promise::machine::Packet;
-use crate::decoder_promise::random::NAMES;
+use crate::decoder_equivalence::machine::Packet;
+use crate::decoder_equivalence::random::NAMES;
 
 pub(crate) fn packet(random: &mut Random, family: Family) -> Packet {
     let mut packet = Packet {

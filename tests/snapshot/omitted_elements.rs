@@ -1,7 +1,7 @@
 //! Snapshots and mirrors without the elements of some sets: the rest is complete, and operations that would
 //! lose the elements are refused.
 
-use crate::common::mirrored::{formatted, is_current, lines};
+use crate::common::compare_mirror::{formatted, is_current, lines};
 use crate::common::tools::Tools;
 use crate::common::{committed, connect, report, sandbox};
 use chainwright::nft::expr::Immediate;

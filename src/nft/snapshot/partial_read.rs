@@ -11,8 +11,8 @@ use super::index::set_at;
 use super::read::{Reader, ReplySocket};
 use super::{ElementFilter, Snapshot, SnapshotError};
 use crate::netlink::Error;
+use crate::nft::change_detector::MemberKey;
 use crate::nft::connection::Connection;
-use crate::nft::watch::MemberKey;
 use crate::nft::{Element, Scope, SetFlags, SetId};
 
 /// The objects to read.

@@ -5,7 +5,7 @@
 
 use super::context::{Context, Layer, is_default_tag};
 use super::rule::Reader;
-use crate::headers::{self, Protocol};
+use crate::protocols::{self, Protocol};
 use crate::syntax::{Expr, Payload, Relation, Statement, Value};
 use crate::tunnels::{self, Tunnel};
 use crate::types;
@@ -150,8 +150,8 @@ impl Context {
         }
         // ICMP and IGMP fields also imply the IP version, before the protocol.
         let version = match (layer, protocol.name) {
-            (Layer::Transport, "icmp" | "igmp") => Some(&headers::IP),
-            (Layer::Transport, "icmpv6") => Some(&headers::IP6),
+            (Layer::Transport, "icmp" | "igmp") => Some(&protocols::IP),
+            (Layer::Transport, "icmpv6") => Some(&protocols::IP6),
             _ => None,
         };
         if version.is_some() && self.network != version {

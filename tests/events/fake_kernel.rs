@@ -6,7 +6,7 @@
 mod state;
 
 use crate::common::accounting;
-use crate::common::mirrored::{is_current, lines};
+use crate::common::compare_mirror::{is_current, lines};
 use crate::common::random::Random;
 use crate::common::rulesets::{OF_CLIENTS, Ruleset, loaded_data};
 use crate::common::transactions::Writer;

@@ -6,12 +6,12 @@ use super::apply::TableKey;
 use super::elements::CHUNK;
 use super::index::{ChainIndex, SetIndex, TableIndex, table_at};
 use super::read::Reader;
-use super::within::is_bound;
-use super::{ElementFilter, Snapshot, pieces};
+use super::rule_members::is_bound;
+use super::{ElementFilter, Snapshot, element_index};
 use crate::arena::{Arena, Position};
 use crate::netlink::{Error, Malformed, Message};
+use crate::nft::change_detector::MemberKey;
 use crate::nft::connection::Connection;
-use crate::nft::watch::MemberKey;
 use crate::nft::{Generation, Scope};
 
 /// Fewer unused bytes than this are not reclaimed.
@@ -232,7 +232,7 @@ fn move_table(table: &mut TableIndex, from: &Arena, to: &mut Arena) -> Result<()
     for set in table.sets.iter_mut().filter(|set| set.pieces.is_some()) {
         // Pieces become messages in the form of a listing.
         set.pieces = None;
-        set.elements = pieces::joined(&set.elements, from, to, CHUNK)?;
+        set.elements = element_index::joined(&set.elements, from, to, CHUNK)?;
     }
     Ok(())
 }

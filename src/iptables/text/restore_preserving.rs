@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::memory::{MemoryChain, MemoryTables};
+use super::memory_tables::{MemoryChain, MemoryTables};
 use super::restore::{Restorer, Texts};
 use super::{RestoreOptions, Restored};
 use crate::iptables::edit::Edit;

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
+use super::change_detector::Watch;
 use super::commit::CommitError;
 use super::committed::Committed;
 use super::connection::Connection;
 use super::generation::Generation;
 use super::scope::Scope;
 use super::transaction::Transaction;
-use super::watch::Watch;
 use crate::netlink::Error;
 use crate::retry::Attempts;
 
