@@ -1,10 +1,10 @@
 //! The benefit of a mirror: a plan from it and the commit, compared with the commit alone; a plan for one large
 //! map, compared with reading the memory that a comparison needs; the delay until a waiting listener receives the end
-//! of a transaction, with a bare socket and with the monitor; look-ups, and memory.
+//! of a transaction, with a bare socket and with the monitor; lookups, and memory.
 //!
 //! `cargo bench --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
 //!
-//! The number of system calls shows that look-ups make no requests to the kernel: it is the same for ten of them
+//! The number of system calls shows that lookups make no requests to the kernel: it is the same for ten of them
 //! and for ten million (`strace -fc BENCH 1000 0 10`, `strace -fc BENCH 1000 0 10000000`).
 
 mod common;
@@ -50,7 +50,7 @@ fn main() -> Result {
     Ok(())
 }
 
-/// Memory, and look-ups of chains by name, compared with those in a map that contains only the names.
+/// Memory, and lookups of chains by name, compared with those in a map that contains only the names.
 fn lookup(chains: usize, count: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
@@ -59,7 +59,7 @@ fn lookup(chains: usize, count: usize) -> Result {
     let mirror = Mirror::open(nft, &Scope::table(family, table))?;
     let grown = resident()?.saturating_sub(before);
     let length = mirror.snapshot().byte_length();
-    // The first look-up builds the index.
+    // The first lookup builds the index.
     let first = mirror.snapshot().chain(family, table, "PREROUTING");
     assert!(first.is_some());
     println!("\nmirror of {chains} chains with {} rules", ruleset.rules());
@@ -81,7 +81,7 @@ fn lookup(chains: usize, count: usize) -> Result {
     let measured = lookups(mirror.snapshot(), ruleset, count / 10, 9)?;
     // Ten rounds each, including the one that warms up.
     report(
-        &format!("{} look-ups of chains, ten times", count / 10),
+        &format!("{} lookups of chains, ten times", count / 10),
         &measured,
         None,
     );

@@ -12,7 +12,7 @@ pub fn nearest<'a>(word: &[u8], known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, other)| other)
 }
 
-/// Counts the insertions, deletions, substitutions and swaps of neighbours between two words.
+/// Counts the insertions, deletions, substitutions and swaps of neighbors between two words.
 fn distance(one: &[u8], other: &[u8]) -> usize {
     // Both are short: the length of the known names limits that of the other.
     let width = other.len() + 1;

@@ -52,7 +52,7 @@ pub(super) trait Editor {
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
     /// Makes sure that the chain exists, and, unless it is built in, empties it.
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
-    /// Returns the backend whose behaviour to follow where iptables' backends differ.
+    /// Returns the backend whose behavior to follow where iptables' backends differ.
     fn backend(&self) -> Backend {
         Backend::Legacy
     }

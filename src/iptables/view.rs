@@ -144,7 +144,7 @@ impl Tables {
     /// Decodes a rule like [`RuleView::entry`], with its sets by name.
     ///
     /// # Errors
-    /// [`NotExpressible`], also if the name of a set cannot be found.
+    /// [`NotExpressible`], even if the name of a set cannot be found.
     pub fn entry(&self, rule: &RuleView<'_>) -> Result<Entry, NotExpressible> {
         let mut entry = Entry::default();
         self.entry_into(rule, &mut entry)?;

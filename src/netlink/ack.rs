@@ -16,7 +16,7 @@ use crate::errno::Errno;
 
 /// Length of the error number that starts the payload.
 const ERROR: usize = 4;
-/// Length of the request's header behind it.
+/// Length of the request's header after it.
 const REQUEST: usize = 16;
 
 /// The kernel's reply to one request: success, or an error and its reason.

@@ -10,7 +10,7 @@ use super::socket::{RECEIVE_BUFFER, Socket};
 pub(crate) trait EventDecoder {
     type Item;
 
-    /// Runs before each receive: sends a request whose answer is to be queued among the events.
+    /// Runs before each receive: sends a request whose reply is to be queued among the events.
     fn prepare(&mut self, _socket: &Socket) -> Result<(), Error> {
         Ok(())
     }

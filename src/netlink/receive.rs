@@ -3,9 +3,9 @@
 use super::error::Error;
 use super::socket::Socket;
 
-/// Receives the answer to a request, or events, one datagram after the other.
+/// Receives the reply to a request, or events, one datagram after the other.
 pub(crate) trait DatagramReceiver {
-    /// Returns `true` if the answer is complete, or nothing more should be received now.
+    /// Returns `true` if the reply is complete, or nothing more should be received now.
     fn is_complete(&self) -> bool;
 
     /// Returns the buffer for the next datagram.
@@ -15,7 +15,7 @@ pub(crate) trait DatagramReceiver {
     fn take(&mut self, length: usize) -> Result<(), Error>;
 
     /// Reports that no datagram was queued ([`Loss::MissingReply`](super::Loss::MissingReply)), or that part of the
-    /// answer was lost otherwise. `Ok` continues with the datagrams after the loss.
+    /// reply was lost otherwise. `Ok` continues with the datagrams after the loss.
     #[cold]
     fn record_loss(&mut self, error: Error) -> Result<(), Error> {
         Err(error)
@@ -23,7 +23,7 @@ pub(crate) trait DatagramReceiver {
 }
 
 impl Socket {
-    /// Receives an answer or events, to the end or to an error.
+    /// Receives a reply or events, to the end or to an error.
     ///
     /// This never waits: a datagram that is not queued is lost.
     #[inline(always)]

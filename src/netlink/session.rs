@@ -619,7 +619,7 @@ impl DatagramReceiver for DumpDrain<'_> {
             Error::Lost(Loss::MissingReply) if self.progressing => self.lost = true,
             _ if self.errors == MAX_ERRORS => self.lost = true,
             // If the kernel had no memory for the next part, it tries again when something is
-            // received: the answer to any request.
+            // received: the reply to any request.
             Error::Lost(Loss::MissingReply) => {
                 self.errors += 1;
                 self.lost = self.socket.send(self.probe).is_err();

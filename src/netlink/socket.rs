@@ -442,9 +442,9 @@ impl Socket {
         }
     }
 
-    /// Receives one datagram of an answer and returns its length.
+    /// Receives one datagram of a reply and returns its length.
     ///
-    /// This never waits: the kernel queues an answer, or the next part of one, before the caller asks
+    /// This never waits: the kernel queues a reply, or the next part of one, before the caller asks
     /// for it. If nothing is queued, it is lost ([`Loss::MissingReply`]).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! References to objects by name or handle, for deletion and for a look-up of whether they exist.
+//! References to objects by name or handle, for deletion and for a lookup of whether they exist.
 
 use chainwright_sys::nf_tables::{
     NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_OBJ_NAME,

@@ -101,7 +101,7 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
         (Some(ours), Some(theirs)) => kernel::is_same_generation(ours, theirs),
         other => panic!("{what}: {other:?}"),
     }
-    // A look-up by name finds the object with that name.
+    // A lookup by name finds the object with that name.
     for table in fresh.tables() {
         let (family, name) = (table.table().family(), table.table().name());
         let ours = mirror

@@ -291,7 +291,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 "an element with this key already exists",
             );
         }
-        "look-ups in maps without their values" => {
+        "lookups in maps without their values" => {
             let mut tx = probe(Family::IP, &|tx| {
                 let map = set.clone().with_data(DataType::MARK, 4);
                 tx.add(&map).unwrap();

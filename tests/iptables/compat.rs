@@ -148,7 +148,7 @@ fn differs(case: &Case, predicted: &Reading, seen: &Put) -> Option<String> {
             let means = case.means.as_ref().map(|means| case.parse(means));
             match (read, means) {
                 (Some(read), Some(Some(means))) => read.means_the_same(&means),
-                // Rules of `nft` are compared with the kernel's behaviour elsewhere.
+                // Rules of `nft` are compared with the kernel's behavior elsewhere.
                 (Some(_), None) => true,
                 _ => false,
             }
@@ -362,7 +362,7 @@ fn tables_are_predicted() {
 
 /// The encoding of a rule shows its writer; no other one is named.
 #[test]
-fn writers_are_recognised() {
+fn writers_are_recognized() {
     use compat::Writer;
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);

@@ -284,7 +284,7 @@ fn a_legacy_change_is_attributed_if_audited() {
         assert_eq!((by.generation, by.thread), (None, None));
         assert!(by.process.is_some());
     }
-    // Processes of other tests, in their own namespaces, may have ended before the look-up.
+    // Processes of other tests, in their own namespaces, may have ended before the lookup.
     let mut names = repair.by.iter().filter_map(|by| by.name.as_ref());
     assert_eq!(names.any(|name| name == "iptables-legacy"), is_audited);
     assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);

@@ -47,12 +47,12 @@ fn expressions_of(committed: &Committed, operation: usize) -> Option<Expressions
     rule.to_builder().into_owned().expressions
 }
 
-/// Opens a monitor beside the connection whose commits it must recognise.
+/// Opens a monitor beside the connection whose commits it must recognize.
 fn watch(nft: &Connection) -> Monitor {
     MonitorOptions::default().open_in_namespace_of(nft).unwrap()
 }
 
-/// Checks that the change is recognised as the connection's own; if namespaces have no number, only by the
+/// Checks that the change is recognized as the connection's own; if namespaces have no number, only by the
 /// generation's.
 #[track_caller]
 fn is_own(committed: &Committed, change: &Change) {
@@ -409,9 +409,9 @@ fn with_a_concurrent_writer_the_generation_is_our_own() {
     assert!(between > 0, "no other program committed meanwhile");
 }
 
-/// The connections of a mirror, a pool and iptables are recognised by their ports.
+/// The connections of a mirror, a pool and iptables are recognized by their ports.
 #[test]
-fn own_changes_are_recognised() {
+fn own_changes_are_recognized() {
     let sandbox = sandbox();
     sandbox
         .run(|| {

@@ -149,7 +149,7 @@ fn objects_of_every_type_of_this_kernel() {
             }
             (sent, found) => assert_eq!(sent, found),
         }
-        // Individual look-ups give the same.
+        // Individual lookups give the same.
         let object_type = found.object_type.unwrap();
         let name = found.name.clone().unwrap();
         let one = nft.object(INET, "t", object_type, name).unwrap().unwrap();

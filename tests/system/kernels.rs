@@ -75,7 +75,7 @@ fn comes_back(nft: &mut Connection) {
 }
 
 /// Removes handles, at the ends of the rules' first lines, which are new in a restored ruleset, and counters:
-/// unrelated packets (IPv6 neighbour discovery) are counted at any time.
+/// unrelated packets (IPv6 neighbor discovery) are counted at any time.
 fn without_handles(text: &str) -> String {
     let lines = text
         .lines()

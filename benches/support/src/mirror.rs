@@ -1,4 +1,4 @@
-//! The benefit of a mirror: a change received, planned and committed, compared with the commit alone; and look-ups.
+//! The benefit of a mirror: a change received, planned and committed, compared with the commit alone; and lookups.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -104,7 +104,7 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
     })
 }
 
-/// Measures this many look-ups of chains by name in each round, compared with those in a map that contains only the
+/// Measures this many lookups of chains by name in each round, compared with those in a map that contains only the
 /// names. The snapshot must be one of the ruleset.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! A kubelet creates them with a dozen `iptables` commands, once, and notices their removal at its next check, up to a
 //! minute later. This module creates and removes all of them, in three tables and both families, in one transaction of
-//! nf_tables, or table by table in the legacy backend. It recognises existing ones whichever version of iptables wrote
+//! nf_tables, or table by table in the legacy backend. It recognizes existing ones whichever version of iptables wrote
 //! them. [`detect`](super::detect) finds out which backend a node uses; the [`guard`](super::guard) reports who flushes
 //! the chains and restores them at once.
 //!

@@ -243,7 +243,7 @@ impl Headers {
         self.take_rest(base, bytes, bytes);
     }
 
-    /// Adds the bytes behind the known fields.
+    /// Adds the bytes after the known fields.
     fn take_rest(&mut self, base: PayloadBase, bytes: &[u8], rest: &[u8]) {
         if !rest.is_empty() {
             self.parts.push(Some(Part {

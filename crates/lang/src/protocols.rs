@@ -258,7 +258,7 @@ pub(super) static ARP: Protocol = Protocol {
     ],
 };
 
-/// Offsets count from the tag control information, behind the frame's ether type.
+/// Offsets count from the tag control information, after the frame's ether type.
 pub(super) static VLAN: Protocol = Protocol {
     name: "vlan",
     base: PayloadBase::LINK,

@@ -154,7 +154,7 @@ impl Script {
     /// Parses a text; errors call it `name`. It cannot include files.
     ///
     /// # Errors
-    /// The errors in the text: [`further`](Error::further) returns those behind the first one.
+    /// The errors in the text: [`further`](Error::further) returns those after the first one.
     pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Result<Self, Error> {
         Self::parse_with(name, text, &Includes::none())
     }

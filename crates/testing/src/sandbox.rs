@@ -126,7 +126,7 @@ impl Sandbox {
         self.route_socket()?.add_address(interface, prefix)
     }
 
-    /// Routes packets for `destination`, like `10.1.0.0/16` or `0.0.0.0/0`, via the neighbour with
+    /// Routes packets for `destination`, like `10.1.0.0/16` or `0.0.0.0/0`, via the neighbor with
     /// the address `gateway`.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Sandbox {
 }
 
 /// Lets the calling thread's network namespace use its IPv6 addresses at once, including link-local
-/// ones: a router does not resolve its neighbours' addresses before it has one itself, and
+/// ones: a router does not resolve its neighbors' addresses before it has one itself, and
 /// duplicate address detection takes a second or two.
 fn skip_duplicate_address_detection() {
     const PATH: &str = "/proc/sys/net/ipv6/conf/default/accept_dad";

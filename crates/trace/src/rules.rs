@@ -214,7 +214,7 @@ fn only_destination(header: &legacy::Header<'_>) -> Option<u128> {
     }
 }
 
-/// Returns the first of these positions at or behind `from`.
+/// Returns the first of these positions at or after `from`.
 fn at_or_behind(places: &[u32], from: usize) -> Option<usize> {
     let behind = places.partition_point(|place| (*place as usize) < from);
     places.get(behind).map(|place| *place as usize)

@@ -1,4 +1,4 @@
-//! The kernel's answers to look-ups of sets.
+//! The kernel's answers to lookups of sets.
 
 use chainwright::fuzzing::ipset_answer;
 

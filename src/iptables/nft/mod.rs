@@ -112,7 +112,7 @@ impl Builtin {
     }
 }
 
-/// The parts of a rule, received or to be sent, that define its behaviour.
+/// The parts of a rule, received or to be sent, that define its behavior.
 #[derive(Clone)]
 pub(super) struct Encoded<'r> {
     family: nft::Family,

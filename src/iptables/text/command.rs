@@ -31,7 +31,7 @@ pub(in crate::iptables) const DIFFERENCES: &[KnownDifference] = &[
         subject: "host names (`-s localhost`)",
         iptables: "looks them up",
         chainwright: "refuses them",
-        reason: "A rule holds addresses, and those of a name change; a look-up can hang or return wrong ones.",
+        reason: "A rule holds addresses, and those of a name change; a lookup can hang or return wrong ones.",
     },
     KnownDifference {
         subject: "a comment, or a prefix of LOG or NFLOG, that is too long",

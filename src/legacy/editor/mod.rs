@@ -367,7 +367,7 @@ impl<'t> TableEditor<'t> {
     /// Appends a new rule to a chain.
     ///
     /// # Errors
-    /// [`EditError::NoSuchChain`] (also if the rule jumps to a removed chain), or
+    /// [`EditError::NoSuchChain`] (even if the rule jumps to a removed chain), or
     /// [`EditError::ForeignRule`].
     pub fn append(&mut self, chain: ChainId, rule: NewRule) -> Result<(), EditError> {
         self.check_exists(chain)?;

@@ -59,7 +59,7 @@ expression! {
     ///
     /// The rule matches if the element exists afterwards, unless one of its expressions doesn't match; a deletion
     /// always matches. Expressions require a set with the flag `NFT_SET_EVAL` (`dynamic` in `nft`); they are evaluated
-    /// for this packet, and for each packet for which this rule or a look-up in the set finds the element.
+    /// for this packet, and for each packet for which this rule or a lookup in the set finds the element.
     pub struct Dynset<'a> viewed as DynsetRef,
     listed as [sreg_key, sreg_data, op, set_name, timeout, expr, expressions, flags, set_id] {
         /// Register with the element's key.

@@ -19,7 +19,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// The result of the look-up (`enum nft_fib_result`).
+    /// The result of the lookup (`enum nft_fib_result`).
     pub struct FibResult: u32 {
         /// Index of the route's device, u32 in host byte order; 0 without a route.
         OIF = NFT_FIB_RESULT_OIF => "oif",
@@ -31,7 +31,7 @@ values! {
 }
 
 flags! {
-    /// The input of the look-up (`enum nft_fib_flags`): either the source or the destination address, and at most one
+    /// The input of the lookup (`enum nft_fib_flags`): either the source or the destination address, and at most one
     /// device.
     pub struct FibFlags: u32 {
         /// The source address.
@@ -78,9 +78,9 @@ expression! {
     /// Looks up an address in the routing tables (`enum nft_fib_attributes`).
     pub struct Fib viewed as FibRef,
     listed as [dreg, result, flags] {
-        /// Input of the look-up.
+        /// Input of the lookup.
         NFTA_FIB_FLAGS => flags: FibFlags,
-        /// Result of the look-up.
+        /// Result of the lookup.
         NFTA_FIB_RESULT => result: FibResult,
         /// Destination register.
         NFTA_FIB_DREG => dreg: Register,

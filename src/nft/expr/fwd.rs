@@ -15,12 +15,12 @@ use crate::nft::{Family, UnknownAttributes};
 
 expression! {
     "fwd"
-    /// Sends the packet out of another device, unchanged or to a neighbour there
+    /// Sends the packet out of another device, unchanged or to a neighbor there
     /// (`enum nft_fwd_attributes`).
     pub struct Fwd viewed as FwdRef {
         /// Register with the index of the device, u32 in host byte order.
         NFTA_FWD_SREG_DEV => sreg_dev: Register,
-        /// Register with the neighbour's address, 4 or 16 bytes in network order; without it the
+        /// Register with the neighbor's address, 4 or 16 bytes in network order; without it the
         /// packet keeps its link layer header.
         NFTA_FWD_SREG_ADDR => sreg_addr: Register,
         /// Family of that address, `NFPROTO_IPV4` or `NFPROTO_IPV6`.
@@ -40,10 +40,10 @@ impl Fwd {
         }
     }
 
-    /// Sends the packet out of the device in the first register to the neighbour whose address is
+    /// Sends the packet out of the device in the first register to the neighbor whose address is
     /// in the second one; `family` is the address family, [`Family::IP`] or [`Family::IP6`].
     #[must_use]
-    pub const fn to_neighbour(sreg_dev: Register, sreg_addr: Register, family: Family) -> Self {
+    pub const fn to_neighbor(sreg_dev: Register, sreg_addr: Register, family: Family) -> Self {
         Self {
             sreg_dev: Some(sreg_dev),
             sreg_addr: Some(sreg_addr),
@@ -80,12 +80,12 @@ mod tests {
     fn constructors() {
         assert_built(
             "fwd ip to 10.0.0.1 device \"lo\"",
-            Fwd::to_neighbour(Register::R1, Register::R2, Family::IP),
+            Fwd::to_neighbor(Register::R1, Register::R2, Family::IP),
         );
         assert_built("fwd to \"lo\"", Fwd::to_device(Register::R1));
         assert_built(
             "listed: fwd ip6 to fe80::1 device \"lo\"",
-            Fwd::to_neighbour(Register::R1, Register::R2, Family::IP6),
+            Fwd::to_neighbor(Register::R1, Register::R2, Family::IP6),
         );
     }
 }

@@ -54,7 +54,7 @@ expression! {
         NFTA_HASH_OFFSET => offset: u32,
         /// Input of the hash; a register if absent.
         NFTA_HASH_TYPE => hash_type: HashType,
-        /// Name of a map for a look-up of the number; deprecated, ignored by Linux 6.18.
+        /// Name of a map for a lookup of the number; deprecated, ignored by Linux 6.18.
         NFTA_HASH_SET_NAME => set_name: Name<'a>,
         /// ID of the map in the same batch; deprecated as well.
         NFTA_HASH_SET_ID => set_id: u32,

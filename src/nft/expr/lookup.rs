@@ -18,7 +18,7 @@ use crate::nft::declare::flags;
 use crate::nft::name::Name;
 
 flags! {
-    /// Flags of a look-up (`enum nft_lookup_flags`).
+    /// Flags of a lookup (`enum nft_lookup_flags`).
     pub struct LookupFlags: u32 {
         /// Matches if the key is *not* in the set.
         const INV = NFT_LOOKUP_F_INV,

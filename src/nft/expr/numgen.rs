@@ -42,7 +42,7 @@ expression! {
         NFTA_NG_TYPE => numgen_type: NumgenType,
         /// The smallest number; the kernel always lists it, 0 by default.
         NFTA_NG_OFFSET => offset: u32,
-        /// Name of a map for a look-up of the number: deprecated, ignored by kernels.
+        /// Name of a map for a lookup of the number: deprecated, ignored by kernels.
         NFTA_NG_SET_NAME => set_name: Name<'a>,
         /// The map's ID in the same batch: deprecated, ignored by kernels.
         NFTA_NG_SET_ID => set_id: u32,

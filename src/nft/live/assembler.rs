@@ -12,9 +12,9 @@
 //! 1. discards everything until the queue is empty ([`drained`](CommitAssembler::drained)): later events come after the
 //!    gap;
 //! 2. requests the generation from the kernel, on the same socket
-//!    ([`needs_generation`](CommitAssembler::needs_generation)): the answer is queued among the events;
-//! 3. reports the changes up to that generation as [`Lost`]. Events before the answer were committed before it was
-//!    sent. A transaction with a later generation after the answer is complete, because the generation moves before the
+//!    ([`needs_generation`](CommitAssembler::needs_generation)): the reply is queued among the events;
+//! 3. reports the changes up to that generation as [`Lost`]. Events before the reply were committed before it was
+//!    sent. A transaction with a later generation after the reply is complete, because the generation moves before the
 //!    first event of a transaction is sent.
 //!
 //! At the start the same request determines the generation of the first change.
@@ -147,7 +147,7 @@ enum Stage {
     Draining,
     /// The next step is to request the generation.
     Requesting,
-    /// Waiting for the answer.
+    /// Waiting for the reply.
     Requested,
 }
 
@@ -210,7 +210,7 @@ impl CommitAssembler {
         }
     }
 
-    /// Returns the last generation that was returned or reported as lost; `None` until the first answer. The next
+    /// Returns the last generation that was returned or reported as lost; `None` until the first reply. The next
     /// change has the following generation.
     #[must_use]
     pub fn reported(&self) -> Option<Generation> {
@@ -261,7 +261,7 @@ impl CommitAssembler {
                     stage: Stage::Draining,
                 };
             }
-            // The answer may have been lost, too.
+            // The reply may have been lost, too.
             State::Missing { stage, .. } => *stage = Stage::Draining,
         }
     }
@@ -269,7 +269,7 @@ impl CommitAssembler {
     /// Records that the queue is empty.
     pub fn drained(&mut self) {
         if let State::Missing { stage, .. } = &mut self.state {
-            // The kernel queues the answer while the request is sent: an answer that isn't there was lost.
+            // The kernel queues the reply while the request is sent: a reply that isn't there was lost.
             *stage = Stage::Requesting;
         }
     }
@@ -341,7 +341,7 @@ impl CommitAssembler {
                 }
             }
             (State::Missing { .. }, None) => {}
-            (State::Complete(_), Some(_)) if message.port == self.port => {} // an answer to an earlier request
+            (State::Complete(_), Some(_)) if message.port == self.port => {} // a reply to an earlier request
             (State::Complete(reported), Some(end)) => {
                 let reported = *reported;
                 self.end(reported, message, &end);

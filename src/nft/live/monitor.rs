@@ -83,7 +83,7 @@ impl MonitorOptions {
         };
         let groups = [NFNLGRP_NFTABLES];
         let mut events = EventSocket::open(socket, self.receive_buffer, &groups, decoder)?;
-        // Sending the request already queues the answer.
+        // Sending the request already queues the reply.
         while events.decoder.assembler.reported().is_none() {
             events.receive_once()?;
         }
@@ -136,7 +136,7 @@ pub struct Monitor {
 struct Decoder {
     assembler: CommitAssembler,
     request: Vec<u8>,
-    /// Number of consecutive requests without an answer.
+    /// Number of consecutive requests without a reply.
     unanswered: usize,
 }
 
@@ -218,7 +218,7 @@ impl Monitor {
     ///
     /// # Errors
     /// [`Error::Receive`]; from the request that follows a loss [`Error::Send`], [`Error::Refused`], and
-    /// [`Error::Lost`] when its answer was lost several times.
+    /// [`Error::Lost`] when its reply was lost several times.
     pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
         self.events.try_receive()
     }

@@ -50,7 +50,7 @@ fn chain(port: u32, generation: u32, handle: u64) -> Vec<u8> {
     })
 }
 
-/// Builds the end of a transaction, or the answer to a request.
+/// Builds the end of a transaction, or the reply to a request.
 fn end(port: u32, generation: u32) -> Vec<u8> {
     message(NFT_MSG_NEWGEN, port, generation as u16, |writer| {
         writer.be32(NFTA_GEN_ID, generation);
@@ -96,7 +96,7 @@ fn descriptions(change: &Change) -> Vec<String> {
     change.events().map(|event| event.to_string()).collect()
 }
 
-/// Completes the recovery from a loss: the queue is empty, the assembler requests the generation, and the answer is
+/// Completes the recovery from a loss: the queue is empty, the assembler requests the generation, and the reply is
 /// `generation`.
 #[track_caller]
 fn complete_recovery(assembler: &mut CommitAssembler, generation: u32) -> Lost {
@@ -258,11 +258,11 @@ fn a_lost_reply_is_requested_again() {
     assembler.record_loss(Cause::Dropped(Loss::Overrun));
     assembler.drained();
     assembler.generation_requested();
-    // No answer came.
+    // No reply came.
     assembler.drained();
     assert!(assembler.needs_generation());
     assembler.generation_requested();
-    // Another loss before the answer, which is then ignored.
+    // Another loss before the reply, which is then ignored.
     assembler.record_loss(Cause::Skipped {
         reported: Generation::recorded(1),
     });
@@ -275,7 +275,7 @@ fn a_lost_reply_is_requested_again() {
         "the first request"
     );
     assert_eq!(reported.after, Generation::recorded(7));
-    // An unexpected answer.
+    // An unexpected reply.
     take(&mut assembler, &end(OWN, 12));
     assert!(assembler.next().is_none());
     assert_eq!(assembler.reported(), Some(Generation::recorded(9)));

@@ -153,7 +153,7 @@ impl Names {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     pub(super) tables: Vec<TableIndex>,
-    /// Built at the first look-up: a listing arrives in an order that requires none.
+    /// Built at the first lookup: a listing arrives in an order that requires none.
     names: OnceLock<Names>,
     hash: RandomState,
     last: Last,
@@ -394,7 +394,7 @@ impl Index {
         Ok(Inserted::Added)
     }
 
-    /// Sets the chain of the next rules, to avoid a look-up.
+    /// Sets the chain of the next rules, to avoid a lookup.
     pub(super) fn expect_rules(&mut self, view: &ChainRef<'_>, table: usize, chain: usize) {
         if self.tables[table].chains[chain].rules.is_empty() {
             self.last.enter_table(view.family(), view.table(), table);

@@ -506,7 +506,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the index of a table, after a look-up if necessary.
+    /// Returns the index of a table, after a lookup if necessary.
     pub(super) fn one_table(
         &mut self,
         family: Family,
@@ -532,7 +532,7 @@ impl Reader<'_> {
         Ok((table.family(), table.name().to_owned()))
     }
 
-    /// Returns the index of a chain, after a look-up if necessary.
+    /// Returns the index of a chain, after a lookup if necessary.
     pub(super) fn one_chain(&mut self, table: usize, name: &BStr) -> Result<Option<usize>, Error> {
         let find = |this: &Self| this.snapshot.index.chain(&this.snapshot.arena, table, name);
         if let Some(known) = find(self) {
@@ -547,7 +547,7 @@ impl Reader<'_> {
         Ok(find(self))
     }
 
-    /// Returns the index of a set, after a look-up if necessary. Failing transactions of others can shift a dump, so a
+    /// Returns the index of a set, after a lookup if necessary. Failing transactions of others can shift a dump, so a
     /// set that was not listed is looked up.
     fn one_set(&mut self, table: usize, name: &BStr) -> Result<Option<usize>, Error> {
         let find = |this: &Self| this.snapshot.index.set(&this.snapshot.arena, table, name);

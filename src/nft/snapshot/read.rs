@@ -387,7 +387,7 @@ impl Reader<'_> {
     /// Reads all of these tables.
     pub(super) fn read(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         self.tables(scope)?;
-        // The rest of the listing reveals a dump with a lost reply; a look-up by name is answered or fails.
+        // The rest of the listing reveals a dump with a lost reply; a lookup by name is answered or fails.
         let is_by_name = scope.table.is_some() && scope.family != Family::UNSPEC;
         if is_by_name && self.snapshot.index.tables.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! A message is indexed like that of a listing, and must be an object whose table, chain or set precedes it. Unlike the
 //! kernel's messages they are limited: a message has at most 1 MiB and at most 64 attributes on its top level (since
-//! look-ups in objects search them repeatedly), and expressions are nested at most 8 deep.
+//! lookups in objects search them repeatedly), and expressions are nested at most 8 deep.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM};

@@ -1,4 +1,4 @@
-//! Compares look-ups and filters with complete listings.
+//! Compares lookups and filters with complete listings.
 
 use super::*;
 use chainwright::nft::RuleFilter;

@@ -172,7 +172,7 @@ fn ranges() {
     let listed = elements(&mut nft, "i");
     assert_eq!(listed.len(), ranges.len());
 
-    // A look-up of a key in a range returns its start, or its end if requested.
+    // A lookup of a key in a range returns its start, or its end if requested.
     let inside = Element::new(&[192, 168, 0, 5]);
     let start = nft.element(IP, "t", "i", &inside).unwrap().unwrap();
     assert_eq!(start.key_bytes(), Some(&[192, 168, 0, 1][..]));

@@ -1,4 +1,4 @@
-//! Sets of ranges as text: overlapping ranges are refused even if the kernel does not detect them, and look-ups find
+//! Sets of ranges as text: overlapping ranges are refused even if the kernel does not detect them, and lookups find
 //! the existing elements.
 
 use chainwright::nft::{Ranges, RangesError};

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Counts how often observers that look a chain up in a tight loop miss it, while `change` is made
-/// step by step, until `enough` returns true for the numbers of commits, look-ups and misses.
+/// step by step, until `enough` returns true for the numbers of commits, lookups and misses.
 #[track_caller]
 fn missed(
     change: &[&dyn Fn(&mut Transaction)],
@@ -35,7 +35,7 @@ fn missed(
         }
     };
     thread::scope(|scope| {
-        // More than the usual number of processors, so that some are suspended during a look-up.
+        // More than the usual number of processors, so that some are suspended during a lookup.
         let observers = [(); 3].map(|()| connect(&sandbox));
         let observers = observers.map(|observer| scope.spawn(|| look(observer)));
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
@@ -60,7 +60,7 @@ fn missed(
     misses.into_inner()
 }
 
-/// Whether the chain exists in every look-up, during at least 1,000 commits and 10,000 look-ups.
+/// Whether the chain exists in every lookup, during at least 1,000 commits and 10,000 lookups.
 fn is_never_missed(change: &dyn Fn(&mut Transaction)) -> bool {
     missed(&[change], |commits, looks, _| {
         commits >= 1000 && looks >= 10_000
@@ -103,7 +103,7 @@ fn a_chain_is_never_missed_while_it_is_replaced_by_one_of_its_name() {
     }));
 }
 
-/// The kernel answers a look-up without a lock: in some of a million, a commit happens between its
+/// The kernel answers a lookup without a lock: in some of a million, a commit happens between its
 /// reads of the generation and of the table. That must not be mistaken for a missing chain.
 #[test]
 fn a_chain_is_not_missed_for_a_race_in_the_kernel() {

@@ -256,7 +256,7 @@ fn fits(part: &FinalValue, seen: &impl ToString) -> bool {
     part.known().is_none_or(|known| known == seen.to_string())
 }
 
-/// Why an end differs from the kernel's behaviour; `None` if it does not.
+/// Why an end differs from the kernel's behavior; `None` if it does not.
 fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
     for (backend, seen) in [
         (Backend::Nft, &observed.nft),

@@ -173,8 +173,8 @@ impl World {
                 "ip -6 route add default via fd02::1",
             ],
         );
-        // Static neighbour entries, so that no neighbour discovery is needed.
-        let neighbour = |sandbox: &Sandbox, device: &str, addresses: &[&str], link: &str| {
+        // Static neighbor entries, so that no neighbor discovery is needed.
+        let neighbor = |sandbox: &Sandbox, device: &str, addresses: &[&str], link: &str| {
             let tools = Tools::new(sandbox);
             for address in addresses {
                 tools.run(&format!(
@@ -186,15 +186,15 @@ impl World {
             .flat_map(|host| [format!("10.1.0.{host}"), format!("fd01::{host}")])
             .collect();
         let clients: Vec<_> = clients.iter().map(String::as_str).collect();
-        neighbour(&node, "c0", &clients, "02:00:00:00:01:02");
-        neighbour(&node, "s0", &["10.2.0.2", "fd02::2"], "02:00:00:00:02:02");
-        neighbour(
+        neighbor(&node, "c0", &clients, "02:00:00:00:01:02");
+        neighbor(&node, "s0", &["10.2.0.2", "fd02::2"], "02:00:00:00:02:02");
+        neighbor(
             &client,
             "eth0",
             &["10.1.0.1", "fd01::1"],
             "02:00:00:00:01:01",
         );
-        neighbour(
+        neighbor(
             &server,
             "eth0",
             &["10.2.0.1", "fd02::1"],

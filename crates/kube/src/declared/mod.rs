@@ -1,7 +1,7 @@
 //! Chains and rules that a program keeps present among those of other programs, on either backend.
 //!
 //! The chains of a [`kubelet`](super::kubelet) are such a set, and so are the chains and rules in a text
-//! ([`Declared::of_text`]). Existing rules are recognised whichever version of iptables wrote them. Missing ones are
+//! ([`Declared::of_text`]). Existing rules are recognized whichever version of iptables wrote them. Missing ones are
 //! created: on nf_tables in one transaction over all tables and both families, in the legacy backend with one
 //! replacement per table. Everything that is not declared is left alone.
 

@@ -311,7 +311,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Returns the kernel elements of ranges: one at the start, and one behind the end.
+    /// Returns the kernel elements of ranges: one at the start, and one after the end.
     pub(crate) fn of_intervals<'e>(
         &'e self,
         key: Loaded,

@@ -50,7 +50,7 @@ impl Loaded {
 struct CoveringBytes {
     offset: u32,
     length: u32,
-    /// Number of bits behind the range.
+    /// Number of bits after the range.
     shift: u32,
 }
 

@@ -110,7 +110,7 @@ impl<'b, 'c> RuleBuilder<'b, 'c> {
         }
     }
 
-    /// Adds an expression other than a match, behind all pending matches.
+    /// Adds an expression other than a match, after all pending matches.
     pub(crate) fn push_decoded(&mut self, expression: &Decoded<'_>) {
         self.flush_pending();
         let mut out = Expressions::new();

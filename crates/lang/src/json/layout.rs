@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 
-/// Writes one line, with a blank behind commas and colons. Only characters that require it are escaped; numeric
+/// Writes one line, with a blank after commas and colons. Only characters that require it are escaped; numeric
 /// escapes have uppercase digits.
 struct Layout;
 

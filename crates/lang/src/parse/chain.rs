@@ -22,7 +22,7 @@ pub(crate) const HOOKS: [&str; 7] = [
 ];
 
 impl Parser<'_> {
-    /// Parses a chain, behind the keyword, and the rules in its block.
+    /// Parses a chain, after the keyword, and the rules in its block.
     pub(crate) fn chain(
         &mut self,
         verb: Verb,

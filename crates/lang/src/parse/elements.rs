@@ -87,7 +87,7 @@ pub(crate) fn with_data(
 pub(crate) trait ElementSink {
     fn take(&mut self, element: Element);
 
-    /// Consumes elements at the current token that need no parsing, and moves the parser behind them.
+    /// Consumes elements at the current token that need no parsing, and moves the parser after them.
     fn take_run(&mut self, _: &mut Parser<'_>) -> bool {
         false
     }
@@ -327,7 +327,7 @@ impl<'t> Scanner<'t> {
 }
 
 impl Parser<'_> {
-    /// Returns the elements from the current token on that need no parsing, and moves the parser behind them.
+    /// Returns the elements from the current token on that need no parsing, and moves the parser after them.
     fn run(&mut self) -> Option<Run> {
         if self.current.kind != Kind::Word || !self.is_alone() {
             return None;
@@ -350,7 +350,7 @@ mod tests {
     use super::super::{NoIncludes, SavedVariables, Source};
     use super::*;
 
-    /// Returns the elements in braces, and the token behind them.
+    /// Returns the elements in braces, and the token after them.
     fn read<T: ElementSink>(text: &str, mut taken: T) -> Result<(T, Token), Diagnostic> {
         let mut parser = Parser::behind(&SavedVariables::default(), &NoIncludes);
         parser.open(vec![Source::new("test", text)], Span::default())?;
@@ -398,7 +398,7 @@ mod tests {
                 5,
             ),
             ("{ 02:00:00:00:00:01, FF:ff:ff:ff:ff:ff }", 2),
-            // Stops at the first non-numeric element and continues behind it.
+            // Stops at the first non-numeric element and continues after it.
             ("{ 1, 2, ssh, 3, 4 }", 4),
             ("{ 1, 2 timeout 5s, 3 }", 2),
             ("{ 1, 2 : accept, 3 }", 2),

@@ -65,7 +65,7 @@ struct NftFormat<'e>(&'e Error);
 
 impl Error {
     /// Returns the further errors of the same text, in order: after an error, the parser continues with the next line or
-    /// block, up to ten errors. `Display` prints them behind the first one.
+    /// block, up to ten errors. `Display` prints them after the first one.
     #[must_use]
     pub fn further(&self) -> &[Self] {
         &self.excerpt.further

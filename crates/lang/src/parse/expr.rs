@@ -33,7 +33,7 @@ impl Parser<'_> {
         self.mapped(key)
     }
 
-    /// Parses map lookups behind a key, if there are any.
+    /// Parses map lookups after a key, if there are any.
     pub(crate) fn mapped(&mut self, key: Expr) -> Result<Expr, Diagnostic> {
         let mut key = key;
         let mut depth = 0;
@@ -49,7 +49,7 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// Parses the map behind `map` or `vmap`: in braces or by name.
+    /// Parses the map after `map` or `vmap`: in braces or by name.
     pub(crate) fn map(&mut self) -> Result<Expr, Diagnostic> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
@@ -110,7 +110,7 @@ impl Parser<'_> {
         Ok(first)
     }
 
-    /// Parses the rest of a list `a,b,c` behind the first flag.
+    /// Parses the rest of a list `a,b,c` after the first flag.
     pub(crate) fn flags(&mut self, first: Expr) -> Result<Expr, Diagnostic> {
         if !self.at_sign(",") {
             return Ok(first);

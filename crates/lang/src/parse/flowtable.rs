@@ -9,7 +9,7 @@ use crate::syntax::Span;
 use chainwright::nft::{Devices, Family, Flowtable, FlowtableFlags};
 
 impl Parser<'_> {
-    /// Parses a flowtable, behind the keyword.
+    /// Parses a flowtable, after the keyword.
     pub(crate) fn flowtable(
         &mut self,
         verb: Verb,

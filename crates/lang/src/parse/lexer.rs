@@ -241,7 +241,7 @@ impl Lexer {
             Some(b) => !b.is_ascii_alphanumeric() && *b != b'_',
             None => true,
         };
-        // The part behind the last colon may be another word: `::1:drop`.
+        // The part after the last colon may be another word: `::1:drop`.
         loop {
             let text = std::str::from_utf8(&bytes[..end]).ok()?;
             if !text.contains(':') {

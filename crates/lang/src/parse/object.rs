@@ -9,7 +9,7 @@ use crate::syntax::Span;
 use chainwright::nft::{Name, StatefulObject};
 
 impl Parser<'_> {
-    /// Parses a stateful object, behind the keywords of its type.
+    /// Parses a stateful object, after the keywords of its type.
     pub(crate) fn stateful_object(
         &mut self,
         verb: Verb,

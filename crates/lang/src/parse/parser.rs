@@ -55,9 +55,9 @@ pub(crate) struct Parser<'i> {
     pub(crate) family: Family,
     /// Whether any variable was defined or undefined.
     pub(crate) defines: bool,
-    /// Errors behind which parsing continued.
+    /// Errors after which parsing continued.
     pub(crate) errors: Vec<Diagnostic>,
-    /// Whether parsing cannot continue behind the error that is being returned.
+    /// Whether parsing cannot continue after the error that is being returned.
     is_fatal: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'i> Parser<'i> {
         Ok(())
     }
 
-    /// Parses these texts next, behind the current token, which must end a line.
+    /// Parses these texts next, after the current token, which must end a line.
     pub(crate) fn open(&mut self, sources: Vec<Source>, from: Span) -> Result<(), Diagnostic> {
         debug_assert!(self.ahead.is_none());
         if self.open.len() > MAX_INCLUDE_DEPTH {
@@ -176,7 +176,7 @@ impl<'i> Parser<'i> {
         token
     }
 
-    /// Advances behind a range of text that starts with the current token. The next token must not have been read.
+    /// Advances after a range of text that starts with the current token. The next token must not have been read.
     pub(crate) fn go_behind(&mut self, span: Span) {
         if let Some(open) = self.open.last_mut() {
             open.lexer.go_to(span.end);
@@ -185,7 +185,7 @@ impl<'i> Parser<'i> {
         self.before = span;
     }
 
-    /// Returns the token behind the current one.
+    /// Returns the token after the current one.
     pub(crate) fn next(&mut self) -> Token {
         match self.ahead {
             Some(token) => token,
@@ -197,7 +197,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Returns `true` if the token behind the current one has not been read.
+    /// Returns `true` if the token after the current one has not been read.
     pub(crate) const fn is_alone(&self) -> bool {
         self.ahead.is_none()
     }
@@ -435,11 +435,11 @@ impl<'i> Parser<'i> {
         done
     }
 
-    /// Parses a command or an entry of a block. Records an error, and continues behind the end of its line and its
+    /// Parses a command or an entry of a block. Records an error, and continues after the end of its line and its
     /// blocks; returns `None` then.
     ///
     /// # Errors
-    /// An error behind which parsing cannot continue.
+    /// An error after which parsing cannot continue.
     pub(crate) fn recovering<T>(
         &mut self,
         what: impl FnOnce(&mut Self) -> Result<T, Diagnostic>,

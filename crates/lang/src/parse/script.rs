@@ -61,7 +61,7 @@ fn object_words() -> impl Iterator<Item = &'static str> {
     OBJECTS.into_iter().chain(stateful_words())
 }
 
-/// Returns the words behind `ct` that name a kind of objects.
+/// Returns the words after `ct` that name a kind of objects.
 pub(crate) fn ct_words() -> impl Iterator<Item = &'static str> {
     let names = OBJECT_KINDS.iter().map(|kind| kind.name);
     names.filter_map(|name| name.strip_prefix("ct "))
@@ -181,7 +181,7 @@ impl Parser<'_> {
         let path = self.word().to_owned();
         self.advance();
         if self.current.kind != Token::Newline && self.current.kind != Token::End {
-            // A block or line that ends here continues behind the included text.
+            // A block or line that ends here continues after the included text.
             if !self.at_sign(";") {
                 return Err(self.unexpected(["the end of the line"]));
             }
@@ -386,7 +386,7 @@ impl Parser<'_> {
         self.rule_in(at, chain, verb, start)
     }
 
-    /// Parses the rest of a command about a rule, behind the chain.
+    /// Parses the rest of a command about a rule, after the chain.
     fn rule_in(
         &mut self,
         InTable { family, table }: InTable,

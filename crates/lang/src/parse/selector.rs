@@ -59,7 +59,7 @@ pub(crate) fn words() -> impl Iterator<Item = &'static str> {
 }
 
 impl Parser<'_> {
-    /// Parses a selector, if there is one. Where a constant is also allowed, the word behind the first one decides.
+    /// Parses a selector, if there is one. Where a constant is also allowed, the word after the first one decides.
     pub(crate) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Diagnostic> {
         let word = self.word().to_owned();
         let word = word.as_str();
@@ -281,7 +281,7 @@ impl Parser<'_> {
         Err(self.unknown(what, extensions(kind).map(|extension| extension.name)))
     }
 
-    /// Parses the option that `reset tcp option` overwrites, behind these words.
+    /// Parses the option that `reset tcp option` overwrites, after these words.
     pub(crate) fn whole_tcp_option(&mut self) -> Result<Expr, Diagnostic> {
         let (extension, number) = self.option_name(ExthdrOp::TCPOPT)?;
         if self.is_word() && extension.named(self.word()).is_some() {
@@ -393,7 +393,7 @@ impl Parser<'_> {
         Ok(Expr::Payload(raw(base, offset, bits)))
     }
 
-    /// Parses a `ct` key, behind `ct`.
+    /// Parses a `ct` key, after `ct`.
     fn connection(&mut self) -> Result<Expr, Diagnostic> {
         let direction = match self.eat_any(&["original", "reply"]) {
             Some("original") => Some(CtDirection::ORIGINAL),
@@ -428,7 +428,7 @@ impl Parser<'_> {
         Ok(Expr::Ct(key, direction, version_in(self.family, key)))
     }
 
-    /// Parses an `rt` key or a field of the routing header, behind `rt`.
+    /// Parses an `rt` key or a field of the routing header, after `rt`.
     fn route(&mut self) -> Result<Expr, Diagnostic> {
         let key = match self.eat_any(&["classid", "mtu", "ipsec", "nexthop", "ip", "ip6"]) {
             Some("classid") => RtKey::CLASSID,

@@ -31,7 +31,7 @@ const ENTRIES: [&str; 10] = [
 ];
 
 impl Parser<'_> {
-    /// Parses a set or map, behind the keyword, and the elements in its block.
+    /// Parses a set or map, after the keyword, and the elements in its block.
     pub(crate) fn set_command(
         &mut self,
         verb: Verb,
@@ -170,7 +170,7 @@ impl Parser<'_> {
         Ok(Ending::Line)
     }
 
-    /// Parses `type ipv4_addr . inet_service : verdict`, behind the first word.
+    /// Parses `type ipv4_addr . inet_service : verdict`, after the first word.
     fn declared_types(
         &mut self,
         declared: &mut SetDeclaration,

@@ -432,7 +432,7 @@ impl Sources {
         self.0.get(source as usize).map_or("", |(name, _)| name)
     }
 
-    /// Returns the line of a location: text name, line number, and the parts before, in and behind the location.
+    /// Returns the line of a location: text name, line number, and the parts before, in and after the location.
     pub(crate) fn line(&self, location: Span) -> (&str, usize, &str, &str, &str) {
         let Some((name, text)) = self.0.get(location.source as usize) else {
             return ("", 1, "", "", "");

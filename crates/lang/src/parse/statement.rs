@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok((statements, comment))
     }
 
-    /// Parses `{ rules }` behind `jump` or `goto`.
+    /// Parses `{ rules }` after `jump` or `goto`.
     pub(crate) fn bound_rules(&mut self) -> Result<Vec<Line>, Diagnostic> {
         let start = self.current.span;
         self.expect_sign("{")?;
@@ -117,7 +117,7 @@ impl Parser<'_> {
             .map(|object| Statement::Object(object_type, object))
     }
 
-    /// Parses `left set …`, behind `set`.
+    /// Parses `left set …`, after `set`.
     pub(crate) fn assignment(&mut self, left: Expr) -> Result<Statement, Diagnostic> {
         // Some names of events, such as `mark`, are also selectors.
         if let Expr::Ct(CtKey::EVENTMASK, ..) = left {

@@ -25,7 +25,7 @@ struct Block {
 }
 
 impl Parser<'_> {
-    /// Parses a table, behind the keyword, and its block.
+    /// Parses a table, after the keyword, and its block.
     pub(crate) fn table(
         &mut self,
         verb: Verb,
@@ -128,7 +128,7 @@ impl Parser<'_> {
         Ok(Ending::Line)
     }
 
-    /// Parses a comment, behind the keyword; returns it with its location.
+    /// Parses a comment, after the keyword; returns it with its location.
     pub(crate) fn comment(&mut self) -> Result<(String, Span), Diagnostic> {
         let span = self.current.span;
         Ok((self.string("a comment")?, span))

@@ -221,7 +221,7 @@ impl Reader<'_, '_> {
         self.matched(left, relation, Expr::Value(right))
     }
 
-    /// Returns the bits of bytes without a name that a mask selects, if they are adjacent, and the number of bits behind
+    /// Returns the bits of bytes without a name that a mask selects, if they are adjacent, and the number of bits after
     /// them.
     fn adjacent(&self, left: &Expr, mask: Value) -> Option<(Payload, u32)> {
         let Expr::Payload(place @ Payload { field: None, .. }) = left else {

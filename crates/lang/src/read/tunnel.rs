@@ -178,7 +178,7 @@ impl Context {
         self.take(layer, statements);
     }
 
-    /// The tag must be established before the matches that nft adds for the protocol behind it.
+    /// The tag must be established before the matches that nft adds for the protocol after it.
     fn keep_tag_of(&mut self, by: Option<&Statement>) {
         if !is_inside(by) && self.has_tags() {
             self.keep_link();
@@ -186,7 +186,7 @@ impl Context {
     }
 
     /// Returns `true` if nft adds this match of the network layer implicitly. It matches the ether type if a further
-    /// field implies the network protocol, for ARP, and behind a tag; otherwise the inner packet's `meta protocol`.
+    /// field implies the network protocol, for ARP, and after a tag; otherwise the inner packet's `meta protocol`.
     fn adds_network(&self, tunnel: &Tunnel, by: Option<&Statement>, by_type: bool) -> bool {
         let protocol = match by {
             Some(Statement::Match {

@@ -214,7 +214,7 @@ impl Json for Reject {
         Ok(Self(Some(answer)))
     }
 
-    /// Writes the answer, also if it is the default.
+    /// Writes the answer, even if it is the default.
     fn json(&self, writer: Writer<'_>) -> Expression<'_> {
         let answer = self.0.unwrap_or_else(|| Answer::usual(Some(writer.family)));
         let record = Record::new().field("type", Expression::word(answer.word()));

@@ -48,7 +48,7 @@ impl<K> Member<K> {
         self.name.as_ref()
     }
 
-    /// Returns `true` if the transaction deleted it: it remains in place, but look-ups by name don't find it.
+    /// Returns `true` if the transaction deleted it: it remains in place, but lookups by name don't find it.
     pub(super) const fn is_dead(&self) -> bool {
         self.is_dead
     }

@@ -11,7 +11,7 @@
 //! | its events | `events.rs` |
 //! | validation of jumps | `validate.rs` |
 //! | the ruleset | `state.rs`, `members.rs`; its listing: `listed.rs` |
-//! | look-ups and dumps | `request.rs` |
+//! | lookups and dumps | `request.rs` |
 //! | counters and times, which change without a transaction | `stateful.rs` |
 //! | packets, with the feature `trace` | `send.rs` |
 //!

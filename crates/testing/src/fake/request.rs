@@ -1,4 +1,4 @@
-//! Requests outside of transactions: look-ups, dumps, the generation.
+//! Requests outside of transactions: lookups, dumps, the generation.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) const SECOND: u16 = NFTA_SET_NAME;
 const _: () =
     assert!(SECOND == NFTA_RULE_CHAIN && SECOND == NFTA_OBJ_NAME && SECOND == NFTA_FLOWTABLE_NAME);
 
-/// One object of an answer.
+/// One object of a reply.
 struct Answer {
     message: u8,
     flags: u16,
@@ -47,7 +47,7 @@ struct Answer {
     attributes: AttributeBuffer,
 }
 
-/// Answers the requests of a datagram; returns the datagrams of the answer.
+/// Answers the requests of a datagram; returns the datagrams of the reply.
 pub(super) fn answer(state: &mut State, port: u32, datagram: &[u8]) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     for message in Messages::new(datagram).map_while(Result::ok) {

@@ -97,7 +97,7 @@ pub(super) fn conflict<'s>(
             return Conflict::Same(known);
         }
     }
-    let is_end = |neighbour: Option<(&Key, _)>| neighbour.map(|(key, _)| key.is_end);
+    let is_end = |neighbor: Option<(&Key, _)>| neighbor.map(|(key, _)| key.is_end);
     let overlaps = match new.is_end {
         true => is_end(below) == Some(true) || is_end(above) == Some(true),
         false => is_end(below) == Some(false) && !set.is_anonymous(),

@@ -117,7 +117,7 @@ const fn dashes(how: EdgeKind) -> &'static str {
     }
 }
 
-/// Wraps a text into as few lines of at most [`MAX_LINE_LENGTH`] characters as possible, of similar length, preferably behind
+/// Wraps a text into as few lines of at most [`MAX_LINE_LENGTH`] characters as possible, of similar length, preferably after
 /// a separator.
 fn wrapped(text: &str) -> Vec<String> {
     let text: Vec<char> = shortened(text, LINES * MAX_LINE_LENGTH).chars().collect();

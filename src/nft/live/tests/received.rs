@@ -17,7 +17,7 @@ use crate::nft::live::{Monitor, MonitorOptions, TracedItem, Tracer, TracerOption
 /// The port of a replayed socket.
 const REPLAYED: u32 = 0;
 
-/// A kernel that answers each request with the result of `answer` for its number, from 0.
+/// A kernel that answers each request with the result of `reply` for its number, from 0.
 struct Kernel {
     monitor: Monitor,
     queue: Queue,
@@ -62,7 +62,7 @@ impl Kernel {
     }
 }
 
-/// Returns the answer to a request.
+/// Returns the reply to a request.
 fn reported(generation: u32) -> Reply {
     Reply::Datagram(end(REPLAYED, generation))
 }

@@ -4,7 +4,7 @@
 //! end, or an end without a preceding start. A *lone end* is an end whose start may have timed out.
 //!
 //! Another program may have deleted only the start or the end of an interval, so that the current and the desired set
-//! may have consecutive starts or ends. The kernel checks the neighbours of a new element, ignoring deleted ones:
+//! may have consecutive starts or ends. The kernel checks the neighbors of a new element, ignoring deleted ones:
 //!
 //! - It refuses a start directly above another start. Desired consecutive starts are added from the highest; those of
 //!   them below a new one that already exist are deleted, and added after it.

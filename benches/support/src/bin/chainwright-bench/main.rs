@@ -80,7 +80,7 @@ enum Benchmark {
     /// chains with 25,000 rules
     ///
     /// The baseline of a change, which the mirror receives, plans against and commits, is the same transaction as prepared
-    /// bytes; that of look-ups is a table of only the names. The mirror's memory is compared with the size of the
+    /// bytes; that of lookups is a table of only the names. The mirror's memory is compared with the size of the
     /// ruleset's messages.
     Mirror {
         #[command(flatten)]

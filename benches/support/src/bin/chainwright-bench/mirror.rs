@@ -1,4 +1,4 @@
-//! A mirror: a changed rule, look-ups, memory.
+//! A mirror: a changed rule, lookups, memory.
 
 use chainwright::nft::live::Mirror;
 use chainwright::nft::{Connection, Scope};
@@ -7,7 +7,7 @@ use chainwright_bench::mirror::{lookups, one_rule};
 
 use super::{ContenderRecord, Error, Memory, Record};
 
-/// Number of look-ups in a round.
+/// Number of lookups in a round.
 const LOOK_UPS: usize = 100_000;
 
 /// Measures how a mirror restores a rule that another program changed.
@@ -30,7 +30,7 @@ pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
     })
 }
 
-/// Measures memory, and look-ups of chains.
+/// Measures memory, and lookups of chains.
 pub(crate) fn lookup(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
@@ -38,7 +38,7 @@ pub(crate) fn lookup(chains: usize, rounds: usize) -> Result<Record, Error> {
     let mirror = Mirror::open(Connection::open()?, &Scope::table(family, table))?;
     let snapshot = mirror.snapshot();
     let contenders = lookups(snapshot, ruleset, LOOK_UPS, rounds)?;
-    // Includes the indexes for look-ups.
+    // Includes the indexes for lookups.
     let (bytes, of) = (snapshot.memory(), snapshot.byte_length());
     Ok(Record {
         chains: Some(chains),
@@ -49,7 +49,7 @@ pub(crate) fn lookup(chains: usize, rounds: usize) -> Result<Record, Error> {
             ratio_to_ruleset: Some(bytes as f64 / of as f64),
             bytes_each_endpoint: None,
         }),
-        notes: vec![format!("look-ups in a round: {LOOK_UPS}")],
+        notes: vec![format!("lookups in a round: {LOOK_UPS}")],
         ..Record::new("look up chains in a mirror", rounds)
     })
 }

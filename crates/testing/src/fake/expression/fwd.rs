@@ -1,4 +1,4 @@
-//! `fwd`: to a device, or to one of its neighbours.
+//! `fwd`: to a device, or to one of its neighbors.
 
 use super::base::{NETDEV_EGRESS, NETDEV_INGRESS};
 use super::context::{check_max, required};
