@@ -10,7 +10,7 @@ use super::finding::Fault;
 use super::meaning::{Meaning, Reader};
 use super::table::{Contents, TableContext};
 use super::variables::Variables;
-use crate::domain::{Constraint, ones};
+use crate::value_set::{Constraint, ones};
 
 /// Maximum number of comparisons in a chain for each rule, on average, and in addition for the whole chain.
 const COMPARISONS_PER_RULE: usize = 64;

@@ -12,11 +12,11 @@ use chainwright::nft::{DataType, Family, RuleRef, SetFlags};
 
 use super::table::{Contents, TableContext};
 use super::variables::{self, Key, Layout, Variables, Writes};
-use crate::domain::{Constraint, Domain, ones};
 use crate::nft::{masked, shifted};
 use crate::registers::{Order, Registers, bits_of, ordered};
 use crate::sets::{ElementField, Set};
 use crate::value::Bit;
+use crate::value_set::{Constraint, Domain, ones};
 
 /// Maximum number of alternatives of a condition on several fields.
 const MAX_BOXES: usize = 1024;

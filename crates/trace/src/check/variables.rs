@@ -6,10 +6,10 @@ use bstr::BString;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtKey, MetaKey, PayloadBase};
 
-use crate::domain::Domain;
 use crate::field::Field;
 use crate::packet::State;
 use crate::value::Bit;
+use crate::value_set::Domain;
 use chainwright::xt::Family as IpFamily;
 
 /// What a rule reads.
