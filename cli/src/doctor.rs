@@ -1,7 +1,8 @@
-//! `chainwright doctor`: finds problems in iptables' tables.
+//! `chainwright doctor`: finds problems in the tables of both backends.
 
 use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, ByteSlice};
 use chainwright::iptables::compat::{self, Effect, Version};
@@ -10,20 +11,27 @@ use chainwright::iptables::{
     self, Backend, Family, Iptables, RuleView, Tables, builtins, tables_in_use,
 };
 use chainwright::netlink;
-use chainwright::nft::Connection;
+use chainwright::nft::{self, Connection, Snapshot, SnapshotError, SnapshotTable};
 use chainwright_kube::detect;
+use chainwright_trace::check;
+use chainwright_trace::graph::Graph;
 use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};
+use crate::nft_findings::KINDS;
 use crate::output::{Error, Exit, Output, Printable, causes, counted, note};
+use crate::ruleset_source::Source;
+use crate::sarif;
 use crate::scope::{Backend as Backends, Scope, UnreadPart};
 
-/// Find present and future problems in iptables' tables
+/// Find present and future problems in the tables
 ///
-/// Examines iptables' tables of both backends and both families, and changes nothing. nft's own tables are listed, but
-/// not examined. It finds rules that a version of iptables-nft misreads, and would therefore restore as other rules;
-/// tables that a version does not show; rules that iptables cannot express; rules in both backends; rules and chains
-/// that no packet reaches; duplicate rules; legacy tables without rules.
+/// Examines the tables of both backends and all families, or of a file, and changes nothing. In all tables of
+/// nf_tables, it finds rules behind an earlier rule that matches all of their packets, duplicate rules, rules whose
+/// conditions exclude one another, chains that no packet reaches, jumps to missing chains, loops, and unused sets and
+/// objects. In iptables' tables, it also finds rules that a version of iptables-nft misreads, and would therefore
+/// restore as other rules; tables that a version does not show; rules that iptables cannot express; rules in both
+/// backends; legacy tables without rules.
 ///
 /// Lists risks first: the filter accepts or drops other packets than its rules suggest, or will do so after the tables
 /// are saved and restored. The exit code is 1 if there is a risk, 2 if there is none but some tables could not be
@@ -39,6 +47,15 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
 
+    /// Write SARIF 2.1.0, the format of static analysis results
+    #[arg(long)]
+    sarif: bool,
+
+    /// Read this file instead of the kernel's tables: a backup, output of iptables-save, or a ruleset in nft's
+    /// language; standard input if it is `-`
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
     #[command(flatten)]
     scope: Scope,
 }
@@ -47,41 +64,44 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Document<'a> {
     risk: bool,
-    findings: Vec<Record>,
-    tables: Vec<TableRecord>,
+    findings: &'a [Record],
+    tables: &'a [TableRecord],
     not_read: &'a [UnreadPart],
-    not_examined: &'a [NotExamined],
 }
 
-/// A table of nf_tables that does not belong to iptables.
+/// A finding.
 #[derive(Serialize)]
-struct NotExamined {
-    family: String,
-    table: String,
-}
-
-#[derive(Serialize)]
-struct Record {
-    severity: &'static str,
-    kind: &'static str,
-    family: &'static str,
+pub(crate) struct Record {
+    pub(crate) severity: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) family: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    backend: Option<&'static str>,
+    pub(crate) backend: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    table: Option<String>,
+    pub(crate) table: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    chain: Option<String>,
+    pub(crate) chain: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    number: Option<usize>,
+    pub(crate) number: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    message: String,
+    pub(crate) handle: Option<u64>,
+    /// `set`, `flowtable`, or the type of a stateful object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    pub(crate) message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    versions: Vec<String>,
+    pub(crate) versions: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    read_as: Option<String>,
+    pub(crate) read_as: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<String>,
+    pub(crate) effect: Option<String>,
+    /// Location for people.
+    #[serde(skip)]
+    pub(crate) location: String,
 }
 
 /// An examined table.
@@ -97,46 +117,26 @@ struct TableRecord {
     writers: BTreeMap<String, usize>,
 }
 
+/// The tables to examine.
+#[derive(Default)]
+struct Input {
+    /// iptables' tables.
+    iptables: Vec<Tables>,
+    nft: Option<Snapshot>,
+    /// Jumps of a file that the kernel would reject.
+    graph: Option<Graph>,
+    not_read: Vec<UnreadPart>,
+}
+
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let families = match args.scope.place.iptables()? {
-        Some(family) => vec![family],
-        None => vec![Family::Ipv4, Family::Ipv6],
+    if json && args.sarif {
+        return Err(Error::Other("--sarif cannot be used with --json".into()));
+    }
+    args.scope.check()?;
+    let input = match &args.file {
+        Some(file) => of_file(file, args)?,
+        None => of_kernel(args)?,
     };
-    let mut all = Vec::new();
-    let mut not_read = Vec::new();
-    let (mut has_read_any, mut first) = (false, None);
-    for &backend in args.scope.place.iptables_backends() {
-        for &family in &families {
-            match read_tables(backend, family) {
-                Ok(tables) => {
-                    has_read_any = true;
-                    all.extend(tables);
-                }
-                Err(error) => {
-                    not_read.push(UnreadPart {
-                        backend: backend_word(backend),
-                        family: Some(family_word(family)),
-                        reason: causes(&error),
-                    });
-                    first = first.or(Some(error));
-                }
-            }
-        }
-    }
-    if let Some(error) = first.filter(|_| !has_read_any) {
-        return Err(error.into());
-    }
-    let mut not_examined = Vec::new();
-    if args.scope.place.listed() != Backends::Legacy {
-        match other_tables(args) {
-            Ok(tables) => not_examined = tables,
-            Err(error) => not_read.push(UnreadPart {
-                backend: backend_word(Backend::Nft),
-                family: None,
-                reason: causes(&error),
-            }),
-        }
-    }
     let what = ExamineOptions {
         versions: match args.versions.as_slice() {
             [] => &Version::ALL,
@@ -144,54 +144,237 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         },
         agent_chains: &detect::is_agent_chain,
     };
-    let mut findings = examine(&all, &what);
+    let mut findings = examine(&input.iptables, &what);
     findings.retain(|finding| {
         let table = &finding.place.table;
         table
             .as_ref()
             .is_none_or(|table| args.scope.admits_table(table))
     });
-    let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
-    let is_partial = !not_read.is_empty();
-    let mut numbered = Numbered::new(&all);
+    let mut numbered = Numbered::new(&input.iptables);
+    let records = findings.iter();
+    let mut records: Vec<_> = records
+        .map(|finding| Record::of(finding, &mut numbered))
+        .collect();
+    let more = nft_records(args, &input, &records);
+    records.extend(more);
+    let rank = |record: &Record| {
+        ["risk", "warning"]
+            .iter()
+            .position(|one| *one == record.severity)
+    };
+    records.sort_by_key(|record| rank(record).unwrap_or(usize::MAX));
+    let tables = tables(args, &input);
+    let risk = records.iter().any(|one| one.severity == "risk");
+    let is_partial = !input.not_read.is_empty();
     let mut out = Output::new();
+    let not_read = input.not_read.iter().map(|one| {
+        let family = one.family.map(|family| format!(", {family}"));
+        let (backend, reason) = (one.backend, &one.reason);
+        format!(
+            "not examined: {backend}{}: {reason}",
+            family.unwrap_or_default()
+        )
+    });
+    let not_read: Vec<_> = not_read.collect();
     if json {
-        let records = findings.iter();
-        let records = records.map(|finding| Record::of(finding, &mut numbered));
         let document = Document {
             risk,
-            findings: records.collect(),
-            tables: tables(args, &all),
-            not_read: &not_read,
-            not_examined: &not_examined,
+            findings: &records,
+            tables: &tables,
+            not_read: &input.not_read,
         };
         out.json("doctor", &document)?;
+    } else if args.sarif {
+        let file = args.file.as_deref().map(sarif::uri);
+        let found = records.iter().map(Record::sarif).collect();
+        out.value(&sarif::Log::new(&KINDS, file, not_read.clone(), found))?;
     } else {
         let groups = match args.all {
-            true => findings.iter().map(|finding| vec![finding]).collect(),
-            false => grouped(&findings),
+            true => records.iter().map(|record| vec![record]).collect(),
+            false => grouped(&records),
         };
         for group in &groups {
-            print_group(&mut out, group, &mut numbered)?;
+            print_group(&mut out, group)?;
         }
-        for table in tables(args, &all) {
-            summary(&mut out, &table)?;
+        for table in &tables {
+            summary(&mut out, table)?;
         }
     }
     out.flush()?;
-    for one in &not_read {
-        let family = one.family.map(|family| format!(", {family}"));
-        let family = family.unwrap_or_default();
-        let (backend, reason) = (one.backend, &one.reason);
-        note(&format!("not examined: {backend}{family}: {reason}"));
+    for text in &not_read {
+        note(text);
     }
-    if !json {
-        conclude(&all, &findings, is_partial, &not_examined);
+    if !json && !args.sarif {
+        match (tables.is_empty(), records.is_empty()) {
+            (true, true) if is_partial => note("no tables found in the examined part"),
+            (true, true) => note("no tables found"),
+            (false, true) if is_partial => note("no problems found in the examined tables"),
+            (false, true) => note("no problems found"),
+            (_, false) => {}
+        }
     }
     Ok(match risk {
         true => Exit::Absent,
         false if is_partial => Exit::Failed,
         false => Exit::Done,
+    })
+}
+
+/// Reads the kernel's tables.
+fn of_kernel(args: &Args) -> Result<Input, Error> {
+    let mut input = Input::default();
+    let families = match args.scope.place.iptables() {
+        Ok(Some(family)) => vec![family],
+        Ok(None) => vec![Family::Ipv4, Family::Ipv6],
+        Err(error) if args.scope.place.listed() == Backends::Legacy => return Err(error),
+        Err(_) => Vec::new(),
+    };
+    let (mut has_read_any, mut first) = (false, None);
+    for &backend in args.scope.place.iptables_backends() {
+        for &family in &families {
+            match read_tables(backend, family) {
+                Ok(tables) => {
+                    has_read_any = true;
+                    input.iptables.extend(tables);
+                }
+                Err(error) => {
+                    input.not_read.push(UnreadPart {
+                        backend: backend_word(backend),
+                        family: Some(family_word(family)),
+                        reason: causes(&error),
+                    });
+                    first = first.or(Some(Error::from(error)));
+                }
+            }
+        }
+    }
+    if args.scope.place.listed() != Backends::Legacy {
+        match read_nft(args, &mut input) {
+            Ok(()) => has_read_any = true,
+            Err(error) => {
+                input.not_read.push(UnreadPart {
+                    backend: backend_word(Backend::Nft),
+                    family: None,
+                    reason: causes(&error),
+                });
+                first = first.or(Some(error.into()));
+            }
+        }
+    }
+    match first.filter(|_| !has_read_any) {
+        Some(error) => Err(error),
+        None => Ok(input),
+    }
+}
+
+/// Reads the tables of nf_tables.
+fn read_nft(args: &Args, input: &mut Input) -> Result<(), netlink::Error> {
+    let mut connection = match Connection::open_if_loaded() {
+        Ok(connection) => connection,
+        Err(netlink::Error::NotLoaded) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    match connection.snapshot(args.scope.filter()) {
+        Ok(snapshot) => input.nft = Some(snapshot),
+        Err(SnapshotError::Netlink(error)) => return Err(error),
+        Err(error) => {
+            input.not_read.push(UnreadPart {
+                backend: backend_word(Backend::Nft),
+                family: None,
+                reason: causes(&error),
+            });
+            input.nft = error.into_snapshot();
+        }
+    }
+    Ok(())
+}
+
+/// Reads the tables of a file.
+fn of_file(file: &Path, args: &Args) -> Result<Input, Error> {
+    if args.scope.place.listed() == Backends::Legacy {
+        return Err(Error::Other("--backend cannot be used with a file".into()));
+    }
+    let mut input = Input::default();
+    let source = Source::read(file, &args.scope)?;
+    let filter = args.scope.filter();
+    match source.snapshot() {
+        Ok(snapshot) => {
+            let snapshot = snapshot.filtered(&filter).unwrap_or_default();
+            let all = Family::ALL.map(|family| Tables::in_snapshot(family, snapshot.clone()));
+            let all = all.into_iter().filter(|tables| !tables.iter().is_empty());
+            input.iptables = all.collect();
+            input.nft = Some(snapshot);
+        }
+        Err(refused) => {
+            let mut graph = source.graph()?;
+            graph.retain_tables(|table| {
+                let of_family = [nft::Family::UNSPEC, table.family].contains(&filter.family);
+                of_family && args.scope.admits_table(&table.name)
+            });
+            input.graph = Some(graph);
+            input.not_read.push(UnreadPart {
+                backend: backend_word(Backend::Nft),
+                family: None,
+                reason: format!("the kernel would reject this file: {refused}"),
+            });
+        }
+    }
+    Ok(input)
+}
+
+/// Returns the findings in nf_tables, given those about iptables' tables.
+fn nft_records(args: &Args, input: &Input, known: &[Record]) -> Vec<Record> {
+    let mut records = Vec::new();
+    for table in nft_tables(input) {
+        let findings = check::examine_table(table);
+        records.extend(
+            findings
+                .iter()
+                .map(|finding| Record::of_nft(finding, Some(&table))),
+        );
+    }
+    if let Some(graph) = &input.graph {
+        let findings = check::examine_graph(graph);
+        records.extend(findings.iter().map(|finding| Record::of_nft(finding, None)));
+    }
+    // Of iptables' tables, only the rules whose conditions need a comparison: the rest is known.
+    let known: HashSet<_> = known
+        .iter()
+        .filter(|one| matches!(one.kind, "duplicate" | "unreachable"))
+        .map(|one| (one.family, &one.table, &one.chain, one.number))
+        .collect();
+    for tables in &input.iptables {
+        for table in tables.iter() {
+            let Some(table) = table.in_snapshot() else {
+                continue;
+            };
+            if !args.scope.admits_table(table.table().name()) {
+                continue;
+            }
+            let findings = check::examine_table(table);
+            let found = findings
+                .iter()
+                .map(|finding| Record::of_nft(finding, Some(&table)));
+            records.extend(found.filter(|one| {
+                let at = (one.family, &one.table, &one.chain, one.number);
+                matches!(one.kind, "shadowed" | "contradiction") && !known.contains(&at)
+            }));
+        }
+    }
+    records
+}
+
+/// Returns the tables of nf_tables that do not belong to iptables.
+fn nft_tables(input: &Input) -> impl Iterator<Item = SnapshotTable<'_>> {
+    let tables = input.nft.iter().flat_map(Snapshot::tables);
+    tables.filter(|table| {
+        let definition = table.table();
+        Family::try_from(definition.family()).is_err()
+            || definition
+                .name()
+                .to_str()
+                .is_ok_and(|name| builtins(name).is_none())
     })
 }
 
@@ -205,55 +388,6 @@ fn read_tables(backend: Backend, family: Family) -> Result<Option<Tables>, iptab
         .map(Some)
 }
 
-/// Returns the tables of nf_tables that do not belong to iptables.
-fn other_tables(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
-    let mut connection = match Connection::open_if_loaded() {
-        Ok(connection) => connection,
-        Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut tables = Vec::new();
-    connection.tables(args.scope.filter())?.for_each(|table| {
-        let is_iptables = Family::try_from(table.family()).is_ok()
-            && table
-                .name()
-                .to_str()
-                .is_ok_and(|name| builtins(name).is_some());
-        if !is_iptables {
-            tables.push(NotExamined {
-                family: table.family().to_string(),
-                table: table.name().to_string(),
-            });
-        }
-    })?;
-    Ok(tables)
-}
-
-/// Prints the coverage of the result on standard error.
-fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined: &[NotExamined]) {
-    if !not_examined.is_empty() {
-        let names = not_examined.iter().take(NAMED);
-        let names: Vec<_> = names
-            .map(|one| format!("{} {}", one.family, Printable(&one.table)))
-            .collect();
-        let more = match not_examined.len() - names.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        note(&format!(
-            "not examined, because they are native nft tables, not iptables': {}{more}",
-            names.join(", ")
-        ));
-    }
-    match (all.is_empty(), findings.is_empty()) {
-        (true, _) if is_partial => note("no iptables tables found in the examined part"),
-        (true, _) => note("no iptables tables found"),
-        (false, true) if !is_partial && not_examined.is_empty() => note("no problems found"),
-        (false, true) => note("no problems found in the examined tables"),
-        (false, false) => {}
-    }
-}
-
 impl Record {
     fn of<'t>(finding: &'t Finding, numbered: &mut Numbered<'t>) -> Self {
         let place = &finding.place;
@@ -265,6 +399,9 @@ impl Record {
             table: place.table.as_ref().map(ToString::to_string),
             chain: place.chain.as_ref().map(ToString::to_string),
             number: place.rule,
+            handle: None,
+            object_type: None,
+            object: None,
             rule: numbered.rule(finding),
             message: finding.fault.to_string(),
             versions: finding
@@ -275,6 +412,32 @@ impl Record {
                 .collect(),
             read_as: read_as(finding),
             effect: effect(finding).map(|effect| effect.to_string()),
+            location: place.to_string(),
+        }
+    }
+
+    /// Returns the finding as a result of a SARIF log.
+    fn sarif(&self) -> sarif::Found {
+        let table = self.table.as_ref().map(|table| {
+            let legacy = if self.backend == Some("legacy") {
+                " (legacy)"
+            } else {
+                ""
+            };
+            ("table", format!("{} {table}{legacy}", self.family))
+        });
+        let chain = self.chain.as_ref().map(|chain| ("chain", chain.clone()));
+        let rule = self.number.map(|number| ("rule", number.to_string()));
+        let object = self.object_type.as_deref().zip(self.object.clone());
+        let steps = [table, chain, rule, object].into_iter().flatten();
+        sarif::Found {
+            rule: self.kind,
+            level: match self.severity {
+                "risk" => "error",
+                severity => severity,
+            },
+            message: format!("{}: {}", self.location, self.message),
+            steps: steps.map(|(kind, name)| (kind.to_owned(), name)).collect(),
         }
     }
 }
@@ -345,57 +508,46 @@ const fn effect(finding: &Finding) -> Option<Effect> {
 }
 
 /// Groups findings of one kind in one table, in the order of the first of each.
-fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
-    let mut groups: Vec<Vec<&Finding>> = Vec::new();
-    let mut places = BTreeMap::new();
-    for finding in findings {
-        let place = &finding.place;
+fn grouped(records: &[Record]) -> Vec<Vec<&Record>> {
+    let mut groups: Vec<Vec<&Record>> = Vec::new();
+    let mut places = HashMap::new();
+    for record in records {
         let kind = (
-            family_word(place.family),
-            place.backend.map(backend_word),
-            place.table.as_ref(),
-            finding.fault.kind(),
-            effect(finding).map(|effect| effect.to_string()),
-            finding
-                .fault
-                .versions()
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>(),
+            (record.family, record.backend, &record.table),
+            (record.kind, record.severity),
+            (&record.effect, &record.versions),
         );
         let group = *places.entry(kind).or_insert(groups.len());
         match groups.get_mut(group) {
-            Some(group) => group.push(finding),
-            None => groups.push(vec![finding]),
+            Some(group) => group.push(record),
+            None => groups.push(vec![record]),
         }
     }
     groups
 }
 
 /// Prints a group of findings: the problem once, and its further places.
-fn print_group<'t>(
-    out: &mut Output,
-    group: &[&'t Finding],
-    numbered: &mut Numbered<'t>,
-) -> Result<(), Error> {
+fn print_group(out: &mut Output, group: &[&Record]) -> Result<(), Error> {
     let Some((first, others)) = group.split_first() else {
         return Ok(());
     };
-    let severity = word(first.severity());
-    paragraph(out, "", &format!("{severity}: {first}"))?;
-    if let Some(rule) = numbered.rule(first) {
+    let Record {
+        severity,
+        location,
+        message,
+        ..
+    } = first;
+    paragraph(out, "", &format!("{severity}: {location}: {message}"))?;
+    if let Some(rule) = &first.rule {
         paragraph(out, "    ", &format!("is: {rule}"))?;
     }
-    if let Some(read_as) = read_as(first) {
+    if let Some(read_as) = &first.read_as {
         paragraph(out, "    ", &format!("read as: {read_as}"))?;
     }
-    let at = |finding: &&Finding| {
-        let place = &finding.place;
-        let number = place
-            .rule
-            .map(|rule| format!(" rule {rule}"))
-            .unwrap_or_default();
-        Some(format!("{}{number}", place.chain.as_ref()?))
+    let at = |record: &&Record| {
+        let number = record.number.map(|rule| format!(" rule {rule}"));
+        let name = record.chain.as_ref().or(record.object.as_ref())?;
+        Some(format!("{name}{}", number.unwrap_or_default()))
     };
     let named: Vec<_> = others.iter().take(NAMED).filter_map(at).collect();
     if !named.is_empty() {
@@ -430,9 +582,9 @@ fn paragraph(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
 }
 
 /// Returns the examined tables.
-fn tables(args: &Args, all: &[Tables]) -> Vec<TableRecord> {
+fn tables(args: &Args, input: &Input) -> Vec<TableRecord> {
     let mut records = Vec::new();
-    for tables in all {
+    for tables in &input.iptables {
         for table in tables.iter() {
             if !args.scope.admits_table(table.name()) {
                 continue;
@@ -458,6 +610,14 @@ fn tables(args: &Args, all: &[Tables]) -> Vec<TableRecord> {
             records.push(record);
         }
     }
+    records.extend(nft_tables(input).map(|table| TableRecord {
+        family: table.table().family().name().unwrap_or("unknown"),
+        backend: backend_word(Backend::Nft),
+        table: table.table().name().to_string(),
+        chains: table.chains().len(),
+        rules: table.chains().map(|chain| chain.rules().len()).sum(),
+        writers: BTreeMap::new(),
+    }));
     records
 }
 

@@ -234,12 +234,7 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
         }
         Err(refused) => refused,
     };
-    match source {
-        Source::Iptables(family, text) => graph.add_iptables_text(*family, text),
-        Source::Script(script) => graph.add_script(script),
-        Source::Backup(_) => Ok(()),
-    }
-    .map_err(|error| Error::Other(error.to_string()))?;
+    graph = source.graph()?;
     let filter = args.scope.filter();
     graph.retain_tables(|table| {
         let of_family = [Family::UNSPEC, table.family].contains(&filter.family);

@@ -9,6 +9,7 @@ use chainwright::iptables::Family;
 use chainwright::iptables::text::{RestoreOptions, ruleset};
 use chainwright::nft::{FileError, Scope as NftScope, Snapshot};
 use chainwright_lang::{Script, read_text};
+use chainwright_trace::graph::Graph;
 use clap::ValueEnum;
 
 use crate::output::{Error, Printable, causes};
@@ -185,6 +186,21 @@ impl Source {
         }
         .map(Self::Script)
         .map_err(|error| Error::Other(error.to_string()))
+    }
+
+    /// Returns the jumps between the chains of the source, also if the kernel would reject it.
+    pub(crate) fn graph(&self) -> Result<Graph, Error> {
+        let mut graph = Graph::new();
+        match self {
+            Self::Iptables(family, text) => graph.add_iptables_text(*family, text),
+            Self::Script(script) => graph.add_script(script),
+            Self::Backup(snapshot) => {
+                graph.add_snapshot(snapshot);
+                Ok(())
+            }
+        }
+        .map_err(|error| Error::Other(error.to_string()))?;
+        Ok(graph)
     }
 
     /// Returns the ruleset after loading the source into an empty one, without a kernel; or an error message.

@@ -92,11 +92,16 @@ fn reports_no_false_alarms() {
             check_width(&text);
         }
     }
-    // The other form of kube-proxy has none either: none of its tables belongs to iptables.
+    // The other form of kube-proxy has a chain for later.
     let sandbox = sandbox();
     let nft = data("kube-proxy-1.36-nftables.nft");
     Tools::new(&sandbox).run_with("nft -f -", &nft);
-    assert_eq!(findings(&sandbox, &[]), Vec::<Value>::new());
+    let found = findings(&sandbox, &[]);
+    let [one] = &found[..] else {
+        panic!("{found:?}")
+    };
+    let keys = ["severity", "kind", "family", "chain"].map(|key| one[key].as_str().unwrap());
+    assert_eq!(keys, ["note", "unreferenced", "ip6", "reject-chain"]);
     // An empty namespace has none either.
     let nothing = crate::common::sandbox();
     assert_eq!(doctor(&nothing, &[]), (String::new(), Some(0)));
@@ -421,4 +426,172 @@ fn faults_are_found() {
         println!("{:?}\n{text}", case.run);
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// A ruleset with findings in nft's own tables.
+const NATIVE: &str = "
+table inet t {
+	set spare {
+		type ipv4_addr
+	}
+	chain in {
+		type filter hook input priority 0; policy accept;
+		ip saddr 10.0.0.0/8 accept
+		ip saddr 10.1.0.0/16 drop
+		tcp dport 22 tcp dport 23 drop
+	}
+}
+table ip filter {
+	chain INPUT {
+		type filter hook input priority 0; policy accept;
+		ip saddr 10.0.0.0/8 accept
+		ip saddr 10.1.0.0/16 drop
+	}
+}
+";
+
+/// A file and the kernel's tables with the same rules have the same findings, in the tables of nft and of iptables.
+#[test]
+fn examines_native_tables_and_files() {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run_with("nft -f -", NATIVE);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("rules.nft");
+    std::fs::write(&file, NATIVE).unwrap();
+    let file = file.to_str().unwrap();
+    for arguments in [&["--family", "inet"][..], &["--family", "inet", file], &[]] {
+        let found = findings(&sandbox, arguments);
+        let mut places: Vec<_> = found
+            .iter()
+            .filter(|one| {
+                matches!(
+                    one["kind"].as_str(),
+                    Some("shadowed" | "contradiction" | "unused")
+                )
+            })
+            .map(|one| {
+                let place = one["object"].as_str().or(one["rule"].as_str());
+                (
+                    one["family"].as_str().unwrap(),
+                    one["kind"].as_str().unwrap(),
+                    place.unwrap(),
+                )
+            })
+            .collect();
+        places.sort_unstable();
+        let mut expected = vec![
+            ("inet", "contradiction", "tcp dport 22 tcp dport 23 drop"),
+            ("inet", "shadowed", "ip saddr 10.1.0.0/16 drop"),
+            ("inet", "unused", "spare"),
+        ];
+        if arguments.is_empty() {
+            expected.push(("ip", "shadowed", "ip saddr 10.1.0.0/16 drop"));
+        }
+        assert_eq!(places, expected, "{arguments:?}");
+    }
+    let (text, _) = doctor(&sandbox, &["--family", "inet", file]);
+    check_width(&text);
+    assert!(
+        text.contains("warning: table inet t, set spare: no rule uses it\n"),
+        "{text}"
+    );
+}
+
+/// A file that the kernel would reject has jumps to missing chains and loops.
+#[test]
+fn examines_rejected_files() {
+    let sandbox = sandbox();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("rules.nft");
+    let text = "table ip t {\n chain a {\n jump nowhere\n }\n chain b {\n goto b\n }\n}\n";
+    std::fs::write(&file, text).unwrap();
+    let found = findings(&sandbox, &[file.to_str().unwrap()]);
+    let kinds: Vec<_> = found
+        .iter()
+        .map(|one| one["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds[..2], ["missing_chain", "loop"], "{found:?}");
+}
+
+/// `--sarif` writes the required properties of SARIF 2.1.0, and its references lead to what they name.
+#[test]
+fn writes_sarif() {
+    let sandbox = sandbox();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a b.nft");
+    std::fs::write(&file, NATIVE).unwrap();
+    let (text, code) = doctor(&sandbox, &["--sarif", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    let log: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    assert!(
+        log["$schema"]
+            .as_str()
+            .unwrap()
+            .ends_with("sarif-schema-2.1.0.json")
+    );
+    let [run] = &log["runs"].as_array().unwrap()[..] else {
+        panic!("{text}")
+    };
+    assert_eq!(run["tool"]["driver"]["name"], "chainwright");
+    assert_eq!(run["invocations"][0]["executionSuccessful"], true);
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let mut ids: Vec<_> = rules
+        .iter()
+        .map(|rule| rule["id"].as_str().unwrap())
+        .collect();
+    assert!(
+        rules
+            .iter()
+            .all(|rule| rule["shortDescription"]["text"].is_string())
+    );
+    let places = run["logicalLocations"].as_array().unwrap();
+    for (index, place) in places.iter().enumerate() {
+        assert!(
+            ["name", "fullyQualifiedName", "kind"]
+                .iter()
+                .all(|key| place[key].is_string())
+        );
+        let parent = place["parentIndex"].as_u64();
+        assert!(
+            parent.is_none_or(|parent| (parent as usize) < index),
+            "{place}"
+        );
+    }
+    let uri = run["artifacts"][0]["location"]["uri"].as_str().unwrap();
+    assert!(
+        uri.starts_with("file:///") && uri.ends_with("/a%20b.nft"),
+        "{uri}"
+    );
+    let results = run["results"].as_array().unwrap();
+    for result in results {
+        let rule = result["ruleIndex"].as_u64().unwrap() as usize;
+        assert_eq!(result["ruleId"], ids[rule]);
+        assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap()));
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+        let location = &result["locations"][0];
+        assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], uri);
+        let place = &location["logicalLocations"][0];
+        let named = &places[place["index"].as_u64().unwrap() as usize];
+        assert_eq!(place["fullyQualifiedName"], named["fullyQualifiedName"]);
+    }
+    let shadowed = results
+        .iter()
+        .find(|one| one["ruleId"] == "shadowed")
+        .unwrap();
+    assert_eq!(shadowed["level"], "warning");
+    let place = &shadowed["locations"][0]["logicalLocations"][0];
+    assert_eq!(place["fullyQualifiedName"], "table inet t/chain in/rule 2");
+    // The page lists the ids.
+    let page = std::fs::read_to_string(crate::common::in_workspace("docs/doctor.md")).unwrap();
+    let (_, table) = page.split_once("\n| id |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let mut listed: Vec<_> = table
+        .lines()
+        .skip(2)
+        .map(|line| line.split('`').nth(1).unwrap())
+        .collect();
+    ids.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(listed, ids);
 }

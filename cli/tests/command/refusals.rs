@@ -186,7 +186,13 @@ const VERBS: &[Case] = &[
         &["unclosed character class"],
     ),
     ("check --versions 9.9", "", 2, &["'9.9'", "1.8.7"]),
-    ("check --family inet", "", 2, &["families ip and ip6"]),
+    (
+        "check --backend legacy --family inet",
+        "",
+        2,
+        &["families ip, ip6 and arp"],
+    ),
+    ("check --sarif --json", "", 2, &["--sarif"]),
     ("check --fix", "", 2, &["unexpected argument '--fix'"]),
 ];
 

@@ -238,6 +238,9 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     let stays = json("convert --in-place --from nft --to legacy -4 --dry-run --force").expect(2);
     check("migrate", &[&moves, &stays]);
     tools.run("iptables-nft -A OUTPUT -p tcp --dport 22 -j ACCEPT");
+    tools.run(
+        "nft add table inet own { set spare { type ipv4_addr ; } ; chain c { accept ; drop ; } ; }",
+    );
     check("doctor", &[&json("check").expect(1)]);
 
     // The kubelet chains.
