@@ -199,7 +199,7 @@ pub(super) fn examine<'s>(
 }
 
 /// Returns a text that two rules with the same conditions and statements have in common, without counters and comments;
-/// `None` if a repetition of the rule has another effect: limits, random numbers, changes of sets.
+/// `None` if a repetition of the rule has another effect: limits, random numbers, changes of sets, logs, copies.
 fn text(table: &TableContext<'_>, rule: &RuleRef<'_>) -> Option<BString> {
     let mut text = BString::default();
     for expression in rule.expressions().into_iter().flatten() {
@@ -213,6 +213,7 @@ fn text(table: &TableContext<'_>, rule: &RuleRef<'_>) -> Option<BString> {
             | ExpressionView::Numgen(_)
             | ExpressionView::Dynset(_)
             | ExpressionView::Log(_)
+            | ExpressionView::Dup(_)
             | ExpressionView::Match(_)
             | ExpressionView::Target(_)
             | ExpressionView::Opaque(_) => return None,

@@ -477,6 +477,7 @@ fn reports_no_rule_with_an_effect() {
             "ip",
             &["counter", "meta mark 5 meta mark set 6 meta mark 6 accept"],
         ),
+        ("ip", &["dup to 10.0.0.1", "dup to 10.0.0.1"]),
         ("ip", &["log prefix \"a\"", "log prefix \"a\""]),
     ] {
         assert_eq!(of_rules(family, rules), [], "{rules:?}");
