@@ -574,7 +574,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__check)
-            opts="-4 -6 -t -h --versions --all --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-4 -6 -t -h --versions --all --sarif --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
