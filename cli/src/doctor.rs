@@ -1,4 +1,4 @@
-//! `chainwright doctor`: finds problems in the tables of both backends.
+//! `chainwright check`: finds problems in the tables of both backends.
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap, HashSet};

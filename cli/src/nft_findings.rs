@@ -1,4 +1,4 @@
-//! Findings in nf_tables, for `doctor`.
+//! Findings in nf_tables, for `check`.
 
 use chainwright::nft::SnapshotTable;
 use chainwright_trace::check::{Finding, Part};
