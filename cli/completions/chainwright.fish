@@ -256,7 +256,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l json -
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l from -d 'For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one for documentation: 192.0.2.1, 2001:db8::1)' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l own -d 'With --file: an address of the machine that the rules are from; may be given more than once' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'Use the rules of this file instead of the kernel\'s: a backup, output of iptables-save, or a ruleset in nft\'s language' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'Use the rules of this file instead of the kernel\'s: a snapshot, output of iptables-save, or a ruleset in nft\'s language' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l in -d 'Input interface of the packet' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l out -d 'Output interface of the packet' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long)]
     full: bool,
 
-    /// Read this file instead of the kernel's tables: a backup, output of iptables-save, or a ruleset in nft's
+    /// Read this file instead of the kernel's tables: a snapshot, output of iptables-save, or a ruleset in nft's
     /// language; standard input if it is `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,

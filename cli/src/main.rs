@@ -8,13 +8,13 @@ mod apply;
 mod behavior_diff;
 mod bisect;
 mod blame;
+mod check;
 mod completions;
 mod confirm;
 mod convert;
 mod delete;
 mod dialect;
 mod diff;
-mod doctor;
 mod exists;
 mod get;
 mod glob;
@@ -96,7 +96,7 @@ enum Verb {
     Diff(diff::Args),
     Graph(graph::Args),
     Trace(trace::Args),
-    Check(doctor::Args),
+    Check(check::Args),
     Apply(apply::Args),
     Snapshot(snapshot::Args),
     Delete(delete::Args),
@@ -186,7 +186,7 @@ impl Verb {
             Self::Diff(args) => diff::run(args, json),
             Self::Graph(args) => graph::run(args, json),
             Self::Trace(args) => trace::run(args, json),
-            Self::Check(args) => doctor::run(args, json),
+            Self::Check(args) => check::run(args, json),
             Self::Apply(args) => apply::run(args, json),
             Self::Snapshot(args) => snapshot::run(args, json),
             Self::Delete(args) => delete::run(args, json),

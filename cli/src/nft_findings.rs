@@ -3,7 +3,7 @@
 use chainwright::nft::SnapshotTable;
 use chainwright_trace::check::{Finding, Part};
 
-use crate::doctor::Record;
+use crate::check::Record;
 
 /// The kinds of findings, with descriptions: the rules of a SARIF log.
 pub(crate) const KINDS: [(&str, &str); 23] = [

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", requires = "file")]
     own: Vec<IpAddr>,
 
-    /// Use the rules of this file instead of the kernel's: a backup, output of iptables-save, or a ruleset in nft's
+    /// Use the rules of this file instead of the kernel's: a snapshot, output of iptables-save, or a ruleset in nft's
     /// language
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,

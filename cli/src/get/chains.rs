@@ -282,7 +282,7 @@ fn look_up(
         }
         let is_consistent = nft.generation()? == before;
         if is_consistent || start.elapsed() > RETRY_LIMIT {
-            lines.iter().try_for_each(|line| each(line))?;
+            lines.iter().try_for_each(&mut *each)?;
             return Ok((!is_consistent).then(|| INCONSISTENT.to_owned()));
         }
     }

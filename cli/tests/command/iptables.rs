@@ -400,7 +400,7 @@ fn the_exit_code_is_kept_when_the_reader_closes_the_pipe() {
         ("man nix".to_owned(), 1),
         ("--help".to_owned(), 0),
         ("--version".to_owned(), 0),
-        ("help chains".to_owned(), 0),
+        ("help apply".to_owned(), 0),
         ("nix".to_owned(), 2),
     ] {
         let ran = Ran::from(unread(&arguments));

@@ -1,8 +1,8 @@
 //! Tests of the command `chainwright` and of the programs that it replaces, run as programs.
 
+mod check;
 #[path = "../../../tests/common/mod.rs"]
 mod common;
-mod doctor;
 mod dropin;
 mod faults;
 mod hostile_texts;

@@ -238,6 +238,10 @@ fn links_are_installed() {
     }
     assert_eq!(run_here(&["multicall", "install", path]).expect(0).out, "");
     fs::remove_file(directory.path().join("nft")).unwrap();
+    let json = run_here(&["multicall", "install", path, "--json"]).expect(0);
+    super::json::check("multicall", &[&json]);
+    assert_eq!(json.value()["made"], serde_json::json!(["nft"]));
+    fs::remove_file(directory.path().join("nft")).unwrap();
     fs::remove_file(directory.path().join("iptables")).unwrap();
     fs::write(directory.path().join("nft"), "another").unwrap();
     let ran = run_here(&["multicall", "install", path]).expect(2);

@@ -583,7 +583,7 @@ fn writes_sarif() {
     let place = &shadowed["locations"][0]["logicalLocations"][0];
     assert_eq!(place["fullyQualifiedName"], "table inet t/chain in/rule 2");
     // The page lists the ids.
-    let page = std::fs::read_to_string(crate::common::in_workspace("docs/doctor.md")).unwrap();
+    let page = std::fs::read_to_string(crate::common::in_workspace("docs/check.md")).unwrap();
     let (_, table) = page.split_once("\n| id |").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
     let mut listed: Vec<_> = table
