@@ -131,7 +131,7 @@ impl ServiceProxy {
     /// # sandbox.run(|| -> Result<(), chainwright_kube::Error> {
     /// # use chainwright_kube::service::{Config, Layout, ServiceProxy};
     /// let mut proxy = ServiceProxy::open(Layout::Flat, Config::new("node1"))?;
-    /// proxy.set_progress_callback(|part| println!("{}: {} of {}", part.family, part.done, part.all));
+    /// proxy.set_progress_callback(|part| println!("{}: {} of {}", part.family, part.completed, part.total));
     /// # Ok(()) })??;
     /// # Ok(())
     /// # }
