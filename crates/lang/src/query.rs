@@ -472,7 +472,7 @@ impl<'s> Query<'s> {
     }
 
     /// Runs the command like [`answer`](Self::answer), but reuses tables that were read for other commands
-    /// ([`RunOutcome::cache`](super::RunOutcome::known)), if nothing was committed since.
+    /// ([`RunOutcome::cache`](super::RunOutcome::cache)), if nothing was committed since.
     ///
     /// # Errors
     /// Same as [`answer`](Self::answer).
