@@ -66,7 +66,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __f
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -s h -l help -d 'Print help'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "sets" -d 'The options of `get sets`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "sets" -d 'List sets and maps, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "elements" -d 'List the elements of sets and maps'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "pending" -d 'Show the change that waits for a confirmation'
@@ -186,7 +186,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "sets" -d 'The options of `get sets`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "sets" -d 'List sets and maps, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "elements" -d 'List the elements of sets and maps'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "pending" -d 'Show the change that waits for a confirmation'
@@ -315,7 +315,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s f -l f
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l format -d 'Format of the file; by default it is recognised by the content' -r -f -a "nft\t'nft\'s language'
 nft-json\t'libnftables\' JSON'
 iptables\t'the format of iptables-save'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l prune -d 'Also delete objects of the file\'s tables that are not in the file; with OWNER, only those with this tag' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l prune -d 'Make only the tables in the file match it; with OWNER, only objects with this tag' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l keep -d 'Keep chains whose names match, and the jumps to them from other chains, and change only what differs from the input, which is that of iptables-restore. Use this on a node whose running agents have chains in these tables (KUBE-*, CNI-*, cali-*). May be given more than once. Matching chains in the input are ignored; unchanged rules keep their counters' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Allow the text to include files in and below this directory (`include "file"`); may be given more than once. Without this option, no file can be included' -r -F
@@ -337,8 +337,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s t -l t
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l dry-run -d 'Only print the changes, or have the kernel check them; change nothing. With --prune and --replace it prints them, and with --prune the exit code is then 1 if there are any'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l replace -d 'Replace the whole ruleset of nf_tables, or the selected part'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l dry-run -d 'Change nothing. With --prune and --replace, prints the changes, and with --prune the exit code is 1 if there are any; otherwise only checks the input, and has the kernel check it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l replace -d 'Replace the whole ruleset of nf_tables, or the selected part: also delete all other tables'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l bytecode -d 'With --replace and --dry-run, show rules that iptables cannot express as bytecode'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, the document contains them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: print the handles assigned by the kernel'
@@ -371,7 +371,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not 
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -s h -l help -d 'Print help'
-complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -f -a "chains" -d 'Remove leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -f -a "chains" -d 'Delete leftover chains, and all rules that jump to them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and not __fish_seen_subcommand_from chains help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l comment -d 'Also remove rules with a comment that matches; may be given more than once' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l confirm -d 'Undo the change unless it is confirmed within this time' -r
@@ -395,9 +395,9 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fi
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from chains" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from help" -f -a "chains" -d 'Remove leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from help" -f -a "chains" -d 'Delete leftover chains, and all rules that jump to them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand delete; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l to -d 'The language, by default nft; with --in-place the backend' -r -f -a "nft\t'nft\'s language; with --in-place nf_tables'
+complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l to -d 'The language, by default nft; with --in-place, which requires it, the backend: nft or legacy' -r -f -a "nft\t'nft\'s language; with --in-place nf_tables'
 iptables\t'the format of iptables-save'
 legacy\t'only with --in-place: the legacy x_tables'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand convert" -l rule -d 'Convert this rule, in the syntax of `iptables` arguments: \'-t nat -A POSTROUTING -j MASQUERADE\'; or only its options' -r
@@ -775,11 +775,11 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "sets" -d 'The options of `get sets`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "sets" -d 'List sets and maps, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "elements" -d 'List the elements of sets and maps'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "pending" -d 'Show the change that waits for a confirmation'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from delete" -f -a "chains" -d 'Remove leftover chains, and all rules that jump to them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from delete" -f -a "chains" -d 'Delete leftover chains, and all rules that jump to them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from watch" -f -a "changes" -d 'Print each change of nf_tables, and the thread that made it'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from watch" -f -a "packets" -d 'Print the rules that packets traverse'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kube" -f -a "status" -d 'Detect the backend that this node\'s Kubernetes uses: nf_tables or the legacy tables'

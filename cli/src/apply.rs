@@ -50,12 +50,12 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Only print the changes, or have the kernel check them; change nothing. With --prune and --replace it prints
-    /// them, and with --prune the exit code is then 1 if there are any
+    /// Change nothing. With --prune and --replace, prints the changes, and with --prune the exit code is 1 if there are
+    /// any; otherwise only checks the input, and has the kernel check it
     #[arg(long, alias = "check", alias = "test", conflicts_with = "confirm")]
     pub(crate) dry_run: bool,
 
-    /// Also delete objects of the file's tables that are not in the file; with OWNER, only those with this tag
+    /// Make only the tables in the file match it; with OWNER, only objects with this tag
     #[arg(
         long,
         value_name = "OWNER",
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     )]
     prune: Option<Option<OwnerTag>>,
 
-    /// Replace the whole ruleset of nf_tables, or the selected part
+    /// Replace the whole ruleset of nf_tables, or the selected part: also delete all other tables
     #[arg(long)]
     replace: bool,
 

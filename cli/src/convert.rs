@@ -14,7 +14,8 @@ use crate::ruleset_source::Input;
 
 /// Convert rules between iptables and nft; with --in-place, move tables to the other backend
 ///
-/// Reads a text, or one rule, and prints it in the other language. It neither reads nor changes the kernel's tables.
+/// Reads a text, or one rule, and prints it in the other language. Without --in-place, it neither reads nor changes the
+/// kernel's tables.
 ///
 /// --to nft: reads the output of iptables-save, and prints input for `apply` and `nft -f`. A rule is translated
 /// completely or not at all. A rule that needs an extension of x_tables is replaced by a comment; standard error reports
@@ -30,7 +31,7 @@ use crate::ruleset_source::Input;
 /// interruption it can be run again.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The language, by default nft; with --in-place the backend
+    /// The language, by default nft; with --in-place, which requires it, the backend: nft or legacy
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     to: Option<To>,
 

@@ -26,11 +26,12 @@ enum What {
     #[command(alias = "rule")]
     Rules(rules::Args),
     #[command(alias = "set")]
+    /// List sets and maps, one per line
     Sets(sets::SetArgs),
     #[command(alias = "element")]
     /// List the elements of sets and maps
     ///
-    /// Prints the same as `get sets --elements`.
+    /// Prints the same as `get sets --elements`. The names are those of sets; it does not search for an element.
     Elements(sets::Args),
     Ruleset(ruleset::Args),
     Pending(PendingArgs),

@@ -10,7 +10,7 @@ use crate::iptables::{Locking, backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::Scope;
 
-/// Remove leftover chains, and all rules that jump to them
+/// Delete leftover chains, and all rules that jump to them
 ///
 /// Removes the chains of iptables' tables whose names match, with their rules and all jumps to them: in nf_tables from
 /// all tables in one transaction, from each legacy table atomically, under the lock of the legacy tools. Without
