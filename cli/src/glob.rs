@@ -81,10 +81,12 @@ impl Names {
         self.is_empty() || self.all().any(|glob| glob.is_match(name))
     }
 
-    /// Returns the names, if there are some, and no pattern among them.
+    /// Returns the different names, if there are some, and no pattern among them.
     pub(crate) fn exact(&self) -> Option<Vec<&[u8]>> {
-        let names: Option<Vec<_>> = self.all().map(Glob::name).collect();
-        names.filter(|names| !names.is_empty())
+        let mut names: Vec<_> = self.all().map(Glob::name).collect::<Option<_>>()?;
+        names.sort_unstable();
+        names.dedup();
+        Some(names).filter(|names| !names.is_empty())
     }
 }
 

@@ -263,6 +263,20 @@ mod tests {
         assert!(tried > 50, "{tried}");
     }
 
+    /// The command accepts each command line of `docs/tasks.md`.
+    #[test]
+    fn tasks_are_valid_command_lines() {
+        const PAGE: &str = include_str!("../../docs/tasks.md");
+        let commands: Vec<_> = PAGE.split("`chainwright ").skip(1).collect();
+        assert!(commands.len() > 20);
+        for command in commands {
+            let line = format!("chainwright {}", command.split('`').next().unwrap());
+            let words = line.split(' ').map(|word| word.trim_matches('\''));
+            let parsed = super::Command::command().try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
     /// Checks that a file of the package matches the output generated from the argument definitions. If the environment
     /// has `CHAINWRIGHT_WRITE_DOCS`, writes the file instead.
     #[track_caller]

@@ -260,27 +260,31 @@ fn look_up(
     names: &[&[u8]],
     each: &mut ChainCallback<'_>,
 ) -> Result<Option<String>, Error> {
-    // The chain borrows its connection while the other counts its rules.
-    let mut found = Connection::open()?;
+    // A chain borrows its connection while the other counts its rules.
+    let mut counting = Connection::open()?;
+    let mut tables = List::<nft::Table<'_>>::new(args.scope.filter());
     let start = Instant::now();
     loop {
         let before = nft.generation()?;
-        let mut tables = List::<nft::Table<'_>>::new(args.scope.filter());
         tables.refresh(nft)?;
+        let mut is_consistent = true;
         let mut lines = Vec::new();
         for table in tables.iter() {
             for name in names {
-                let Some(chain) = found.chain(table.family(), table.name(), *name)? else {
+                let Some(chain) = nft.chain(table.family(), table.name(), *name)? else {
                     continue;
                 };
-                let rules = match args.rules {
-                    true => Some(nft.rule_count(&chain)?),
-                    false => None,
+                let rules = match args.rules.then(|| counting.rule_count(&chain)).transpose() {
+                    Err(error) if error.is_retryable() => {
+                        is_consistent = false;
+                        None
+                    }
+                    rules => rules?,
                 };
                 lines.push(Line::nft(&chain, rules).into_owned());
             }
         }
-        let is_consistent = nft.generation()? == before;
+        is_consistent &= nft.generation()? == before;
         if is_consistent || start.elapsed() > RETRY_LIMIT {
             lines.iter().try_for_each(&mut *each)?;
             return Ok((!is_consistent).then(|| INCONSISTENT.to_owned()));

@@ -13,7 +13,7 @@ use crate::get::ruleset::Args;
 use crate::output::{Error, Exit, Output, note};
 
 /// Format options, the same as nft's.
-#[derive(clap::Args)]
+#[derive(Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Format {
     /// Show the handles assigned by the kernel
     #[arg(short = 'a', long, alias = "handle")]

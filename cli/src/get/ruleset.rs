@@ -70,12 +70,18 @@ enum Language {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    if args.output != Language::Iptables && args.counters {
+        return Err(Error::Other("--counters is for -o iptables".into()));
+    }
     match args.output {
         Language::Nft => nft_text::run(args, json || args.libnftables_json),
         Language::NftJson => nft_text::run(args, true),
         Language::Iptables if !args.what.is_empty() => Err(Error::Other(
             "WHAT is for nft's language; select iptables' tables with --table".into(),
         )),
+        Language::Iptables if args.format != Format::default() || args.libnftables_json => Err(
+            Error::Other("an option for nft's language cannot be used with -o iptables".into()),
+        ),
         Language::Iptables => iptables_text::run(args, json),
     }
 }

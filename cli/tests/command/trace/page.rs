@@ -14,7 +14,7 @@ use super::{PROGRAM, sandbox};
 /// The maximum length of lines.
 const WIDTH: usize = 80;
 /// The verbs whose output is checked here.
-const VERBS: [&str; 3] = ["trace", "graph", "diff"];
+const VERBS: [&str; 4] = ["trace", "graph", "diff", "check"];
 
 fn root() -> std::path::PathBuf {
     crate::common::in_workspace("")
@@ -174,7 +174,11 @@ fn same(path: &PathBuf, made: &str) {
 
 #[test]
 fn pages_match_the_printed_output() {
-    for (page, expected) in [("docs/trace.md", &VERBS[..]), ("README.md", &["trace"][..])] {
+    for (page, expected) in [
+        ("docs/trace.md", &["trace", "graph", "diff"][..]),
+        ("docs/check.md", &["check"]),
+        ("README.md", &["trace"]),
+    ] {
         let path = root().join(page);
         let text = fs::read_to_string(&path).unwrap();
         let (made, verbs) = sandbox().run(|| carried_out(&text)).unwrap();

@@ -176,12 +176,47 @@ fn chains_are_selected_by_name() {
         }
     }
     assert_eq!(
-        run(&sandbox, "get chains --rules c")
+        run(&sandbox, "get chains --rules c c")
             .expect(0)
             .lines()
             .len(),
         2
     );
+}
+
+/// Options for another format of the output are errors.
+#[test]
+fn options_of_other_formats_are_rejected() {
+    let sandbox = sandbox();
+    for (line, message) in [
+        ("get ruleset -c", "--counters is for -o iptables"),
+        (
+            "get ruleset -o nft-json -c",
+            "--counters is for -o iptables",
+        ),
+        (
+            "get ruleset -o iptables -a",
+            "cannot be used with -o iptables",
+        ),
+        (
+            "get ruleset -o iptables --terse",
+            "cannot be used with -o iptables",
+        ),
+        (
+            "get ruleset -o iptables -j",
+            "cannot be used with -o iptables",
+        ),
+        (
+            "get ruleset -o iptables tables",
+            "WHAT is for nft's language",
+        ),
+        ("get ruleset --backend legacy", "use -o iptables"),
+        ("get ruleset -4 tables", "either by WHAT, or by options"),
+    ] {
+        let ran = run(&sandbox, line).expect(2);
+        assert!(ran.err.contains(message), "{line}: {}", ran.err);
+        assert_eq!(ran.out, "");
+    }
 }
 
 /// Each page of `--help` fits two screens of 50 lines, and has its whole description.

@@ -19,7 +19,7 @@ const COMPARISONS: usize = 1 << 20;
 /// Rules with conditions on the same bits of the same variables.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Group {
-    /// Variables of which certain bits have one value, with the mask of these bits.
+    /// Variables with a mask: the bits of the mask have one value.
     bits: Vec<(u32, u128)>,
     /// Variables with other conditions.
     others: Vec<u32>,
@@ -151,7 +151,7 @@ pub(super) fn examine<'s>(
             let key = (text, meaning.read_variables());
             *texts.entry(key).or_insert(number)
         });
-        if meaning.is_contradiction {
+        if meaning.is_contradiction && !meaning.acts_early {
             add(Fault::Contradiction);
             is_dead = true;
         } else if let Some(of) = seen.filter(|of| *of != number) {
@@ -162,7 +162,7 @@ pub(super) fn examine<'s>(
                 add(Fault::PartlyCompared);
             }
             is_partial = true;
-        } else if let Some(index) = ends.containing(&meaning) {
+        } else if let Some(index) = ends.containing(&meaning).filter(|_| !meaning.acts_early) {
             let (by, earlier) = &ends.rules[index];
             let has_same_verdict = earlier.ending == meaning.ending;
             add(match has_same_verdict && meaning.contains(earlier) {

@@ -12,7 +12,7 @@ use chainwright::nft::{DataType, Family, RuleRef, SetFlags};
 
 use super::table::{Contents, TableContext};
 use super::variables::{self, Key, Layout, Variables, Writes};
-use crate::nft::{masked, shifted};
+use crate::nft::{ct_order, masked, meta_order, shifted};
 use crate::registers::{Order, Registers, bits_of, ordered};
 use crate::sets::{ElementField, Set};
 use crate::value::Bit;
@@ -23,7 +23,7 @@ const MAX_BOXES: usize = 1024;
 /// Maximum number of alternatives that are compared in pairs.
 const MAX_PAIRS: usize = 1 << 14;
 
-/// Conditions on single variables, all of which hold.
+/// Conditions on single variables. All of them hold.
 type Conditions = Vec<(u32, Constraint)>;
 
 /// How a rule ends the chain for a packet.
@@ -56,6 +56,9 @@ pub(super) struct Meaning {
     /// Ends of the bytes that each header must have.
     ends: BTreeMap<u32, u32>,
     pub(super) ending: Option<Ending>,
+    /// Whether a statement before the last condition has an effect outside of the rule: then the rule acts on packets
+    /// that do not match all of it.
+    pub(super) acts_early: bool,
 }
 
 impl Meaning {
@@ -185,6 +188,8 @@ pub(super) struct Reader<'r, 's> {
     layout: Layout,
     /// Whether the rule has changed packet data: later loads are unknown.
     has_written: bool,
+    /// Whether a statement has had an effect outside of the rule.
+    has_acted: bool,
     meaning: Meaning,
 }
 
@@ -207,6 +212,7 @@ impl<'r, 's> Reader<'r, 's> {
             registers: Registers::new(),
             layout: Layout::of(table.family),
             has_written: false,
+            has_acted: false,
             meaning: Meaning::default(),
         };
         for expression in rule.expressions().into_iter().flatten() {
@@ -247,7 +253,22 @@ impl<'r, 's> Reader<'r, 's> {
     fn expression(&mut self, expression: &ExpressionRef<'s>) -> Option<Next> {
         let mut writes = Writes::default();
         table_writes(expression, &mut writes);
-        match expression.view().ok()? {
+        let view = expression.view().ok()?;
+        match view {
+            ExpressionView::Cmp(_)
+            | ExpressionView::Range(_)
+            | ExpressionView::Lookup(_)
+            | ExpressionView::Match(_)
+            | ExpressionView::Limit(_)
+            | ExpressionView::Quota(_)
+            | ExpressionView::Connlimit(_) => self.meaning.acts_early |= self.has_acted,
+            ExpressionView::Log(_)
+            | ExpressionView::Dup(_)
+            | ExpressionView::Dynset(_)
+            | ExpressionView::Objref(_) => self.has_acted = true,
+            _ => self.has_acted |= !writes.is_empty(),
+        }
+        match view {
             ExpressionView::Payload(payload) => self.payload(&payload)?,
             ExpressionView::Meta(meta) => self.meta(&meta)?,
             ExpressionView::Ct(ct) => self.ct(&ct)?,
@@ -478,19 +499,6 @@ impl<'r, 's> Reader<'r, 's> {
         if let (MetaKey::NFPROTO, Some(protocol)) = (key, protocol) {
             return self.registers.store_bytes(register, &[protocol]);
         }
-        let order = match key {
-            MetaKey::PROTOCOL
-            | MetaKey::BRI_IIFVPROTO
-            | MetaKey::IIFNAME
-            | MetaKey::OIFNAME
-            | MetaKey::IIFKIND
-            | MetaKey::OIFKIND
-            | MetaKey::SDIFNAME
-            | MetaKey::BRI_IIFNAME
-            | MetaKey::BRI_OIFNAME
-            | MetaKey::BRI_IIFHWADDR => Order::Network,
-            _ => Order::Host,
-        };
         let variable = self.variables.number(Key::Meta(key), length as u32 * 8);
         let is_always_there = matches!(
             key,
@@ -499,7 +507,7 @@ impl<'r, 's> Reader<'r, 's> {
         if !is_always_there {
             self.meaning.loads.push(variable);
         }
-        self.store(register, variable, order)
+        self.store(register, variable, meta_order(key))
     }
 
     fn ct(&mut self, ct: &CtRef<'_>) -> Option<()> {
@@ -517,22 +525,12 @@ impl<'r, 's> Reader<'r, 's> {
         let Some(bits) = bits.filter(|_| !is_changing && !self.has_written) else {
             return self.unknown(register, bits.map_or(16, |bits| bits as usize / 8));
         };
-        let order = match key {
-            CtKey::SRC_IP
-            | CtKey::DST_IP
-            | CtKey::SRC_IP6
-            | CtKey::DST_IP6
-            | CtKey::PROTO_SRC
-            | CtKey::PROTO_DST
-            | CtKey::HELPER => Order::Network,
-            _ => Order::Host,
-        };
         let direction = ct.direction().map(|direction| direction.0);
         let variable = self.variables.number(Key::Ct(key, direction), bits);
         if key != CtKey::STATE {
             self.meaning.loads.push(variable);
         }
-        self.store(register, variable, order)
+        self.store(register, variable, ct_order(key))
     }
 
     /// Reads another load, which is the same variable as the same load of another rule. `bits` is the number of

@@ -350,6 +350,16 @@ fn reports_no_rule_with_an_effect() {
                 "numgen random mod 2 0 accept",
             ],
         ),
+        (
+            "ip",
+            &[
+                "tcp dport 22 accept",
+                "add @d { ip saddr } tcp dport 22 drop",
+                "log prefix \"x\" tcp dport 22 drop",
+                "log prefix \"x\" tcp dport 23 tcp dport 24 drop",
+                "dup to 10.0.0.1 tcp dport 22 drop",
+            ],
+        ),
         ("ip", &["tcp dport 1-1024 accept", "udp dport 80 drop"]),
         (
             "ip",

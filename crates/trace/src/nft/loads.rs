@@ -72,21 +72,8 @@ impl<'s> Evaluator<'_, 's> {
             return self.set_meta(key, register);
         }
         let register = needed(meta.dreg())?;
-        let order = match key {
-            MetaKey::PROTOCOL
-            | MetaKey::BRI_IIFVPROTO
-            | MetaKey::IIFNAME
-            | MetaKey::OIFNAME
-            | MetaKey::IIFKIND
-            | MetaKey::OIFKIND
-            | MetaKey::SDIFNAME
-            | MetaKey::BRI_IIFNAME
-            | MetaKey::BRI_OIFNAME
-            | MetaKey::BRI_IIFHWADDR => Order::Network,
-            _ => Order::Host,
-        };
         match self.path_state.meta(key)? {
-            Some(value) => self.store(register, &value, order),
+            Some(value) => self.store(register, &value, meta_order(key)),
             None => Ok(Continuation::Break),
         }
     }
@@ -113,20 +100,8 @@ impl<'s> Evaluator<'_, 's> {
         }
         let register = needed(ct.dreg())?;
         let direction = ct.direction().map(|direction| direction.0);
-        let order = match key {
-            CtKey::SRC
-            | CtKey::DST
-            | CtKey::SRC_IP
-            | CtKey::DST_IP
-            | CtKey::SRC_IP6
-            | CtKey::DST_IP6
-            | CtKey::PROTO_SRC
-            | CtKey::PROTO_DST
-            | CtKey::HELPER => Order::Network,
-            _ => Order::Host,
-        };
         match self.path_state.ct(key, direction)? {
-            Some(value) => self.store(register, &value, order),
+            Some(value) => self.store(register, &value, ct_order(key)),
             None => Ok(Continuation::Break),
         }
     }
@@ -311,5 +286,38 @@ impl<'s> Evaluator<'_, 's> {
         }
         let value = self.made("the contents of its tunnel", bits);
         self.store(register, &value, Order::Network)
+    }
+}
+
+/// Returns the byte order in which the kernel stores a `meta` key in a register.
+pub(crate) const fn meta_order(key: MetaKey) -> Order {
+    match key {
+        MetaKey::PROTOCOL
+        | MetaKey::BRI_IIFVPROTO
+        | MetaKey::IIFNAME
+        | MetaKey::OIFNAME
+        | MetaKey::IIFKIND
+        | MetaKey::OIFKIND
+        | MetaKey::SDIFNAME
+        | MetaKey::BRI_IIFNAME
+        | MetaKey::BRI_OIFNAME
+        | MetaKey::BRI_IIFHWADDR => Order::Network,
+        _ => Order::Host,
+    }
+}
+
+/// Returns the byte order in which the kernel stores a `ct` key in a register.
+pub(crate) const fn ct_order(key: CtKey) -> Order {
+    match key {
+        CtKey::SRC
+        | CtKey::DST
+        | CtKey::SRC_IP
+        | CtKey::DST_IP
+        | CtKey::SRC_IP6
+        | CtKey::DST_IP6
+        | CtKey::PROTO_SRC
+        | CtKey::PROTO_DST
+        | CtKey::HELPER => Order::Network,
+        _ => Order::Host,
     }
 }

@@ -22,6 +22,7 @@ mod tests;
 
 pub(super) use bits::{masked, shifted};
 pub(super) use bounds::Bound;
+pub(super) use loads::{ct_order, meta_order};
 
 use std::iter::Enumerate;
 
