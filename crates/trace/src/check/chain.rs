@@ -7,7 +7,8 @@ use chainwright::nft::expr::{ExpressionView, MetaKey, ObjectType};
 use chainwright::nft::{RuleRef, SetFlags, SnapshotChain};
 
 use super::finding::Fault;
-use super::meaning::{Meaning, Reader};
+use super::meaning::Meaning;
+use super::reader::Reader;
 use super::table::{Contents, TableContext};
 use super::variables::Variables;
 use crate::value_set::{Constraint, ones};

@@ -38,13 +38,14 @@
 //! |---|---|
 //! | findings | `finding.rs` |
 //! | comparison of the rules of a chain | `chain.rs` |
-//! | meaning of a rule; the data that it reads | `meaning.rs`; `variables.rs` |
+//! | meaning of a rule, read from its expressions; the data that it reads | `meaning.rs`, `reader.rs`; `variables.rs` |
 //! | sets and chains as rules use them | `table.rs` |
 //! | unused and missing objects | `references.rs` |
 
 mod chain;
 mod finding;
 mod meaning;
+mod reader;
 mod references;
 mod table;
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice};
 use chainwright::netlink::Malformed;
-use chainwright::nft::expr::{Data, Decoded, ExpressionRef, ExpressionView, Verdict};
+use chainwright::nft::expr::{Data, Decoded, ExpressionRef, ExpressionView, ObjectType, Verdict};
 use chainwright::nft::{
     DataType, ElementRef, Family, RuleRef, SetFlags, SnapshotSet, SnapshotTable,
 };
 
-use super::meaning::{is_constant, table_writes};
 use super::variables::Writes;
 
 /// What is known about the elements of a set.
@@ -86,7 +85,7 @@ impl<'s> TableContext<'s> {
                 writes.all = true;
                 continue;
             };
-            table_writes(&expression, &mut writes);
+            add_writes(&expression, &mut writes);
             let view = expression.view();
             let called = match view.ok().and_then(|view| target(&self.table, &view)) {
                 Some(Target::Verdict(Verdict::Jump(to))) => {
@@ -279,7 +278,7 @@ impl<'s> Changes<'s> {
                         own.all = true;
                         continue;
                     };
-                    table_writes(&expression, &mut own);
+                    add_writes(&expression, &mut own);
                     let view = expression.view();
                     let called = match view.ok().and_then(|view| target(table, &view)) {
                         Some(Target::Verdict(Verdict::Jump(to) | Verdict::Goto(to))) => {
@@ -310,4 +309,49 @@ impl<'s> Changes<'s> {
         }
         changes
     }
+}
+
+/// Adds the packet data that an expression may change to `writes`.
+pub(super) fn add_writes(expression: &ExpressionRef<'_>, writes: &mut Writes) {
+    let name = expression.name.as_bytes();
+    match name {
+        b"payload" | b"meta" | b"ct" | b"exthdr" | b"objref" | b"target" => {}
+        b"notrack" | b"flow_offload" => writes.ct = true,
+        b"cmp" | b"range" | b"lookup" | b"bitwise" | b"byteorder" | b"immediate" | b"counter"
+        | b"last" | b"log" | b"dup" | b"limit" | b"quota" | b"connlimit" | b"numgen" | b"hash"
+        | b"dynset" | b"fib" | b"rt" | b"socket" | b"osf" | b"tunnel" | b"xfrm" | b"reject"
+        | b"queue" | b"masq" | b"redir" | b"nat" | b"match" => {}
+        _ => writes.all = true,
+    }
+    match expression.view() {
+        Ok(ExpressionView::Payload(payload)) => writes.all |= payload.sreg().is_some(),
+        Ok(ExpressionView::Exthdr(exthdr)) => writes.all |= exthdr.dreg().is_none(),
+        Ok(ExpressionView::Ct(ct)) => writes.ct |= ct.sreg().is_some(),
+        Ok(ExpressionView::Meta(meta)) if meta.sreg().is_some() => match meta.key() {
+            Some(key) => _ = writes.meta.insert(key.0),
+            None => writes.all = true,
+        },
+        Ok(ExpressionView::Objref(objref)) => match objref.imm_type() {
+            Some(
+                ObjectType::COUNTER | ObjectType::QUOTA | ObjectType::LIMIT | ObjectType::CONNLIMIT,
+            ) => {}
+            Some(ObjectType::CT_HELPER | ObjectType::CT_TIMEOUT | ObjectType::CT_EXPECT) => {
+                writes.ct = true;
+            }
+            _ => writes.all = true,
+        },
+        Ok(ExpressionView::Target(target)) => {
+            let is_harmless = target.name().is_some_and(|name| {
+                [b"LOG".as_slice(), b"NFLOG", b"REJECT"].contains(&name.as_bytes())
+            });
+            writes.all |= !is_harmless;
+        }
+        Ok(_) => {}
+        Err(_) => writes.all = true,
+    }
+}
+
+/// Returns `true` if a set with these flags keeps its elements.
+const fn is_constant(flags: SetFlags) -> bool {
+    flags.contains(SetFlags::CONSTANT) || flags.contains(SetFlags::ANONYMOUS)
 }
