@@ -2,11 +2,12 @@
 
 use chainwright::nft::Snapshot;
 use chainwright_record::{Archive, Entry, Moment, Player};
-use chainwright_trace::{End, Node, Outcome, Packet, Rules, Trace};
+use chainwright_trace::{Node, Packet, Rules};
 use serde::Serialize;
 
+use crate::expected::{Expected, Verdict};
 use crate::output::{Error, Exit, Output, Printable, note};
-use crate::packet::{End as PacketEnd, PacketOptions, format_packet, node, parse};
+use crate::packet::{PacketOptions, format_packet, node, parse};
 use crate::progress::Progress;
 use crate::recorded::{Directory, EntryRecord, failed, moment, print_line};
 use crate::show::summary;
@@ -58,82 +59,6 @@ pub(crate) struct Args {
 const MAX_TRIED: usize = 500;
 /// Number of rulesets in the first pass if there are more.
 const SAMPLES: usize = 64;
-
-/// An expected outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
-    Accepted,
-    Dropped,
-    Translated(PacketEnd),
-}
-
-/// Whether an outcome is the expected one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Verdict {
-    Yes,
-    No,
-    /// It depends on unknown or random values.
-    Sometimes,
-}
-
-impl Expected {
-    fn parse(words: &[&str]) -> Result<Self, String> {
-        match words {
-            ["accepted"] => Ok(Self::Accepted),
-            ["dropped"] => Ok(Self::Dropped),
-            ["dnat", "to", to] => {
-                let to = PacketEnd::parse(to)?;
-                match to.address {
-                    Some(_) => Ok(Self::Translated(to)),
-                    None => Err("dnat to what? An address is expected".into()),
-                }
-            }
-            _ => Err(format!(
-                "{:?} is not an outcome: expected accepted, dropped or dnat to ADDRESS[:PORT]",
-                words.join(" ")
-            )),
-        }
-    }
-
-    fn is(self, end: &End) -> bool {
-        let passes = matches!(
-            end.outcome,
-            Outcome::Delivered | Outcome::Forwarded | Outcome::Sent
-        );
-        match self {
-            Self::Accepted => passes,
-            Self::Dropped => matches!(end.outcome, Outcome::Dropped | Outcome::Rejected(_)),
-            Self::Translated(to) => {
-                let is = |known: Option<&str>, wanted: Option<String>| {
-                    wanted.is_none_or(|wanted| known == Some(wanted.as_str()))
-                };
-                let packet = &end.packet;
-                passes
-                    && is(
-                        packet.destination.known(),
-                        to.address.map(|to| to.to_string()),
-                    )
-                    && is(
-                        packet.destination_port.known(),
-                        to.port.map(|to| to.to_string()),
-                    )
-            }
-        }
-    }
-
-    fn verdict(self, trace: &Trace) -> Verdict {
-        let possible = || trace.ends.iter().filter(|end| end.probability > 0.0);
-        match (
-            possible().any(|end| self.is(end)),
-            possible().all(|end| self.is(end)),
-        ) {
-            (true, true) => Verdict::Yes,
-            (true, false) => Verdict::Sometimes,
-            (false, _) => Verdict::No,
-        }
-    }
-}
 
 /// A packet and an expected outcome.
 struct Question {

@@ -16,6 +16,7 @@ mod delete;
 mod dialect;
 mod diff;
 mod exists;
+mod expected;
 mod get;
 mod glob;
 mod graph;
