@@ -2770,7 +2770,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__trace)
-            opts="-4 -6 -t -h --from --own --file --why --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-4 -6 -t -h --from --own --file --why --expect --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2785,6 +2785,10 @@ _chainwright() {
                     return 0
                     ;;
                 --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --expect)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

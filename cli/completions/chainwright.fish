@@ -257,6 +257,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s h -l h
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l from -d 'For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one for documentation: 192.0.2.1, 2001:db8::1)' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l own -d 'With --file: an address of the machine that the rules are from; may be given more than once' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'Use the rules of this file instead of the kernel\'s: a snapshot, output of iptables-save, or a ruleset in nft\'s language' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l expect -d 'Set the exit code by the outcome: accepted (delivered, forwarded or sent), dropped (also rejected), or "dnat to ADDRESS[:PORT]". It is 0 if every path has this outcome, in every possible direction; 1 if a path has another one; and 2 if the outcome of a path is unknown' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l in -d 'Input interface of the packet' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l out -d 'Output interface of the packet' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r

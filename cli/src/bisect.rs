@@ -79,8 +79,10 @@ impl Question {
         };
         let packet: Vec<String> = packet.iter().map(ToString::to_string).collect();
         let node = node();
+        let packet = parse(&packet, &args.more, &node)?;
+        args.more.note_assumed_direction(&packet, &node);
         Ok(Self {
-            packet: parse(&packet, &args.more, &node)?,
+            packet,
             expected: Expected::parse(outcome).map_err(Error::Other)?,
             node,
             as_is: args.as_is,

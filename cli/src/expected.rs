@@ -19,12 +19,19 @@ pub(crate) enum Expected {
 pub(crate) enum Verdict {
     Yes,
     No,
-    /// It depends on unknown or random values.
+    /// Only for some random choices, or some values of unknown properties.
     Sometimes,
+    /// The outcome of at least one path is unknown.
+    Unknown,
 }
 
 impl Expected {
     /// Parses `accepted`, `dropped` or `dnat to ADDRESS[:PORT]`.
+    pub(crate) fn from_text(text: &str) -> Result<Self, String> {
+        Self::parse(&text.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Parses the words of an outcome.
     pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
         match words {
             ["accepted"] => Ok(Self::Accepted),
@@ -43,42 +50,50 @@ impl Expected {
         }
     }
 
-    fn is(self, end: &End) -> bool {
-        let passes = matches!(
-            end.outcome,
-            Outcome::Delivered | Outcome::Forwarded | Outcome::Sent
-        );
+    /// Returns whether a path ends with this outcome; `None` if that is unknown.
+    fn matches(self, end: &End) -> Option<bool> {
+        let passes = match end.outcome {
+            Outcome::Delivered | Outcome::Forwarded | Outcome::Sent => true,
+            Outcome::Dropped | Outcome::Rejected(_) => false,
+            _ => return None,
+        };
         match self {
-            Self::Accepted => passes,
-            Self::Dropped => matches!(end.outcome, Outcome::Dropped | Outcome::Rejected(_)),
+            Self::Accepted => Some(passes),
+            Self::Dropped => Some(!passes),
+            Self::Translated(_) if !passes => Some(false),
             Self::Translated(to) => {
-                let is = |known: Option<&str>, wanted: Option<String>| {
-                    wanted.is_none_or(|wanted| known == Some(wanted.as_str()))
-                };
-                let packet = &end.packet;
-                passes
-                    && is(
-                        packet.destination.known(),
-                        to.address.map(|to| to.to_string()),
-                    )
-                    && is(
-                        packet.destination_port.known(),
+                let expected = [
+                    (&end.packet.destination, to.address.map(|to| to.to_string())),
+                    (
+                        &end.packet.destination_port,
                         to.port.map(|to| to.to_string()),
-                    )
+                    ),
+                ];
+                let parts = expected.into_iter().filter_map(|(real, expected)| {
+                    expected.map(|expected| real.known().map(|real| real == expected))
+                });
+                let parts: Vec<_> = parts.collect();
+                match parts.contains(&Some(false)) {
+                    true => Some(false),
+                    false => (!parts.contains(&None)).then_some(true),
+                }
             }
         }
     }
 
     /// Compares a trace's outcomes with the expected one.
     pub(crate) fn verdict(self, trace: &Trace) -> Verdict {
-        let possible = || trace.ends.iter().filter(|end| end.probability > 0.0);
+        let possible = trace.ends.iter().filter(|end| end.probability > 0.0);
+        let matches: Vec<_> = possible.map(|end| self.matches(end)).collect();
+        let is_known = !trace.is_truncated && !matches.is_empty() && !matches.contains(&None);
         match (
-            possible().any(|end| self.is(end)),
-            possible().all(|end| self.is(end)),
+            matches.contains(&Some(true)),
+            matches.contains(&Some(false)),
         ) {
-            (true, true) => Verdict::Yes,
-            (true, false) => Verdict::Sometimes,
-            (false, _) => Verdict::No,
+            (true, true) => Verdict::Sometimes,
+            (true, false) if is_known => Verdict::Yes,
+            (false, true) if is_known => Verdict::No,
+            _ => Verdict::Unknown,
         }
     }
 }

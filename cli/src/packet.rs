@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use chainwright::iptables::Family;
 use chainwright_trace::{Direction, Interface, Node, Packet, State};
@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
 
-use crate::output::Error;
+use crate::output::{Error, note};
 
 /// Further properties of a packet.
 #[derive(Debug, Default, clap::Args)]
@@ -66,6 +66,37 @@ pub(crate) enum DirectionArgument {
     Forward,
     Out,
     Local,
+}
+
+impl DirectionArgument {
+    const fn directions(self) -> &'static [Direction] {
+        match self {
+            Self::In => &[Direction::In],
+            Self::Forward => &[Direction::Forwarded],
+            Self::Out => &[Direction::Out],
+            Self::Local => &[Direction::Local],
+        }
+    }
+}
+
+/// Returns the argument for a direction.
+const fn direction_argument(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Forwarded => "forward",
+        Direction::Out => "out",
+        Direction::Local => "local",
+    }
+}
+
+/// Formats a direction: `through this machine`.
+const fn direction_words(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "to this machine",
+        Direction::Forwarded => "through this machine",
+        Direction::Out => "from this machine",
+        Direction::Local => "from this machine to itself",
+    }
 }
 
 fn number(text: &str) -> Result<u32, String> {
@@ -201,7 +232,10 @@ pub(crate) fn packet(
     if !has_ports(protocol) && (source.port.or(destination.port)).is_some() {
         return Err(format!("{} has no ports", protocol_name(protocol)));
     }
-    let direction = more.way(source.address, destination.address, node);
+    let direction = match more.direction {
+        Some(given) => given.directions()[0],
+        None => possible_directions(source.address, destination.address, node)[0],
+    };
     let mut packet = Packet::new(family, direction);
     packet.source = source.address;
     packet.destination = destination.address;
@@ -235,22 +269,75 @@ pub(crate) fn packet(
     Ok(packet)
 }
 
-impl PacketOptions {
-    fn way(&self, source: Option<IpAddr>, destination: Option<IpAddr>, node: &Node) -> Direction {
-        if let Some(way) = self.direction {
-            return match way {
-                DirectionArgument::In => Direction::In,
-                DirectionArgument::Forward => Direction::Forwarded,
-                DirectionArgument::Out => Direction::Out,
-                DirectionArgument::Local => Direction::Local,
-            };
+/// Whether an address belongs to the machine, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Here,
+    Elsewhere,
+    Unknown,
+}
+
+impl Side {
+    fn of(address: Option<IpAddr>, node: &Node) -> Self {
+        match address.and_then(|address| node.has_address(address)) {
+            Some(true) => Self::Here,
+            Some(false) => Self::Elsewhere,
+            None => Self::Unknown,
         }
-        let own = |address: Option<IpAddr>| address.and_then(|one| node.has_address(one));
-        match (own(source), own(destination)) {
-            (Some(true), Some(true)) => Direction::Local,
-            (Some(true), _) => Direction::Out,
-            (_, Some(true)) => Direction::In,
-            _ => Direction::Forwarded,
+    }
+}
+
+/// Returns the directions that a packet can have, the most likely one first. A packet from the machine to itself is
+/// possible only if both addresses belong to it.
+fn possible_directions(
+    source: Option<IpAddr>,
+    destination: Option<IpAddr>,
+    node: &Node,
+) -> &'static [Direction] {
+    // The machine delivers these packets to its own sockets.
+    let is_for_all =
+        |address: IpAddr| address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    if destination.is_some_and(is_for_all) {
+        return match Side::of(source, node) {
+            Side::Here => &[Direction::Out],
+            Side::Elsewhere => &[Direction::In],
+            Side::Unknown => &[Direction::In, Direction::Out],
+        };
+    }
+    match (Side::of(source, node), Side::of(destination, node)) {
+        (Side::Here, Side::Here) => &[Direction::Local],
+        (Side::Here, _) => &[Direction::Out],
+        (_, Side::Here) => &[Direction::In],
+        (Side::Elsewhere, Side::Elsewhere) => &[Direction::Forwarded],
+        (Side::Elsewhere, Side::Unknown) => &[Direction::Forwarded, Direction::In],
+        (Side::Unknown, Side::Elsewhere) => &[Direction::Forwarded, Direction::Out],
+        (Side::Unknown, Side::Unknown) => &[Direction::Forwarded, Direction::In, Direction::Out],
+    }
+}
+
+impl PacketOptions {
+    /// Returns the directions that a packet can have: the given one, or those that agree with its addresses.
+    pub(crate) fn directions(&self, packet: &Packet, node: &Node) -> &'static [Direction] {
+        match self.direction {
+            Some(given) => given.directions(),
+            None => possible_directions(packet.source, packet.destination, node),
+        }
+    }
+
+    /// Prints a note if the direction of a packet is not known.
+    pub(crate) fn note_assumed_direction(&self, packet: &Packet, node: &Node) {
+        let possible = self.directions(packet, node);
+        let others: Vec<&str> = (possible.iter())
+            .filter(|way| **way != packet.direction)
+            .map(|way| direction_argument(*way))
+            .collect();
+        // The packet to a node port has a direction that does not follow from its addresses.
+        if !others.is_empty() && possible.contains(&packet.direction) {
+            note(&format!(
+                "assumed --direction {}; {} is also possible",
+                direction_argument(packet.direction),
+                others.join(" or ")
+            ));
         }
     }
 
@@ -310,12 +397,7 @@ pub(crate) fn format_packet(packet: &Packet) -> String {
         "{protocol} {} → {}, {}",
         end(packet.source, packet.source_port),
         end(packet.destination, packet.destination_port),
-        match packet.direction {
-            Direction::In => "to this machine",
-            Direction::Forwarded => "through this machine",
-            Direction::Out => "from this machine",
-            Direction::Local => "from this machine to itself",
-        }
+        direction_words(packet.direction)
     );
     for (word, name) in [("in", &packet.in_interface), ("out", &packet.out_interface)] {
         if let Some(name) = name {

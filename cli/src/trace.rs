@@ -11,6 +11,7 @@ use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
 use chainwright_trace::{Direction, Node, Packet, Trace};
 use serde::Serialize;
 
+use crate::expected::{Expected, Verdict};
 use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, PacketOptions, format_packet, node, packet, parse};
 use crate::scope::{Found, Scope, UnreadPart};
@@ -19,7 +20,7 @@ use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
 /// Show the path of a packet through the rules
 ///
 /// Simulates a packet in the rules of both backends like the kernel: shows the rules that it meets at each hook, their
-/// text and effect, and the fate of the packet. It sends no packet, and adds no rule.
+/// text and effect, and the outcome. It sends no packet, and adds no rule.
 ///
 /// WHAT is a packet: its protocol, source and destination, `tcp 10.0.0.5:1234 10.96.0.1:443`; use `any` for an unknown
 /// address, and omit an unknown port. Or it is a Kubernetes service in kube-proxy's rules: a name (`web`,
@@ -31,9 +32,9 @@ use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
 ///
 /// With --why, prints only the rule or policy that stops the packet, its table and owner (guessed from the names of
 /// tables and chains: kube-proxy, Calico, Cilium, Docker, firewalld, ufw, …), and the rules that accepted the packet
-/// before: another table can still drop it. Then --table considers only tables of this name, and the exit code is 0 if
-/// something stops the packet, 1 if nothing stops it, and 2 if nothing does on the known paths, but other paths have an
-/// unknown result.
+/// before: another table can still drop it. If the addresses leave the direction open, it tries every direction. Then
+/// --table considers only tables of this name, and the exit code is 0 if something stops the packet (in one of the
+/// directions), 1 if nothing stops it, and 2 if nothing does on the known paths, but other paths have an unknown result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A packet, or a service
@@ -55,8 +56,14 @@ pub(crate) struct Args {
     pub(crate) file: Option<PathBuf>,
 
     /// Show only the rules that stop the packet, although others accept it
-    #[arg(long, conflicts_with_all = ["all", "as_is", "from", "own"])]
+    #[arg(long, conflicts_with_all = ["all"])]
     why: bool,
+
+    /// Set the exit code by the outcome: accepted (delivered, forwarded or sent), dropped (also rejected), or "dnat to
+    /// ADDRESS[:PORT]". It is 0 if every path has this outcome, in every possible direction; 1 if a path has another one;
+    /// and 2 if the outcome of a path is unknown
+    #[arg(long, value_name = "OUTCOME", value_parser = Expected::from_text, conflicts_with = "why")]
+    expect: Option<Expected>,
 
     /// Show every path, and also where a packet reaches the end of a chain and is accepted
     #[arg(long)]
@@ -86,10 +93,13 @@ struct Record<'d> {
     packet: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     service: Option<&'d str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<Verdict>,
     trace: &'d Trace,
 }
 
 /// A packet to trace.
+#[derive(Clone)]
 struct TracedPacket {
     packet: Packet,
     /// The heading of a packet to a service.
@@ -100,22 +110,24 @@ struct TracedPacket {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
-    if args.why {
-        return why::run(args, json);
-    }
     if args.what.len() > 1 && args.from.is_some() {
         return Err(Error::Other(
             "--from can only be used with a service; a packet has its own source".into(),
         ));
     }
+    // --why considers the rules of all tables, and selects among the results.
+    let scope = match args.why {
+        true => &args.scope.of_all_tables(),
+        false => &args.scope,
+    };
     let mut found = Found::default();
     let (ruleset, node) = match &args.file {
         Some(file) => {
-            let ruleset = Ruleset::of_file(file, &args.scope)?;
+            let ruleset = Ruleset::of_file(file, scope)?;
             let node = args.node(&ruleset);
             (ruleset, node)
         }
-        None => (Ruleset::of_kernel(&args.scope, &mut found)?, node()),
+        None => (Ruleset::of_kernel(scope, &mut found)?, node()),
     };
     for text in &found.notes {
         note(text);
@@ -136,42 +148,99 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             service: None,
         }],
     };
-    let rules = ruleset.rules();
-    let traces: Vec<Trace> = packets
-        .iter()
-        .map(|one| rules.trace(&one.packet, &node, &options(args.as_is)))
-        .collect();
-    let mut out = Output::new();
-    if json {
-        let records = packets.iter().zip(&traces).map(|(one, trace)| Record {
-            packet: format_packet(&one.packet),
-            service: one.service.as_deref(),
-            trace,
-        });
-        let document = Document {
-            traces: records.collect(),
-            not_traced: rules.not_traced(),
-            not_read: &found.not_read,
-        };
-        out.json("trace", &document)?;
-    } else {
-        for (index, (one, trace)) in packets.iter().zip(&traces).enumerate() {
-            if index > 0 {
-                writeln!(out)?;
+    let session = Session {
+        args,
+        ruleset,
+        node,
+        found,
+    };
+    match (args.why, args.expect) {
+        (true, _) => session.print_stops(&session.in_every_direction(&packets), json),
+        (false, Some(_)) => session.print_paths(&session.in_every_direction(&packets), json),
+        (false, None) => {
+            for one in &packets {
+                args.more.note_assumed_direction(&one.packet, &session.node);
             }
-            if let Some(heading) = &one.heading {
-                lines(&mut out, "", heading)?;
-            }
-            lines(&mut out, "", &format_packet(&one.packet))?;
-            print_text(&mut out, &ruleset, &one.packet, trace, args.all)?;
+            session.print_paths(&packets, json)
         }
     }
-    out.flush()?;
-    print_untraced(&rules, None);
-    Ok(match found.is_partial() {
-        true => Exit::Failed,
-        false => Exit::Done,
-    })
+}
+
+/// Arguments, and what they select.
+struct Session<'a> {
+    args: &'a Args,
+    ruleset: Ruleset,
+    node: Node,
+    found: Found,
+}
+
+impl Session<'_> {
+    /// Returns each packet in every direction that it can have.
+    fn in_every_direction(&self, packets: &[TracedPacket]) -> Vec<TracedPacket> {
+        let of_one = |one: &TracedPacket| {
+            let given = one.packet.direction;
+            let possible = self.args.more.directions(&one.packet, &self.node);
+            let directions = match possible.contains(&given) {
+                true => possible.to_vec(),
+                false => vec![given],
+            };
+            let with = |direction| {
+                let mut copy = one.clone();
+                copy.packet.direction = direction;
+                copy
+            };
+            directions.into_iter().map(with).collect::<Vec<_>>()
+        };
+        packets.iter().flat_map(of_one).collect()
+    }
+
+    /// Prints the paths of packets.
+    fn print_paths(&self, packets: &[TracedPacket], json: bool) -> Result<Exit, Error> {
+        let rules = self.ruleset.rules();
+        let traces: Vec<Trace> = packets
+            .iter()
+            .map(|one| rules.trace(&one.packet, &self.node, &options(self.args.as_is)))
+            .collect();
+        let verdicts: Vec<Verdict> = (self.args.expect.iter())
+            .flat_map(|expected| traces.iter().map(|trace| expected.verdict(trace)))
+            .collect();
+        let mut out = Output::new();
+        if json {
+            let all = packets.iter().zip(&traces).enumerate();
+            let records = all.map(|(index, (one, trace))| Record {
+                packet: format_packet(&one.packet),
+                service: one.service.as_deref(),
+                expected: verdicts.get(index).copied(),
+                trace,
+            });
+            let document = Document {
+                traces: records.collect(),
+                not_traced: rules.not_traced(),
+                not_read: &self.found.not_read,
+            };
+            out.json("trace", &document)?;
+        } else {
+            for (index, (one, trace)) in packets.iter().zip(&traces).enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                if let Some(heading) = &one.heading {
+                    lines(&mut out, "", heading)?;
+                }
+                lines(&mut out, "", &format_packet(&one.packet))?;
+                print_text(&mut out, &self.ruleset, &one.packet, trace, self.args.all)?;
+            }
+        }
+        out.flush()?;
+        print_untraced(&rules, None);
+        let is_unknown = self.found.is_partial() || verdicts.contains(&Verdict::Unknown);
+        let is_other = |verdict: &Verdict| matches!(verdict, Verdict::No | Verdict::Sometimes);
+        Ok(match verdicts.iter().any(is_other) {
+            true => Exit::Absent,
+            false if is_unknown => Exit::Failed,
+            false => Exit::Done,
+        })
+    }
 }
 
 /// The default external source: addresses for documentation (RFC 5737, RFC 3849).

@@ -388,8 +388,12 @@ pub(crate) fn print_text(
     writeln!(out)?;
     let distinct: Vec<&OutcomeGroup<'_>> =
         printed.iter().flat_map(|(key, _)| &assumed[key]).collect();
-    let common = common(&trace.ends);
     let several = distinct.len() > 1;
+    let common = common_start(&trace.ends);
+    let tail = match several {
+        true => common_tail(&trace.ends, common),
+        false => 0,
+    };
     if several && common > 0 {
         writeln!(out, "all:")?;
     }
@@ -412,20 +416,53 @@ pub(crate) fn print_text(
                 lines(out, "  ", &format!("random: {chance}"))?;
             }
         }
-        let before = group_member.end.steps[..common].last();
-        steps(out, ruleset, &group_member.end.steps[common..], all, before)?;
+        let own = &group_member.end.steps[..group_member.end.steps.len() - tail];
+        steps(out, ruleset, &own[common..], all, own[..common].last())?;
         for note in &group_member.end.notes {
             lines(out, "  ", &format!("note: {note}"))?;
         }
     }
-    match distinct.len() - shown {
-        0 => Ok(()),
-        more => writeln!(out, "… {more} more; --all shows them"),
+    let more = distinct.len() - shown;
+    if more > 0 {
+        writeln!(out, "… {more} more; --all shows them")?;
     }
+    let last = trace.ends.first().filter(|_| tail > 0);
+    let Some((own, shared)) = last.map(|end| end.steps.split_at(end.steps.len() - tail)) else {
+        return Ok(());
+    };
+    let is_shown = |step: &Step| all || !is_plain_end(step);
+    if shared.iter().any(is_shown) {
+        writeln!(out, "then all:")?;
+    }
+    steps(
+        out,
+        ruleset,
+        shared,
+        all,
+        own.last().filter(|_| own.len() == common),
+    )
 }
 
-/// Returns the number of steps that all ends have in common.
-fn common(ends: &[End]) -> usize {
+/// Returns whether a step is the end of a chain that accepts the packet.
+fn is_plain_end(step: &Step) -> bool {
+    step.rule.is_none() && step.verdict == RuleVerdict::Accept
+}
+
+/// Returns the number of steps at the end, after these first ones, that all ends have in common.
+fn common_tail(ends: &[End], start: usize) -> usize {
+    let Some((first, rest)) = ends.split_first() else {
+        return 0;
+    };
+    let tail = |end: &End| {
+        let pairs = first.steps[start..].iter().rev();
+        let pairs = pairs.zip(end.steps[start..].iter().rev());
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    rest.iter().map(tail).min().unwrap_or(0)
+}
+
+/// Returns the number of steps at the beginning that all ends have in common.
+fn common_start(ends: &[End]) -> usize {
     let Some((first, rest)) = ends.split_first() else {
         return 0;
     };
@@ -447,8 +484,7 @@ fn steps(
 ) -> Result<(), Error> {
     let mut at = before.map(|step| (step.hook, step.priority));
     for step in steps {
-        let is_end = step.rule.is_none() && step.verdict == RuleVerdict::Accept;
-        if is_end && !all {
+        if is_plain_end(step) && !all {
             continue;
         }
         if at != Some((step.hook, step.priority)) {

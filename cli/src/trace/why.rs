@@ -4,28 +4,40 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bstr::BString;
 use chainwright::iptables::Backend;
-use chainwright_trace::{End, Node, Outcome, RuleVerdict, Step, Trace, owner};
+use chainwright_trace::{Direction, End, Outcome, Packet, RuleVerdict, Step, Trace, owner};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, note};
-use crate::packet::{format_packet, node, parse};
-use crate::scope::{Found, Scope, UnreadPart};
-use crate::trace::Args;
+use super::{Session, TracedPacket};
+use crate::output::{Error, Exit, Output};
+use crate::packet::format_packet;
+use crate::scope::{Scope, UnreadPart};
 use crate::trace_output::{Ruleset, lines, options, percent, place, print_untraced, reason};
 
 /// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
-    packet: String,
-    stopped: Vec<Stop>,
-    unknown: &'d [&'d str],
+    /// The first packet.
+    packet: &'d str,
+    packets: Vec<&'d str>,
+    stopped: Vec<&'d Stop>,
+    unknown: BTreeSet<&'d str>,
     not_traced: &'d [String],
     not_read: &'d [UnreadPart],
+}
+
+/// A packet in one direction, and the rules that stop it.
+struct Record {
+    packet: String,
+    service: Option<String>,
+    stopped: Vec<Stop>,
+    unknown: Vec<String>,
 }
 
 /// The way in which a packet is stopped.
 #[derive(Serialize)]
 struct Stop {
+    packet: String,
+    direction: Direction,
     probability: f64,
     outcome: String,
     assumptions: Vec<String>,
@@ -78,59 +90,65 @@ impl Decision {
     }
 }
 
-/// Prints the rules that stop the packet.
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let mut found = Found::default();
-    // Includes all tables, regardless of the selection.
-    let all = args.scope.of_all_tables();
-    let (ruleset, node) = match &args.file {
-        Some(file) => (Ruleset::of_file(file, &all)?, Node::default()),
-        None => (Ruleset::of_kernel(&all, &mut found)?, node()),
-    };
-    for text in &found.notes {
-        note(text);
-    }
-    let packet = parse(&args.what, &args.more, &node)?;
-    let rules = ruleset.rules();
-    let trace = rules.trace(&packet, &node, &options(false));
-    let stopped = stops(&trace, &ruleset, &args.scope);
-    let unknown = unknown(&trace);
-    let mut out = Output::new();
-    let exit = match (found.is_partial(), stopped.is_empty(), unknown.is_empty()) {
-        (true, ..) | (false, true, false) => Exit::Failed,
-        (false, false, _) => Exit::Done,
-        (false, true, true) => Exit::Absent,
-    };
-    if json {
-        let document = Document {
-            packet: format_packet(&packet),
-            stopped,
-            unknown: &unknown,
-            not_traced: rules.not_traced(),
-            not_read: &found.not_read,
+impl Session<'_> {
+    /// Prints the rules that stop packets.
+    pub(super) fn print_stops(&self, packets: &[TracedPacket], json: bool) -> Result<Exit, Error> {
+        let rules = self.ruleset.rules();
+        let of_one = |one: &TracedPacket| {
+            let trace = rules.trace(&one.packet, &self.node, &options(self.args.as_is));
+            Record {
+                packet: format_packet(&one.packet),
+                service: one.service.clone(),
+                stopped: stops(&one.packet, &trace, &self.ruleset, &self.args.scope),
+                unknown: unknown(&trace),
+            }
         };
-        out.json("why", &document)?;
-    } else {
-        writeln!(out, "{}", format_packet(&packet))?;
-        print_text(&mut out, &unknown, &stopped)?;
+        let records: Vec<Record> = packets.iter().map(of_one).collect();
+        let is_stopped = records.iter().any(|one| !one.stopped.is_empty());
+        let is_unknown = records.iter().any(|one| !one.unknown.is_empty());
+        let mut out = Output::new();
+        if json {
+            let document = Document {
+                packet: records.first().map_or("", |one| &one.packet),
+                packets: records.iter().map(|one| one.packet.as_str()).collect(),
+                stopped: records.iter().flat_map(|one| &one.stopped).collect(),
+                unknown: records
+                    .iter()
+                    .flat_map(|one| &one.unknown)
+                    .map(String::as_str)
+                    .collect(),
+                not_traced: rules.not_traced(),
+                not_read: &self.found.not_read,
+            };
+            out.json("why", &document)?;
+        } else {
+            for record in &records {
+                record.print_text(&mut out)?;
+            }
+        }
+        out.flush()?;
+        print_untraced(&rules, None);
+        Ok(match (self.found.is_partial(), is_stopped, is_unknown) {
+            (true, ..) | (false, false, true) => Exit::Failed,
+            (false, true, _) => Exit::Done,
+            (false, false, false) => Exit::Absent,
+        })
     }
-    out.flush()?;
-    print_untraced(&rules, None);
-    Ok(exit)
 }
 
 /// Returns the reasons for unknown results, without duplicates.
-fn unknown(trace: &Trace) -> Vec<&str> {
+fn unknown(trace: &Trace) -> Vec<String> {
     let reasons = trace.ends.iter().filter_map(|end| match &end.outcome {
         Outcome::Unknown(why) | Outcome::NotFollowed(why) => Some(why.as_str()),
         _ => None,
     });
     let mut met = BTreeSet::new();
-    reasons.filter(|why| met.insert(*why)).collect()
+    let distinct = reasons.filter(|why| met.insert(*why));
+    distinct.map(str::to_owned).collect()
 }
 
 /// Returns the ends at which a selected table stops the packet, grouped by rule.
-fn stops(trace: &Trace, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
+fn stops(packet: &Packet, trace: &Trace, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
     let mut stopped: Vec<Stop> = Vec::new();
     let mut stop_indexes: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
     for end in &trace.ends {
@@ -149,6 +167,8 @@ fn stops(trace: &Trace, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
         }
         stop_indexes.insert(key, stopped.len());
         stopped.push(Stop {
+            packet: format_packet(packet),
+            direction: packet.direction,
             probability: end.probability,
             outcome: end.outcome.to_string(),
             assumptions: end.assumptions.clone(),
@@ -191,37 +211,43 @@ fn accepted(end: &End, by: &Decision) -> Vec<Decision> {
     accepted
 }
 
-fn print_text(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<(), Error> {
-    for stop in stopped {
-        let percent = percent(stop.probability);
-        match stop.assumptions.is_empty() {
-            true => writeln!(out, "{percent:>9}  {}", stop.outcome)?,
-            false => {
-                lines(out, "  ", &format!("if {}:", stop.assumptions.join(", ")))?;
-                writeln!(out, "{percent:>9}  {}", stop.outcome)?;
+impl Record {
+    fn print_text(&self, out: &mut Output) -> Result<(), Error> {
+        if let Some(service) = &self.service {
+            lines(out, "", &format!("service {service}"))?;
+        }
+        writeln!(out, "{}", self.packet)?;
+        for stop in &self.stopped {
+            let percent = percent(stop.probability);
+            match stop.assumptions.is_empty() {
+                true => writeln!(out, "{percent:>9}  {}", stop.outcome)?,
+                false => {
+                    lines(out, "  ", &format!("if {}:", stop.assumptions.join(", ")))?;
+                    writeln!(out, "{percent:>9}  {}", stop.outcome)?;
+                }
+            }
+            lines(
+                out,
+                "             ",
+                &format!("by {} in {}", stop.reason, stop.by.hook),
+            )?;
+            let owner = stop.by.owner.unwrap_or("unknown");
+            writeln!(out, "             owner: {owner}")?;
+            for decision in &stop.accepted_by {
+                let words = format!(
+                    "although {} accepts it in {}",
+                    decision.owned(),
+                    decision.hook
+                );
+                lines(out, "             ", &words)?;
             }
         }
-        lines(
-            out,
-            "             ",
-            &format!("by {} in {}", stop.reason, stop.by.hook),
-        )?;
-        let owner = stop.by.owner.unwrap_or("unknown");
-        writeln!(out, "             owner: {owner}")?;
-        for decision in &stop.accepted_by {
-            let words = format!(
-                "although {} accepts it in {}",
-                decision.owned(),
-                decision.hook
-            );
-            lines(out, "             ", &words)?;
+        if self.stopped.is_empty() {
+            writeln!(out, "  Nothing in scope stops it.")?;
         }
+        for why in &self.unknown {
+            lines(out, "  ", &format!("The result is incomplete: {why}."))?;
+        }
+        Ok(())
     }
-    if stopped.is_empty() {
-        writeln!(out, "  Nothing in scope stops it.")?;
-    }
-    for why in unknown {
-        lines(out, "  ", &format!("The result is incomplete: {why}."))?;
-    }
-    Ok(())
 }

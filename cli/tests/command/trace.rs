@@ -28,8 +28,13 @@ const OLD: &str = "tests/data/kube-proxy-1.20-300-services.save";
 /// terminal.
 #[track_caller]
 fn run(arguments: &str, input: &str) -> (i32, String, String) {
+    run_words(arguments, &[], input)
+}
+
+/// Runs the command with these words, and with arguments that can contain blanks.
+fn run_words(arguments: &str, more: &[&str], input: &str) -> (i32, String, String) {
     let mut command = Command::new(PROGRAM);
-    command.args(arguments.split_whitespace());
+    command.args(arguments.split_whitespace()).args(more);
     command.current_dir(crate::common::in_workspace(""));
     let output = run_on(&mut command, input.as_bytes()).unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -346,6 +351,95 @@ fn names_the_table_that_drops_an_accepted_packet() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["stopped"][0]["by"]["owner"], "firewalld");
     assert_eq!(json["stopped"][0]["accepted_by"][0]["owner"], "kube-proxy");
+}
+
+/// If the addresses leave the direction open, `--why` tries every direction, and `trace` names the one that it assumes.
+#[test]
+fn an_unknown_direction_is_tried_or_reported() {
+    let ruleset = "
+        table inet filter {
+            chain input { type filter hook input priority 0; tcp dport 22 drop; }
+            chain output { type filter hook output priority 0; ip daddr 10.0.0.9 drop; }
+        }";
+    let why = |packet: &str| run(&format!("trace --why {packet} --file -"), ruleset);
+    let (code, out, _) = why("tcp 10.0.0.1 10.0.0.2:22");
+    assert_eq!(code, 0, "{out}");
+    let blocks = [
+        "tcp 10.0.0.1 → 10.0.0.2:22, through this machine, new\n  Nothing in scope stops it.\n",
+        "tcp 10.0.0.1 → 10.0.0.2:22, to this machine, new\n  100.0 %  dropped\n",
+        "tcp 10.0.0.1 → 10.0.0.2:22, from this machine, new\n  Nothing in scope stops it.\n",
+    ];
+    for block in blocks {
+        assert!(out.contains(block), "{block}{out}");
+    }
+    let (_, out, _) = why("tcp 10.0.0.1 10.0.0.9:80");
+    assert!(
+        out.contains("by inet filter output rule 1 in output"),
+        "{out}"
+    );
+    // Known addresses and a given direction leave one.
+    for (packet, code, directions) in [
+        ("tcp 10.0.0.1 10.0.0.2:22 --own 10.0.0.2", 0, 1),
+        ("tcp 10.0.0.1 10.0.0.2:22 --own 10.0.0.3", 1, 1),
+        ("tcp any 10.0.0.2:22 --own 10.0.0.3", 1, 2),
+        ("tcp 10.0.0.1 any:22 --own 10.0.0.3", 0, 2),
+        ("tcp 10.0.0.1 127.0.0.1:22", 0, 1),
+        ("tcp 10.0.0.1 10.0.0.2:22 --direction forward", 1, 1),
+        ("udp 10.0.0.1 224.0.0.251:22 --own 10.0.0.3", 1, 1),
+    ] {
+        let (real, out, err) = why(packet);
+        let blocks = out.matches(" → ").count();
+        assert_eq!((real, blocks), (code, directions), "{packet}: {out}{err}");
+    }
+    let (_, out, _) = why("udp any 255.255.255.255:67 --own 10.0.0.3");
+    assert!(out.contains("to this machine"), "{out}");
+    let json = why("tcp 10.0.0.1 10.0.0.2:22 --json").1;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["packets"].as_array().unwrap().len(), 3);
+    assert_eq!(json["stopped"][0]["direction"], "in");
+
+    let (_, _, err) = run("trace tcp 10.0.0.1 10.0.0.2:22 --file -", ruleset);
+    assert_eq!(
+        err,
+        "chainwright: assumed --direction forward; in or out is also possible\n"
+    );
+    let given = "trace tcp 10.0.0.1 10.0.0.2:22 --direction in --file -";
+    assert_eq!(run(given, ruleset).2, "");
+}
+
+/// `--expect` sets the exit code by the outcome of all paths, in all directions.
+#[test]
+fn expected_outcomes_set_the_exit_code() {
+    let ruleset = "
+        table ip t {
+            chain pre { type nat hook prerouting priority -100; tcp dport 80 dnat to 10.1.1.1:8080; }
+            chain input { type filter hook input priority 0; tcp dport 22 drop; }
+            chain forward {
+                type filter hook forward priority 0; tcp dport 23 reject; tcp dport 24 queue; ip ttl 1 drop
+                tcp dport 26 numgen random mod 2 vmap { 0 : drop, 1 : accept }
+            }
+        }";
+    for (packet, outcome, code) in [
+        ("22 --direction in", "dropped", 0),
+        ("22 --direction in", "accepted", 1),
+        ("22 --direction forward", "accepted", 1),
+        ("22", "dropped", 1),
+        ("23 --direction forward", "dropped", 0),
+        ("24 --direction forward", "accepted", 2),
+        ("24 --direction forward", "dropped", 2),
+        ("25 --direction in", "accepted", 0),
+        ("25 --direction forward", "accepted", 1),
+        ("26 --direction forward", "accepted", 1),
+        ("80 --direction forward", "dnat to 10.1.1.2:8080", 1),
+        ("80 --direction in", "dnat to 10.1.1.1:8080", 1),
+        ("81 --direction in", "dnat to 10.1.1.1", 1),
+        ("80", "refused", 2),
+    ] {
+        let (port, options) = packet.split_once(' ').unwrap_or((packet, ""));
+        let words = format!("trace tcp 10.0.0.1 10.0.0.2:{port} {options} --file - --expect");
+        let (real, out, err) = run_words(&words, &[outcome], ruleset);
+        assert_eq!(real, code, "{packet} {outcome}: {out}{err}");
+    }
 }
 
 /// "Nothing drops it, as far as can be evaluated" is a different answer from "nothing drops it"; it
