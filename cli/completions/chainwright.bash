@@ -136,6 +136,9 @@ _chainwright() {
             chainwright__subcmd__get,sets)
                 cmd="chainwright__subcmd__get__subcmd__sets"
                 ;;
+            chainwright__subcmd__get,tables)
+                cmd="chainwright__subcmd__get__subcmd__tables"
+                ;;
             chainwright__subcmd__get__subcmd__help,chains)
                 cmd="chainwright__subcmd__get__subcmd__help__subcmd__chains"
                 ;;
@@ -156,6 +159,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__get__subcmd__help,sets)
                 cmd="chainwright__subcmd__get__subcmd__help__subcmd__sets"
+                ;;
+            chainwright__subcmd__get__subcmd__help,tables)
+                cmd="chainwright__subcmd__get__subcmd__help__subcmd__tables"
                 ;;
             chainwright__subcmd__help,apply)
                 cmd="chainwright__subcmd__help__subcmd__apply"
@@ -264,6 +270,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help__subcmd__get,sets)
                 cmd="chainwright__subcmd__help__subcmd__get__subcmd__sets"
+                ;;
+            chainwright__subcmd__help__subcmd__get,tables)
+                cmd="chainwright__subcmd__help__subcmd__get__subcmd__tables"
                 ;;
             chainwright__subcmd__help__subcmd__kube,check)
                 cmd="chainwright__subcmd__help__subcmd__kube__subcmd__check"
@@ -928,7 +937,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__get)
-            opts="-h --netns --json --nft-version --help chains rules sets elements ruleset pending help"
+            opts="-h --netns --json --nft-version --help tables chains rules sets elements ruleset pending help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -950,7 +959,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__get__subcmd__chains)
-            opts="-4 -6 -t -h --match --rules --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-o -4 -6 -t -h --match --rules --output --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -958,6 +967,14 @@ _chainwright() {
             case "${prev}" in
                 --match)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)
@@ -992,14 +1009,26 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__get__subcmd__elements)
-            opts="-4 -6 -t -h --match --anonymous --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-o -4 -6 -t -h --contains --match --anonymous --output --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --contains)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --match)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)
@@ -1034,7 +1063,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__get__subcmd__help)
-            opts="chains rules sets elements ruleset pending help"
+            opts="tables chains rules sets elements ruleset pending help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1132,6 +1161,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__get__subcmd__help__subcmd__sets)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__help__subcmd__tables)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1256,7 +1299,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__get__subcmd__sets)
-            opts="-4 -6 -t -h --match --anonymous --ipv4 --ipv6 --family --backend --table --elements --netns --json --nft-version --help"
+            opts="-o -4 -6 -t -h --match --anonymous --output --ipv4 --ipv6 --family --backend --table --elements --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1264,6 +1307,14 @@ _chainwright() {
             case "${prev}" in
                 --match)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)
@@ -1280,6 +1331,48 @@ _chainwright() {
                     ;;
                 -t)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__get__subcmd__tables)
+            opts="-o -4 -6 -h --match --rules --output --ipv4 --ipv6 --family --backend --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
                     return 0
                     ;;
                 --netns)
@@ -1516,7 +1609,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__get)
-            opts="chains rules sets elements ruleset pending"
+            opts="tables chains rules sets elements ruleset pending"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1600,6 +1693,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__get__subcmd__sets)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__get__subcmd__tables)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

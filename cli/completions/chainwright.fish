@@ -30,7 +30,7 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -l nft-version -d 
 complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "get" -d 'List chains, rules, sets or elements, or the whole ruleset'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "get" -d 'List tables, chains, rules, sets or elements, or the whole ruleset'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "exists" -d 'Look up chains by name, without a listing'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
@@ -59,19 +59,44 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables" 
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -s h -l help -d 'Print help'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "chains" -d 'List chains, one per line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "sets" -d 'List sets and maps, one per line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "elements" -d 'List the elements of sets and maps'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "pending" -d 'Show the change that waits for a confirmation'
-complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from chains rules sets elements ruleset pending help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "tables" -d 'List tables, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "chains" -d 'List chains, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "sets" -d 'List sets and maps, one per line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "elements" -d 'List the elements of sets and maps'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "ruleset" -d 'Print the ruleset in nft\'s language, as libnftables\' JSON, or in the format of iptables-save'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "pending" -d 'Show the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+name\t'only the names'
+json\t'the same as --json'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l rules -d 'Show the number of rules of each table'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+name\t'only the names'
+json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -110,6 +135,9 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+name\t'only the names'
+json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -129,7 +157,11 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l elements -d 'Also list the elements'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l contains -d 'Print only the elements that contain this key, in nft\'s language: 10.1.2.3, 443, \'10.1.2.3 . tcp . 443\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l match -d 'Another pattern; the former form of the option' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+name\t'only the names'
+json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -184,6 +216,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from pending" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "tables" -d 'List tables, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "rules" -d 'List rules, by chain'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from help" -f -a "sets" -d 'List sets and maps, one per line'
@@ -745,7 +778,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restor
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "get" -d 'List chains, rules, sets or elements, or the whole ruleset'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "get" -d 'List tables, chains, rules, sets or elements, or the whole ruleset'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "exists" -d 'Look up chains by name, without a listing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
@@ -774,6 +807,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "tables" -d 'List tables, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "rules" -d 'List rules, by chain'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from get" -f -a "sets" -d 'List sets and maps, one per line'

@@ -22,6 +22,7 @@ macro_rules! pages {
 const PAGES: &[(&str, &str)] = pages![
     "chainwright",
     "chainwright-get",
+    "chainwright-get-tables",
     "chainwright-get-chains",
     "chainwright-get-rules",
     "chainwright-get-sets",

@@ -182,12 +182,14 @@ impl Selection {
 }
 
 impl Scope {
+    /// Selects all tables of these families and backends.
+    pub(crate) const fn of(place: Selection) -> Self {
+        Self { place, table: None }
+    }
+
     /// Returns the same selection, for all tables.
     pub(crate) fn of_all_tables(&self) -> Self {
-        Self {
-            place: self.place.clone(),
-            table: None,
-        }
+        Self::of(self.place.clone())
     }
 
     /// Rejects families that the legacy tables do not have, if only these are selected.

@@ -11,6 +11,7 @@ use chainwright::netlink;
 use chainwright::nft::{self, ChainRef, Connection, Hook, List, hook_name};
 use serde::Serialize;
 
+use super::{ListFormat, ListOutput};
 use crate::glob::Names;
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, Rows, name_text};
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Show the number of rules of each chain
     #[arg(long)]
     rules: bool,
+
+    #[command(flatten)]
+    output: ListOutput,
 
     #[command(flatten)]
     scope: Scope,
@@ -192,11 +196,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
     let mut out = Output::new();
     let mut any = false;
+    let format = args.output.format(json);
+    let json = format == ListFormat::Json;
     let mut rows = json.then(|| Rows::new("chains", "chains"));
     let found = list(args, &mut |line| {
         any = true;
         match &mut rows {
             Some(rows) => rows.add(&mut out, line),
+            None if format == ListFormat::Name => writeln!(out, "{}", Printable(&line.chain)),
             None => writeln!(out, "{line}"),
         }
     });

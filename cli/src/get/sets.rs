@@ -3,11 +3,13 @@
 use std::fmt;
 
 use chainwright::nft::{
-    DataType, Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table,
+    Connection, DataType, Element, List, PartialSnapshot, Set, SetFlags, SetId, SetRef,
+    SnapshotSet, SnapshotTable, Table,
 };
-use chainwright_lang::{Milliseconds, Options, data_type, elements};
+use chainwright_lang::{Milliseconds, Options, RunError, data_type, elements, find_element};
 use serde::{Serialize, Serializer};
 
+use super::{ListFormat, ListOutput};
 use crate::dialect;
 use crate::glob::Names;
 use crate::output::{Error, Exit, Output, Printable, name_text};
@@ -25,20 +27,6 @@ use crate::scope::{Backend, Found, Scope, UnreadPart};
 ///
 /// Legacy tables have no sets of their own: their rules refer to sets of ipset, like those of iptables-nft.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(flatten)]
-    names: Names,
-
-    /// Also list anonymous sets, which belong to a single rule
-    #[arg(long)]
-    anonymous: bool,
-
-    #[command(flatten)]
-    scope: Scope,
-}
-
-/// The options of `get sets`.
-#[derive(clap::Args)]
 pub(crate) struct SetArgs {
     #[command(flatten)]
     args: Args,
@@ -48,8 +36,52 @@ pub(crate) struct SetArgs {
     elements: bool,
 }
 
+/// List the elements of sets and maps
+///
+/// Prints the same as `get sets --elements`. The names are those of sets.
+///
+/// With --contains, asks the kernel in which sets an element is, for instance
+/// `get elements --contains 10.1.2.3`, and prints the elements that contain it: also a prefix, a range or the entry of a
+/// map. It tries every set whose keys have the type of KEY, one request each, without reading their elements. If no set
+/// contains it, the exit code is 1. Sets that change meanwhile may be missed.
+#[derive(clap::Args)]
+pub(crate) struct ElementArgs {
+    /// Print only the elements that contain this key, in nft's language: 10.1.2.3, 443, '10.1.2.3 . tcp . 443'
+    #[arg(long, value_name = "KEY")]
+    contains: Option<String>,
+
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Selects sets.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    names: Names,
+
+    /// Also list anonymous sets, which belong to a single rule
+    #[arg(long)]
+    anonymous: bool,
+
+    #[command(flatten)]
+    output: ListOutput,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
 pub(crate) fn run(args: &SetArgs, json: bool) -> Result<Exit, Error> {
-    list(&args.args, args.elements, json)
+    let found = args.args.read()?;
+    print(&args.args, found, args.elements, json)
+}
+
+pub(crate) fn run_elements(args: &ElementArgs, json: bool) -> Result<Exit, Error> {
+    let found = match &args.contains {
+        None => args.args.read()?,
+        Some(key) => args.args.find(key)?,
+    };
+    print(&args.args, found, true, json)
 }
 
 /// The JSON document.
@@ -94,35 +126,31 @@ impl Serialize for Elements<'_> {
     }
 }
 
-/// Lists the sets, with their elements if `with_elements` is set.
-pub(crate) fn list(args: &Args, with_elements: bool, json: bool) -> Result<Exit, Error> {
-    let backend = args.scope.place.listed();
-    if backend == Backend::Legacy {
-        return Err(Error::Other(
-            "legacy tables have no sets of their own; their rules refer to ipset's sets \
-             (`ipset list`)"
-                .into(),
-        ));
-    }
-    let mut found = Found::default();
-    let snapshot = found
-        .nft(backend, || {
-            args.scope
-                .read_or_note(|nft, filter| nft.snapshot_sets(filter, |set| args.admits(set)))
-        })?
-        .unwrap_or_default();
-    let tables: Vec<_> = snapshot
-        .tables()
+/// The parts of the ruleset with the selected sets.
+struct Read {
+    found: Found,
+    parts: Vec<PartialSnapshot>,
+    /// What is listed.
+    kind: &'static str,
+}
+
+/// Prints the sets, with their elements if `with_elements` is set.
+fn print(args: &Args, read: Read, with_elements: bool, json: bool) -> Result<Exit, Error> {
+    let Read { found, parts, kind } = read;
+    let format = args.output.format(json);
+    let tables: Vec<_> = (parts.iter())
+        .flat_map(|part| part.tables())
         .map(|table| (table, args.sets(&table)))
         .filter(|(_, sets)| !sets.is_empty())
         .collect();
     let any = !tables.is_empty();
     let mut out = Output::new();
-    if json {
+    if format == ListFormat::Json {
+        let generation = parts.first().and_then(|part| part.generation());
         out.json(
             "sets",
             &Document {
-                generation: snapshot.generation().map(|generation| generation.number()),
+                generation: generation.map(|generation| generation.number()),
                 tables: tables
                     .into_iter()
                     .map(|(table, sets)| TableDocument {
@@ -136,20 +164,24 @@ pub(crate) fn list(args: &Args, with_elements: bool, json: bool) -> Result<Exit,
                 not_read: &found.not_read,
             },
         )?;
+    } else if format == ListFormat::Name && !with_elements {
+        for set in tables.iter().flat_map(|(_, sets)| sets) {
+            writeln!(out, "{}", Printable(&name_text(set.set().name())))?;
+        }
     } else {
         let options = dialect::of_selected(Options::default());
         for set in tables.iter().flat_map(|(_, sets)| sets) {
-            writeln!(
-                out,
-                "{}",
-                Line {
-                    set: set.set(),
-                    count: set.element_count()
+            let indent = match format {
+                ListFormat::Name => "",
+                _ => {
+                    let (set, count) = (set.set(), set.element_count());
+                    writeln!(out, "{}", Line { set, count })?;
+                    "  "
                 }
-            )?;
+            };
             if with_elements {
                 for element in elements(*set, &options) {
-                    writeln!(out, "  {}", Printable(&element))?;
+                    writeln!(out, "{indent}{}", Printable(&element))?;
                 }
             }
         }
@@ -157,10 +189,74 @@ pub(crate) fn list(args: &Args, with_elements: bool, json: bool) -> Result<Exit,
     out.flush()?;
     let filtered = args.scope.is_filtered() || !args.names.is_empty();
     // The other backend has no sets.
-    Ok(found.end(any, "set", filtered, Backend::Nft, json))
+    let is_json = format == ListFormat::Json;
+    Ok(found.end(any, kind, filtered, Backend::Nft, is_json))
 }
 
 impl Args {
+    /// Returns the selected backend.
+    fn backend(&self) -> Result<Backend, Error> {
+        match self.scope.place.listed() {
+            Backend::Legacy => Err(Error::Other(
+                "legacy tables have no sets of their own; their rules refer to ipset's sets \
+                 (`ipset list`)"
+                    .into(),
+            )),
+            backend => Ok(backend),
+        }
+    }
+
+    /// Reads the selected sets with their elements.
+    fn read(&self) -> Result<Read, Error> {
+        let mut found = Found::default();
+        let part = found.nft(self.backend()?, || {
+            self.scope
+                .read_or_note(|nft, filter| nft.snapshot_sets(filter, |set| self.admits(set)))
+        })?;
+        Ok(Read {
+            found,
+            parts: part.into_iter().collect(),
+            kind: "set",
+        })
+    }
+
+    /// Looks up a key in the selected sets, and reads only the elements that contain it.
+    fn find(&self, key: &str) -> Result<Read, Error> {
+        let mut found = Found::default();
+        let (mut parts, mut is_any_tried, mut mismatch) = (Vec::new(), false, None);
+        found.nft(self.backend()?, || {
+            let mut nft = Connection::open_if_loaded()?;
+            let mut sets = List::<Set<'_>>::new(self.scope.filter());
+            sets.refresh(&mut nft)?;
+            for set in sets.iter().filter(|set| self.admits(set)) {
+                let id = SetId::new(set.family(), set.table(), set.name());
+                match find_element(&mut nft, &id, key) {
+                    Ok(part) => {
+                        is_any_tried = true;
+                        parts.extend(part.map(PartialSnapshot::from));
+                    }
+                    // The set's keys have another type.
+                    Err(RunError::Script(error)) => {
+                        mismatch.get_or_insert(error);
+                    }
+                    Err(error) => return Err(chainwright::Error::from(error).into()),
+                }
+            }
+            Ok(((), None))
+        })?;
+        match mismatch {
+            Some(error) if !is_any_tried => Err(Error::Other(format!(
+                "no set has keys like {key:?}; the first one rejects it: {}",
+                error.message
+            ))),
+            _ => Ok(Read {
+                found,
+                parts,
+                kind: "element",
+            }),
+        }
+    }
+
     /// Returns the selected sets of a table.
     fn sets<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotSet<'s>> {
         table.sets().filter(|set| self.admits(&set.set())).collect()

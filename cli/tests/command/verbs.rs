@@ -3,6 +3,7 @@
 //! This file has the common helpers and the tests of the verbs for chains; the other verbs have
 //! files of their own.
 mod confirm;
+mod get;
 mod help_and_pipes;
 mod json;
 mod kube;

@@ -72,7 +72,7 @@ pub use object_formatter::ObjectFormatter;
 pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
 pub use printable::Printable;
-pub use query::{EventFilter, Query, QueryCache, QueryResult};
+pub use query::{EventFilter, Query, QueryCache, QueryResult, find_element};
 pub use run::{Echo, RunError, RunMode, RunOutcome};
 pub use script::{CompiledScript, Definitions, Includes, Script};
 

@@ -38,6 +38,74 @@ pub struct QueryResult<'s> {
     is_lookup: bool,
 }
 
+/// Looks up a key in a set or map, as nft's `get element` does. `key` is an element in nft's language, for instance
+/// `10.0.0.1`, `10.0.0.1 . 443` or `10.0.0.0/8`. Returns the set with its elements that contain the key; `None` if it has
+/// no such element, or does not exist.
+///
+/// ```
+/// # fn main() -> Result<(), chainwright::Error> {
+/// # chainwright_testing::Sandbox::new()?.run(|| {
+/// use chainwright::nft::{Connection, Family, SetId};
+/// use chainwright_lang::{RunMode, Script, find_element};
+///
+/// let mut nft = Connection::open()?;
+/// let text = "table ip t { set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 }; }; }";
+/// Script::parse("example", text)?.run(&mut nft, RunMode::Commit)?;
+/// let set = SetId::new(Family::IP, "t", "s");
+/// assert!(find_element(&mut nft, &set, "10.1.2.3")?.is_some());
+/// assert!(find_element(&mut nft, &set, "192.0.2.1")?.is_none());
+/// assert!(find_element(&mut nft, &set, "fd00::1").is_err());
+/// # Ok::<(), chainwright::Error>(()) })?
+/// # }
+/// ```
+///
+/// # Errors
+/// [`RunError::Script`] if the key is not a list of elements, or does not have the type of the set's keys; otherwise the
+/// errors of the requests.
+pub fn find_element(
+    nft: &mut Connection,
+    set: &SetId<'_>,
+    key: &str,
+) -> Result<Option<Snapshot>, RunError> {
+    let text = format!("get element ip t s {{ {key} }}");
+    let mut script = Script::parse("key", text).map_err(|error| RunError::Script(error.into()))?;
+    if let [
+        Command {
+            object: Object::Elements(sought),
+            ..
+        },
+    ] = &mut script.commands[..]
+    {
+        sought.family = set.family;
+        sought.table = set.table.clone().into_owned();
+        sought.set = set.set.clone().into_owned();
+    }
+    // The text can end the list and continue with other commands.
+    let query = match &script.commands[..] {
+        [
+            Command {
+                verb: Verb::Get,
+                object: Object::Elements(_),
+                ..
+            },
+        ] => script.queries().next(),
+        _ => None,
+    };
+    let Some(query) = query else {
+        let span = script
+            .commands
+            .first()
+            .map_or_else(Span::default, |command| command.span);
+        let error = script.explain(Diagnostic::new(span, "expected one list of elements"));
+        return Err(RunError::Script(error.into()));
+    };
+    match query.answer(nft) {
+        Ok(result) => Ok(Arc::into_inner(result.snapshot)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Cache of the tables read for earlier commands. A later command about the same tables uses it, as long as nothing
 /// was committed since. Counters, dynamic elements and timeouts are as of the first read.
 #[derive(Debug, Clone, Default)]

@@ -52,7 +52,7 @@ use chainwright::nft::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct Script {
-    commands: Vec<Command>,
+    pub(super) commands: Vec<Command>,
     sources: Sources,
     time_zone: Zone,
     nft_version: NftVersion,

@@ -181,7 +181,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         "trace",
         &[
             &json(&format!("trace {packet}")).expect(0),
-            &json(&format!("trace svc1 --file {two}")).expect(0),
+            &json(&format!("trace svc1 --file {two} --expect accepted")).expect(0),
         ],
     );
     let opaque = directory.path().join("opaque").to_str().unwrap().to_owned();
