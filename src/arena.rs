@@ -54,8 +54,12 @@ impl Arena {
                 return Err(Full);
             }
             if next == self.segments.len() {
-                let usual = FIRST_SEGMENT_LENGTHS.get(next).copied().unwrap_or(STRIDE);
-                let length = if usual < length { STRIDE } else { usual };
+                let regular_length = FIRST_SEGMENT_LENGTHS.get(next).copied().unwrap_or(STRIDE);
+                let length = if regular_length < length {
+                    STRIDE
+                } else {
+                    regular_length
+                };
                 self.segments.push(Memory::zeroed(length));
             }
             self.before += self.used;

@@ -4,7 +4,7 @@
 #[cfg(feature = "iptables")]
 use crate::ipset;
 #[cfg(feature = "iptables")]
-pub use crate::iptables::text::restore_drafts;
+pub use crate::iptables::text::restore_in_memory;
 use crate::netlink::Message;
 use crate::nft;
 

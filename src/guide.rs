@@ -252,7 +252,7 @@
 //! Kubelet::new().ensure(&mut Iptables::open(backend)?)?;
 //!
 //! let guard = ChainGuard::open(Kubelet::new().declared(), backend, GuardOptions::default())?;
-//! let running = guard.start(|notice| if let Event::Repaired(repair) = notice.event {
+//! let running = guard.start(|notification| if let Event::Repaired(repair) = notification.event {
 //!     println!("{} vanished, by {:?}", repair.items.len(), repair.by);
 //! })?;
 //! running.stop();

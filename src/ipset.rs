@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_cause() {
-        let kernel = |number| kernel_error("asking", Errno::new(number));
+        let kernel = |number| kernel_error("requesting", Errno::new(number));
         assert_eq!(kernel(libc::ENOPROTOOPT), Error::NotBuilt);
         assert_eq!(kernel(libc::EPERM), Error::NoPermission);
         assert_eq!(

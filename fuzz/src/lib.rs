@@ -47,7 +47,7 @@ impl std::fmt::Debug for Target {
 /// than its size.
 const MEMORY: (u64, u64) = (48 << 20, 4096);
 /// Largest CPU time that an input may take: a duration, plus one for each byte of the input. Generous,
-/// because builds without optimisation and with instrumentation are slow.
+/// because builds without optimization and with instrumentation are slow.
 const TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_micros(200));
 
 impl Target {

@@ -216,7 +216,7 @@ fn legacy_tables() -> Vec<Vec<u8>> {
                 ..RestoreOptions::default()
             };
             if let Ok((_, replacements)) =
-                chainwright::fuzzing::restore_drafts(&tables, text, &options)
+                chainwright::fuzzing::restore_in_memory(&tables, text, &options)
             {
                 for replacement in replacements.into_iter().flatten() {
                     all.push(legacy_input(position as u8, &replacement));

@@ -200,7 +200,7 @@ impl Tuple {
             (40, header(6, CTA_PROTO_DST_PORT)),
         ];
         let bytes: &[u8; 48] = bytes.try_into().ok()?;
-        let is_usual = HEADERS
+        let has_common_layout = HEADERS
             .iter()
             .all(|(at, header)| bytes[*at..*at + 4] == *header);
         let address = |at: usize| {
@@ -208,7 +208,7 @@ impl Tuple {
             IpAddr::V4(Ipv4Addr::new(a, b, c, d))
         };
         let port = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        is_usual.then(|| Self {
+        has_common_layout.then(|| Self {
             source: address(8),
             destination: address(16),
             layer4: Layer4::Ports {

@@ -322,8 +322,8 @@ fn conditions(rule: &Rule) -> Vec<String> {
     ];
     all.retain(|part| *part != none());
     let matches = matches.into_iter();
-    let asking = matches.filter(|one| !matches!(one, xt::Match::Comment(_)));
-    all.extend(asking.map(|one| none().with(one)));
+    let matches_without_comments = matches.filter(|one| !matches!(one, xt::Match::Comment(_)));
+    all.extend(matches_without_comments.map(|one| none().with(one)));
     all.iter().map(ToString::to_string).collect()
 }
 

@@ -32,11 +32,11 @@ const VERDICTS: [&[u8]; 6] = [
 /// Checks that a user's chain of this name can be declared, filled and jumped to.
 pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Inexpressible> {
     let bytes = name.as_bytes();
-    let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'"' | 0);
+    let is_forbidden = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'"' | 0);
     if bytes.is_empty() || bytes.len() > MAX_CHAIN_NAME_LENGTH {
         return Err("a chain name must have 1 to 28 bytes");
     }
-    if matches!(bytes[0], b'-' | b'!') || bytes.iter().any(odd) {
+    if matches!(bytes[0], b'-' | b'!') || bytes.iter().any(is_forbidden) {
         return Err("a chain name has a space, quote or newline");
     }
     // No target and no built-in chain has such a long name.
@@ -98,8 +98,11 @@ pub(super) fn rule(
     }
     let sure = in_interface.unwrap_or(true)
         && out_interface.unwrap_or(true)
-        && rule.matches.iter().all(|m| is_sure_match(m, rule.protocol))
-        && is_sure_target(&rule.target, rule.protocol);
+        && rule
+            .matches
+            .iter()
+            .all(|m| round_trips_match(m, rule.protocol))
+        && round_trips_target(&rule.target, rule.protocol);
     if sure || is_read_back(family, rule) {
         Ok(())
     } else {
@@ -142,7 +145,7 @@ fn has_gaps(one: &xt::Match) -> bool {
 }
 
 /// Returns `true` if this match is known to parse as it is printed.
-fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
+fn round_trips_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
     let is = |number| {
         let wanted = Protocol {
             number,
@@ -169,7 +172,7 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
 }
 
 /// Returns `true` if this target is known to parse as it is printed.
-fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
+fn round_trips_target(target: &Target, protocol: Option<Protocol>) -> bool {
     match target {
         Target::Extension(xt::Target::Masquerade(masquerade)) => masquerade.ports.is_none(),
         Target::Extension(xt::Target::Mark(_)) => true,
@@ -335,8 +338,8 @@ mod tests {
             protocol in protocols(),
         ) {
             let rule = Rule { protocol, matches, target: Target::Extension(target), ..Rule::default() };
-            let sure = rule.matches.iter().all(|m| is_sure_match(m, rule.protocol))
-                && is_sure_target(&rule.target, rule.protocol);
+            let sure = rule.matches.iter().all(|m| round_trips_match(m, rule.protocol))
+                && round_trips_target(&rule.target, rule.protocol);
             // Protocol 0 is rejected earlier.
             if sure && rule.protocol.is_none_or(|protocol| protocol.number != 0) {
                 prop_assert!(is_read_back(family, &rule), "{rule}");

@@ -183,7 +183,7 @@ impl MovingTable {
         self.places.get(name).map(|place| &self.chains[*place])
     }
 
-    const fn place(&self) -> (Family, &str) {
+    const fn table_key(&self) -> (Family, &str) {
         (self.family, self.name.as_str())
     }
 
@@ -226,7 +226,7 @@ impl Iptables {
     /// ```
     ///
     /// # Errors
-    /// [`MigrationError`] tells which backends have the rules.
+    /// [`MigrationError`] names the backends that have the rules.
     pub fn migrate_to(
         &mut self,
         to: &mut Self,
@@ -298,7 +298,7 @@ impl Iptables {
         if moving.is_empty() {
             return Ok(());
         }
-        let places: Vec<_> = moving.iter().map(|table| table.place()).collect();
+        let places: Vec<_> = moving.iter().map(|table| table.table_key()).collect();
         let change = Change {
             apply: !test,
             tracking: false,
@@ -352,7 +352,7 @@ impl Iptables {
         if moving.is_empty() {
             return Ok(());
         }
-        let places: Vec<_> = moving.iter().map(MovingTable::place).collect();
+        let places: Vec<_> = moving.iter().map(MovingTable::table_key).collect();
         let taken = self.update_tables(&places, |edit| {
             for (place, table) in moving.iter().enumerate() {
                 if let Some(chain) = changed(edit, place, table, migration)? {

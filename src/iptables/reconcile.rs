@@ -24,7 +24,7 @@ pub struct ChainChanges {
 }
 
 impl ChainChanges {
-    /// Returns `true` if no rule was inserted or deleted; a chain without wanted rules may have been created.
+    /// Returns `true` if no rule was inserted or deleted; a chain without desired rules may have been created.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.inserted == 0 && self.deleted == 0
@@ -145,7 +145,7 @@ impl TableEdit<'_> {
                 before.push(number(entry));
             }
         }
-        // The others stay in place: the wanted rules come before the first of them.
+        // The others stay in place: the desired rules come before the first of them.
         let is_other = |number: &usize| matches!(others, OtherRules::KeepAfter) && *number >= ours;
         let end = before.iter().position(is_other).unwrap_or(before.len());
         let place = |at: usize| places.get(at).copied().unwrap_or(known.len());
@@ -201,7 +201,7 @@ enum OtherRules<'k> {
     Delete,
     /// Delete them, except for the selected ones, which stay in place.
     KeepSelected(&'k dyn Fn(&Rule) -> bool),
-    /// Keep them after the wanted ones.
+    /// Keep them after the desired ones.
     KeepAfter,
 }
 

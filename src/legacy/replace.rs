@@ -134,7 +134,7 @@ impl Connection {
     /// Finds the first match or target that the kernel does not have.
     fn unknown_extension(&self, replacement: &Replacement) -> Option<Error> {
         let table = replacement.to_table().ok()?;
-        let mut asked = std::collections::HashSet::new();
+        let mut checked = std::collections::HashSet::new();
         for rule in table.chains().flat_map(|chain| chain.rules()) {
             let matches = rule.matches().flatten();
             let matches = matches.map(|extension| (ExtensionKind::Match, extension));
@@ -142,7 +142,7 @@ impl Connection {
             let target = target.map(|extension| (ExtensionKind::Target, extension));
             for (kind, extension) in matches.chain(target) {
                 let (name, revision) = (extension.name(), extension.revision());
-                if name.is_empty() || !asked.insert((kind, name, revision)) {
+                if name.is_empty() || !checked.insert((kind, name, revision)) {
                     continue;
                 }
                 let known = match kind {

@@ -166,7 +166,7 @@ impl BatchReplies {
             }
         }
         let status = if self.end_acknowledged || self.echoed {
-            // The kernel acknowledges the end and echoes changes only after the commit. An error beside that
+            // The kernel acknowledges the end and echoes changes only after the commit. An error in addition to that
             // answers another request.
             self.rejections.clear();
             BatchStatus::Applied

@@ -8,8 +8,8 @@ use super::ack::Acknowledgement;
 use super::error::{Error, Loss};
 use super::message::Message;
 
-/// The signature of a message of type 65535 with all flags: its subsystem does not exist.
-const NO_SIGNATURE: u64 = u64::MAX;
+/// The header key of a message of type 65535 with all flags: its subsystem does not exist.
+const NO_HEADER_KEY: u64 = u64::MAX;
 
 /// The meaning of a message for the current dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub struct Dump {
     sequence: u32,
     interrupted: bool,
     ended: bool,
-    /// The signature of the last ordinary object message, shared by nearly all messages
-    /// of a dump; [`NO_SIGNATURE`] before the first.
+    /// The header key of the last ordinary object message, shared by nearly all messages
+    /// of a dump; [`NO_HEADER_KEY`] before the first.
     expected: u64,
 }
 
@@ -47,7 +47,7 @@ impl Dump {
             sequence,
             interrupted: false,
             ended: false,
-            expected: NO_SIGNATURE,
+            expected: NO_HEADER_KEY,
         }
     }
 
@@ -68,12 +68,12 @@ impl Dump {
     #[inline(always)]
     #[must_use]
     pub const fn is_expected(&self, message: &Message<'_>) -> bool {
-        message.signature == self.expected
+        message.header_key == self.expected
     }
 
     /// Makes the caller examine the next message even if it is like the last one.
     pub fn reset_expected(&mut self) {
-        self.expected = NO_SIGNATURE;
+        self.expected = NO_HEADER_KEY;
     }
 
     /// Processes the next message.
@@ -91,7 +91,7 @@ impl Dump {
         if message.flags & NLM_F_DUMP_INTR != 0 {
             self.interrupted = true;
         } else if message.kind >= NLMSG_MIN_TYPE {
-            self.expected = message.signature;
+            self.expected = message.header_key;
         }
         if message.kind >= NLMSG_MIN_TYPE {
             return Ok(DumpItem::Object(message));

@@ -174,8 +174,8 @@ crate::classified!(Error, |error| match error {
 impl Error {
     /// Adds the request's name to an error that knows only the attribute.
     pub(crate) fn of_request(mut self, request: &str) -> Self {
-        if let Self::MessageError(unfit) = &mut self {
-            unfit.operation.get_or_insert_with(|| request.to_owned());
+        if let Self::MessageError(error) = &mut self {
+            error.operation.get_or_insert_with(|| request.to_owned());
         }
         self
     }
@@ -204,7 +204,7 @@ impl Error {
                 length: *length,
                 limit: *limit,
             },
-            Self::MessageError(unfit) => Self::MessageError(unfit.clone()),
+            Self::MessageError(error) => Self::MessageError(error.clone()),
             Self::Receive { source } => Self::Receive {
                 source: copy(source),
             },

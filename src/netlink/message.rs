@@ -36,7 +36,7 @@ pub struct Message<'a> {
     /// Header and payload, without padding.
     pub raw: &'a [u8],
     /// Type, flags and sequence number as in the header, for a single comparison.
-    pub(super) signature: u64,
+    pub(super) header_key: u64,
 }
 
 /// `struct nfgenmsg`, the four bytes that follow the header in every nfnetlink message.
@@ -115,7 +115,7 @@ impl<'a> Message<'a> {
         };
         let [.., s0, s1, s2, s3, s4, s5, s6, s7, _, _, _, _] = *header;
         Ok(Self {
-            signature: u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
+            header_key: u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
             kind: half(4),
             flags: half(6),
             sequence: word(8),

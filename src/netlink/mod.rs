@@ -63,4 +63,4 @@ pub(crate) use session::{AbandonedDump, DumpReader, Request, Session, write_requ
 pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};
 #[doc(hidden)]
-pub use transport::Peer;
+pub use transport::Transport;

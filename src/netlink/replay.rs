@@ -1,4 +1,4 @@
-//! A peer for tests that replays replies of kernels, possibly altered.
+//! A transport for tests that replays replies of kernels, possibly altered.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
 use super::Received;
-use super::transport::Peer;
+use super::transport::Transport;
 
 /// A result of `recvmsg`.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(crate) type Queue = Arc<Mutex<VecDeque<Reply>>>;
 /// Returns the replies to a request.
 type Kernel = dyn FnMut(&[u8]) -> Vec<Reply> + Send;
 
-/// The peer: calls a function with every request and queues its replies. Receiving never waits.
+/// The transport: calls a function with every request and queues its replies. Receiving never waits.
 pub(crate) struct Replay {
     kernel: Mutex<Box<Kernel>>,
     queue: Queue,
@@ -48,7 +48,7 @@ impl Replay {
     }
 }
 
-impl Peer for Replay {
+impl Transport for Replay {
     fn send(&self, datagram: &[u8]) -> io::Result<()> {
         let replies = (self.kernel.lock().unwrap())(datagram);
         self.queue.lock().unwrap().extend(replies);

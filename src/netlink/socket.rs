@@ -33,12 +33,12 @@ pub struct Socket {
     send_buffer: usize,
 }
 
-/// The peer that sends and receives the datagrams.
+/// The transport that sends and receives the datagrams.
 enum Endpoint {
     /// The kernel.
     Kernel(NlSocket),
-    /// Another peer: a fake kernel, or recorded replies of a kernel.
-    Peer(Box<dyn super::transport::Peer>),
+    /// Another transport: a fake kernel, or recorded replies of a kernel.
+    Transport(Box<dyn super::transport::Transport>),
 }
 
 /// A received datagram, possibly truncated to the buffer.
@@ -56,7 +56,7 @@ impl Endpoint {
         match self {
             // Netlink sends a datagram whole or not at all.
             Self::Kernel(socket) => socket.send(datagram, Msg::empty()).map(|_| ()),
-            Self::Peer(peer) => peer.send(datagram),
+            Self::Transport(transport) => transport.send(datagram),
         }
     }
 
@@ -74,7 +74,7 @@ impl Endpoint {
                     sender: received.address.map_or(u32::MAX, |sender| sender.pid()),
                 })
             }
-            Self::Peer(peer) => peer.receive(buffer),
+            Self::Transport(transport) => transport.receive(buffer),
         }
     }
 }
@@ -84,7 +84,7 @@ impl AsFd for Endpoint {
         match self {
             // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
             Self::Kernel(socket) => unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) },
-            Self::Peer(peer) => peer.descriptor(),
+            Self::Transport(transport) => transport.descriptor(),
         }
     }
 }
@@ -128,11 +128,11 @@ impl Socket {
         })
     }
 
-    /// Creates a socket with another peer than the kernel.
+    /// Creates a socket with another transport than the kernel.
     #[doc(hidden)]
-    pub fn to_peer(peer: Box<dyn super::transport::Peer>) -> Self {
+    pub fn with_transport(transport: Box<dyn super::transport::Transport>) -> Self {
         Self {
-            endpoint: Endpoint::Peer(peer),
+            endpoint: Endpoint::Transport(transport),
             send_buffer: usize::MAX,
         }
     }
@@ -150,8 +150,8 @@ impl Socket {
             protocol: libc::NETLINK_NETFILTER,
             source,
         };
-        if let Endpoint::Peer(peer) = &self.endpoint {
-            let sibling = peer.sibling().map(Self::to_peer);
+        if let Endpoint::Transport(transport) = &self.endpoint {
+            let sibling = transport.sibling().map(Self::with_transport);
             return sibling.ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EPERM)));
         }
         let is_here = |sibling: &Self| {
@@ -189,15 +189,15 @@ impl Socket {
     pub fn port(&self) -> Result<u32, Error> {
         match &self.endpoint {
             Endpoint::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
-            Endpoint::Peer(peer) => Ok(peer.port()),
+            Endpoint::Transport(transport) => Ok(transport.port()),
         }
     }
 
     /// Returns the number that identifies the socket's network namespace (`SO_NETNS_COOKIE`,
     /// Linux 5.14).
     pub(crate) fn namespace_cookie(&self) -> Option<u64> {
-        if let Endpoint::Peer(peer) = &self.endpoint {
-            return peer.namespace_cookie();
+        if let Endpoint::Transport(transport) = &self.endpoint {
+            return transport.namespace_cookie();
         }
         Self::cookie_of(self.endpoint.as_fd())
     }
@@ -293,8 +293,8 @@ impl Socket {
 
     /// Sets the size of the receive buffer, as far as the kernel allows.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
-        if let Endpoint::Peer(peer) = &self.endpoint {
-            return peer.set_receive_buffer(bytes);
+        if let Endpoint::Transport(transport) = &self.endpoint {
+            return transport.set_receive_buffer(bytes);
         }
         let bytes = bytes.min(i32::MAX as usize / 2);
         if setsockopt(&self.endpoint, sockopt::RcvBufForce, &bytes).is_err() {
@@ -311,7 +311,7 @@ impl Socket {
     pub fn join(&self, group: u32) -> Result<(), Error> {
         let joined = match &self.endpoint {
             Endpoint::Kernel(socket) => socket.add_mcast_membership(Groups::new_groups(&[group])),
-            Endpoint::Peer(peer) => peer.set_membership(group, true),
+            Endpoint::Transport(transport) => transport.set_membership(group, true),
         };
         joined.map_err(|source| Error::Option {
             option: "NETLINK_ADD_MEMBERSHIP",
@@ -326,7 +326,7 @@ impl Socket {
     pub fn leave(&self, group: u32) -> Result<(), Error> {
         let left = match &self.endpoint {
             Endpoint::Kernel(socket) => socket.drop_mcast_membership(Groups::new_groups(&[group])),
-            Endpoint::Peer(peer) => peer.set_membership(group, false),
+            Endpoint::Transport(transport) => transport.set_membership(group, false),
         };
         left.map_err(|source| Error::Option {
             option: "NETLINK_DROP_MEMBERSHIP",
@@ -384,8 +384,8 @@ impl Socket {
     /// it occupies, up to several times its length. 0 if the kernel does not report it.
     #[must_use]
     pub fn receive_buffer(&self) -> usize {
-        if let Endpoint::Peer(peer) = &self.endpoint {
-            return peer.receive_buffer();
+        if let Endpoint::Transport(transport) = &self.endpoint {
+            return transport.receive_buffer();
         }
         getsockopt(&self.endpoint, sockopt::RcvBuf).unwrap_or(0)
     }
@@ -444,7 +444,7 @@ impl Socket {
 
     /// Receives one datagram of a reply and returns its length.
     ///
-    /// This never waits: the kernel queues a reply, or the next part of one, before the caller asks
+    /// This never waits: the kernel queues a reply, or the next part of one, before the caller requests
     /// for it. If nothing is queued, it is lost ([`Loss::MissingReply`]).
     ///
     /// # Errors

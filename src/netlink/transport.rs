@@ -1,4 +1,4 @@
-//! A socket's peer, if that is not the kernel.
+//! A socket's transport, if that is not the kernel's.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,7 +7,7 @@ use super::Received;
 
 /// Replaces the kernel: it processes a request before [`send`](Self::send) returns, and queues
 /// its replies.
-pub trait Peer: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Takes one datagram.
     fn send(&self, datagram: &[u8]) -> io::Result<()>;
 
@@ -42,7 +42,7 @@ pub trait Peer: Send + Sync {
     }
 
     /// Opens another socket with the same peer; `None` if the peer supports only one.
-    fn sibling(&self) -> Option<Box<dyn Peer>> {
+    fn sibling(&self) -> Option<Box<dyn Transport>> {
         None
     }
 }

@@ -99,13 +99,13 @@ object! {
         /// Type of a base chain: `filter`, `nat` or `route`.
         NFTA_CHAIN_TYPE => chain_type: Name<'a>,
         /// Packets and bytes that the policy was applied to, if the base chain counts them.
-        NFTA_CHAIN_COUNTERS => counters: Counters [counts],
+        NFTA_CHAIN_COUNTERS => counters: Counters [counter],
         /// Flags.
         NFTA_CHAIN_FLAGS => flags: ChainFlags,
         /// Number of the chain's rules plus references to it, set by the kernel.
         NFTA_CHAIN_USE => references: u32 [kernel_set],
         /// Number by which rules of the same batch can refer to the chain.
-        NFTA_CHAIN_ID => id: u32 [written],
+        NFTA_CHAIN_ID => id: u32 [request_only],
         /// Data stored by user space, opaque to the kernel.
         NFTA_CHAIN_USERDATA => userdata: Bytes<'a> [userdata],
         _ => NFTA_CHAIN_PAD,

@@ -172,7 +172,10 @@ impl EchoCollector {
     pub(super) fn space(transaction: &Transaction) -> usize {
         // The kernel lists objects with more attributes than requested, and counts its own overhead against the buffer.
         let more = transaction.len().saturating_mul(EXTRA_PER_OBJECT);
-        transaction.byte_length().saturating_add(more).min(MAX_ROOM)
+        transaction
+            .byte_length()
+            .saturating_add(more)
+            .min(MAX_BUFFER_LENGTH)
     }
 
     /// Reads a datagram; returns whether it contains echoed messages of the batch.
@@ -252,7 +255,7 @@ impl EchoCollector {
 /// Additional bytes reserved per object, beyond the size of its operation.
 const EXTRA_PER_OBJECT: usize = 256;
 /// Maximum size of the receive buffer reserved for the echo.
-const MAX_ROOM: usize = 64 * 1024 * 1024;
+const MAX_BUFFER_LENGTH: usize = 64 * 1024 * 1024;
 
 /// Returns the first number after `before` with these low 16 bits. Fewer than 65,536 other commits fit between reading
 /// the generation and sending the batch.

@@ -153,7 +153,7 @@ impl Transaction {
         let mut costs = Vec::new();
         for table in order {
             let added = &tables[&table];
-            // 100 sets reach the limit only beside 125,000 others.
+            // 100 sets reach the limit only in a table with 125,000 others.
             if added.sets > 100 {
                 let before = existing(table.0, table.1.as_bstr())?;
                 let comparisons = added.sets as u64 * (before as u64 + added.sets as u64 / 2);

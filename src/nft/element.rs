@@ -440,7 +440,7 @@ object! {
         /// The elements.
         NFTA_SET_ELEM_LIST_ELEMENTS => elements: ElementList<'a>,
         /// Id of the set in the same batch.
-        NFTA_SET_ELEM_LIST_SET_ID => set_id: u32 [written, identity],
+        NFTA_SET_ELEM_LIST_SET_ID => set_id: u32 [request_only, identity],
     }
 }
 

@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_LIST_ELEMENTS,
 };
 
-use super::declare::{AttributeNotes, Field, Note, noted};
+use super::declare::{AttributeNote, AttributeNotes, Field, noted};
 use super::element::{Element, ElementRef, Elements};
 use super::expr::{Expressions, ObjectType};
 use super::name::{Bytes, Name};
@@ -91,7 +91,12 @@ impl Kind {
 
     /// Returns the attributes that name an object, outermost first.
     fn path(&self) -> impl Iterator<Item = u16> {
-        const NAMES: [Note; 4] = [Note::table, Note::chain, Note::set, Note::name];
+        const NAMES: [AttributeNote; 4] = [
+            AttributeNote::table,
+            AttributeNote::chain,
+            AttributeNote::set,
+            AttributeNote::name,
+        ];
         let names = |(_, notes): &&AttributeNotes| notes.iter().any(|note| NAMES.contains(note));
         self.known.iter().filter(names).map(|(kind, _)| *kind)
     }
@@ -152,7 +157,7 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
         .filter_map(Name::parse_payload)
         .map(BString::from)
         .collect::<Vec<_>>();
-    let handle = noted(kind.known, Note::handle)
+    let handle = noted(kind.known, AttributeNote::handle)
         .and_then(|handle| attributes.clone().find(handle))
         .and_then(Field::decode);
     let is_elements = kind.messages.kind == Elements::MESSAGES.kind;

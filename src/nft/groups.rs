@@ -42,9 +42,9 @@ use crate::netlink::Message;
 /// }
 /// let committed = Connection::open()?.commit_groups(&groups)?;
 /// assert_eq!(committed.committed, [&"base", &"web", &"dns"]);
-/// let [aside] = &committed.skipped[..] else { panic!() };
-/// assert_eq!(*aside.key, "mail");
-/// let words = aside.failures[0].operation.as_ref().unwrap().to_string();
+/// let [skipped] = &committed.skipped[..] else { panic!() };
+/// assert_eq!(*skipped.key, "mail");
+/// let words = skipped.failures[0].operation.as_ref().unwrap().to_string();
 /// assert_eq!(words, "add rule inet proxy mail #2");
 /// # Ok::<(), chainwright::Error>(()) })?
 /// # }
@@ -108,7 +108,7 @@ impl<K> TransactionGroups<K> {
 
 /// The result of committing [`TransactionGroups`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "some groups may have been set aside"]
+#[must_use = "some groups may have been skipped"]
 pub struct CommittedGroups<'g, K> {
     /// The committed groups, all in one transaction, in order.
     pub committed: Vec<&'g K>,
@@ -162,7 +162,7 @@ impl Connection {
 
 impl Guard {
     /// Like [`Connection::commit_groups`], if the tables are unchanged since they were read. The generation
-    /// [expected](TransactionGroups::expect_generation) by the groups is ignored in favour of the guard's own.
+    /// [expected](TransactionGroups::expect_generation) by the groups is ignored in favor of the guard's own.
     ///
     /// # Errors
     /// Same as [`Connection::commit_groups`] and [`commit`](Self::commit).
@@ -384,20 +384,20 @@ fn outcome<K>(
     attempts: u32,
 ) -> CommittedGroups<'_, K> {
     let mut committed = Vec::new();
-    let mut aside = Vec::new();
+    let mut failed = Vec::new();
     for (number, state) in states.into_iter().enumerate() {
         match state.failures {
             None => committed.push(number),
-            Some(failures) => aside.push((number, failures)),
+            Some(failures) => failed.push((number, failures)),
         }
     }
-    let missed: Vec<_> = (aside.iter())
+    let missed: Vec<_> = (failed.iter())
         .map(|(number, failures)| missing_references(&groups.groups[*number].1, failures))
         .collect();
     // The skipped groups that would have created the missing objects.
     let mut makers: HashMap<Path, Vec<usize>> = HashMap::new();
     if missed.iter().any(|missed| !missed.is_empty()) {
-        for (number, _) in &aside {
+        for (number, _) in &failed {
             for path in created_by(&groups.groups[*number].1) {
                 makers.entry(path).or_default().push(*number);
             }
@@ -409,7 +409,7 @@ fn outcome<K>(
             }
         }
     }
-    let skipped = aside
+    let skipped = failed
         .into_iter()
         .zip(missed)
         .map(|((number, failures), missed)| {

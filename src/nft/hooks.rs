@@ -326,7 +326,7 @@ pub(crate) mod tests {
             }
             vec![Reply::Datagram(datagram)]
         });
-        Connection::over(Socket::to_peer(Box::new(replay))).unwrap()
+        Connection::over(Socket::with_transport(Box::new(replay))).unwrap()
     }
 
     fn bytes(digits: &str) -> Vec<u8> {
@@ -398,7 +398,7 @@ pub(crate) mod tests {
                 None => vec![Reply::Datagram(control(NLMSG_DONE, 0, message.sequence))],
             }
         });
-        let nft = Connection::over(Socket::to_peer(Box::new(replay))).unwrap();
+        let nft = Connection::over(Socket::with_transport(Box::new(replay))).unwrap();
         (nft, requests)
     }
 

@@ -1,7 +1,7 @@
 //! Traits shared by all objects: the messages that create, get, delete and list them.
 
 use super::Family;
-use super::declare::{AttributeNotes, Note, noted};
+use super::declare::{AttributeNote, AttributeNotes, noted};
 use crate::netlink::{Malformed, MessageWriter};
 
 /// The message types for one kind of object, `NFT_MSG_*` without the subsystem.
@@ -43,7 +43,10 @@ pub trait Identified {
 /// The encoding of an object in messages. Effectively private: code outside of this crate cannot name it.
 pub trait Written: Identified {
     /// The notes of its attributes.
-    #[allow(private_interfaces, reason = "nobody outside can name the trait")]
+    #[allow(
+        private_interfaces,
+        reason = "the trait is not nameable outside this crate"
+    )]
     const ATTRIBUTE_NOTES: &'static [AttributeNotes];
     /// The names of its attributes.
     const NAMES: &'static [(u16, &'static str)];
@@ -57,7 +60,10 @@ pub trait Listed: Written {
     /// The borrowed view of a listed object.
     type View<'a>;
     /// The filter of a listing.
-    #[allow(private_bounds, reason = "nobody outside can name the trait")]
+    #[allow(
+        private_bounds,
+        reason = "the trait is not nameable outside this crate"
+    )]
     type Filter<'a>: Into<super::listing::Filter<'a>>;
     /// The request's description in errors.
     const REQUEST: &'static str;
@@ -73,11 +79,11 @@ pub trait Listed: Written {
     const CHANGES_ARE_MARKED: bool = true;
 
     /// Type of the attribute with the name of the object's table.
-    const TABLE: Option<u16> = noted(Self::ATTRIBUTE_NOTES, Note::table);
+    const TABLE: Option<u16> = noted(Self::ATTRIBUTE_NOTES, AttributeNote::table);
     /// Type of the attribute with the name of its chain, if any.
-    const CHAIN: Option<u16> = noted(Self::ATTRIBUTE_NOTES, Note::chain);
+    const CHAIN: Option<u16> = noted(Self::ATTRIBUTE_NOTES, AttributeNote::chain);
     /// Type of the attribute with the name of its set, if any.
-    const SET: Option<u16> = noted(Self::ATTRIBUTE_NOTES, Note::set);
+    const SET: Option<u16> = noted(Self::ATTRIBUTE_NOTES, AttributeNote::set);
 
     /// Parses the payload of one message of a listing.
     ///
@@ -118,7 +124,7 @@ macro_rules! written {
         }
 
         impl $crate::nft::object::Written for $Object<'_> {
-            #[allow(private_interfaces, reason = "nobody outside can name the trait")]
+            #[allow(private_interfaces, reason = "the trait is not nameable outside this crate")]
             const ATTRIBUTE_NOTES: &'static [$crate::nft::declare::AttributeNotes] = $Object::ATTRIBUTE_NOTES;
             const NAMES: &'static [(u16, &'static str)] = $Object::ATTRIBUTES;
 

@@ -66,11 +66,11 @@ impl OwnerTag {
             return Err(OwnerTagError::Length { length });
         }
         let last = text.trim_end().len();
-        let is_odd = |&(offset, character): &(usize, char)| {
+        let is_not_allowed = |&(offset, character): &(usize, char)| {
             let is_outer = offset == 0 || offset >= last;
             character == ':' || character.is_control() || (is_outer && character.is_whitespace())
         };
-        if let Some((offset, character)) = text.char_indices().find(is_odd) {
+        if let Some((offset, character)) = text.char_indices().find(is_not_allowed) {
             return Err(OwnerTagError::Character { character, offset });
         }
         let mut bytes = [0; MAX_LENGTH];

@@ -175,7 +175,7 @@ impl Kernel {
             }
             replies
         });
-        Connection::over(Socket::to_peer(Box::new(replay))).unwrap()
+        Connection::over(Socket::with_transport(Box::new(replay))).unwrap()
     }
 
     fn answer(&mut self, exchanges: &[Exchange], request: &[u8]) -> Vec<Vec<u8>> {
@@ -235,8 +235,8 @@ impl Kernel {
 enum Fault {
     /// It is missing.
     MissingReply,
-    /// The kernel had no room for it, and reports that.
-    NoRoom,
+    /// The receive buffer was full, and the kernel reports that.
+    NoBufferSpace,
     /// It follows a report that something else was dropped.
     AfterLoss,
     /// A message reports that it was dropped.
@@ -254,7 +254,7 @@ impl Fault {
         let mut datagram = answer.datagram.clone();
         match self {
             Self::MissingReply => Vec::new(),
-            Self::NoRoom => vec![Reply::Error(libc::ENOBUFS)],
+            Self::NoBufferSpace => vec![Reply::Error(libc::ENOBUFS)],
             Self::AfterLoss => [vec![Reply::Error(libc::ENOBUFS)], answer.unchanged()].concat(),
             Self::Overrun => {
                 vec![Reply::Datagram(bare(
@@ -311,11 +311,11 @@ fn a_snapshot_is_read() {
 
 #[test]
 fn a_snapshot_is_complete_whichever_reply_is_lost() {
-    use Fault::{AfterLoss, Interrupted, MissingReply, NoRoom, Overrun, StrayReplies};
+    use Fault::{AfterLoss, Interrupted, MissingReply, NoBufferSpace, Overrun, StrayReplies};
     for index in 0..DATAGRAMS {
         for fault in [
             MissingReply,
-            NoRoom,
+            NoBufferSpace,
             AfterLoss,
             Overrun,
             Interrupted,
@@ -331,14 +331,14 @@ fn a_snapshot_is_complete_whichever_reply_is_lost() {
 
 #[test]
 fn reading_once_with_a_lost_reply_fails_or_has_no_generation() {
-    use Fault::{AfterLoss, Interrupted, NoRoom, Overrun};
+    use Fault::{AfterLoss, Interrupted, NoBufferSpace, Overrun};
     // The first and the last request read the generation, which is retried separately.
     for index in 1..DATAGRAMS - 1 {
-        for fault in [NoRoom, AfterLoss, Overrun, Interrupted] {
+        for fault in [NoBufferSpace, AfterLoss, Overrun, Interrupted] {
             let read = with_fault(index, fault).snapshot_once(Scope::all());
             match (fault, read) {
                 (Interrupted, Ok(snapshot)) => assert_eq!(snapshot.generation(), None),
-                (NoRoom | AfterLoss | Overrun, Err(Error::Lost(_))) => {}
+                (NoBufferSpace | AfterLoss | Overrun, Err(Error::Lost(_))) => {}
                 (_, read) => panic!("{fault:?} at {index}: {read:?}"),
             }
         }
@@ -362,7 +362,7 @@ fn a_truncated_reply_is_an_error_and_the_next_request_works() {
 
 #[test]
 fn a_request_is_retried_a_few_times() {
-    for fault in [Fault::MissingReply, Fault::NoRoom, Fault::Overrun] {
+    for fault in [Fault::MissingReply, Fault::NoBufferSpace, Fault::Overrun] {
         let kernel = Kernel::default();
         let generation_requests = kernel.generation_requests.clone();
         let mut nft = kernel.connect(move |answer| match answer.request_count < MAX_ATTEMPTS {
@@ -378,7 +378,9 @@ fn a_request_is_retried_a_few_times() {
         };
         match fault {
             Fault::MissingReply => assert_eq!(loss, Loss::MissingReply),
-            Fault::NoRoom => assert_eq!(loss, Loss::Dropped(crate::Errno::new(libc::ENOBUFS))),
+            Fault::NoBufferSpace => {
+                assert_eq!(loss, Loss::Dropped(crate::Errno::new(libc::ENOBUFS)))
+            }
             _ => assert_eq!(loss, Loss::Overrun),
         }
     }
@@ -414,7 +416,7 @@ fn an_interrupted_listing_keeps_returning_its_error() {
 fn a_listing_that_lacks_a_reply_is_an_error() {
     for fault in [
         Fault::MissingReply,
-        Fault::NoRoom,
+        Fault::NoBufferSpace,
         Fault::AfterLoss,
         Fault::Overrun,
     ] {
@@ -462,7 +464,7 @@ fn an_abandoned_listing_does_not_answer_the_next_request() {
     abandon_and_request(Kernel::default().connect(Answer::unchanged));
     for fault in [
         Fault::MissingReply,
-        Fault::NoRoom,
+        Fault::NoBufferSpace,
         Fault::AfterLoss,
         Fault::Overrun,
         Fault::Interrupted,
@@ -499,7 +501,7 @@ fn an_abandoned_halted_dump_is_resumed() {
 #[test]
 fn a_retry_limit_of_one_makes_one_attempt() {
     for index in 0..DATAGRAMS {
-        let mut nft = with_fault(index, Fault::NoRoom).with_retry(Retry::ONCE);
+        let mut nft = with_fault(index, Fault::NoBufferSpace).with_retry(Retry::ONCE);
         match nft.snapshot(Scope::all()) {
             Err(SnapshotError::Netlink(Error::Lost(_))) => {}
             read => panic!("{index}: {read:?}"),
@@ -632,7 +634,7 @@ enum Lost {
     Last,
     End,
     /// The kernel reports a loss, and the lost replies are missing.
-    NoRoom,
+    NoBufferSpace,
     /// The decisive reply arrives, after a report of a loss and replies to other requests.
     Before,
 }
@@ -650,8 +652,8 @@ impl Lost {
             Self::First if first => Vec::new(),
             Self::Last if last => Vec::new(),
             Self::End if is_end => Vec::new(),
-            Self::NoRoom if first => vec![Reply::Error(libc::ENOBUFS)],
-            Self::NoRoom if is_end => Vec::new(),
+            Self::NoBufferSpace if first => vec![Reply::Error(libc::ENOBUFS)],
+            Self::NoBufferSpace if is_end => Vec::new(),
             Self::Before if first => {
                 let stray = bare(message_type(NFT_MSG_NEWGEN), 0, 1 << 31);
                 vec![Reply::Datagram(stray), Reply::Error(libc::ENOBUFS)]
@@ -688,12 +690,12 @@ fn outcome_of_a_commit_with_lost_replies() {
         ((true, true), Lost::End, None, 1),
         ((true, true), Lost::Before, None, 1),
         ((true, true), Lost::All, Some(Unknown), 1),
-        ((true, true), Lost::NoRoom, Some(Unknown), 1),
+        ((true, true), Lost::NoBufferSpace, Some(Unknown), 1),
         // Nothing was applied, so the batch is sent again.
         ((false, true), Lost::All, Some(NothingApplied), MAX_ATTEMPTS),
         (
             (false, true),
-            Lost::NoRoom,
+            Lost::NoBufferSpace,
             Some(NothingApplied),
             MAX_ATTEMPTS,
         ),
@@ -820,7 +822,7 @@ fn a_check_with_lost_replies_is_repeated() {
         (Lost::End, 1, true), // the end was not sent
         (Lost::All, MAX_ATTEMPTS, false),
         (Lost::First, MAX_ATTEMPTS, false),
-        (Lost::NoRoom, MAX_ATTEMPTS, false),
+        (Lost::NoBufferSpace, MAX_ATTEMPTS, false),
     ] {
         let kernel = Kernel::default();
         let sent = kernel.batches.clone();

@@ -57,19 +57,19 @@ object! {
         NFTA_RULE_HANDLE => handle: u64 [required, handle],
         /// Handle of the rule after (`add`) or before (`insert`) which this one is placed; in a listing, that of the
         /// preceding rule, which builders made from a view omit.
-        NFTA_RULE_POSITION => position: u64 [listed],
+        NFTA_RULE_POSITION => position: u64 [dump_form],
         /// The expressions.
         NFTA_RULE_EXPRESSIONS => expressions: Expressions<'a>,
         /// Protocol for the checks of xtables extensions; only sent to the kernel.
-        NFTA_RULE_COMPAT => compat: Compat [written],
+        NFTA_RULE_COMPAT => compat: Compat [request_only],
         /// Data stored by user space, opaque to the kernel.
         NFTA_RULE_USERDATA => userdata: Bytes<'a> [userdata],
         /// Number by which operations of the same batch can refer to the rule.
-        NFTA_RULE_ID => id: u32 [written, identity],
+        NFTA_RULE_ID => id: u32 [request_only, identity],
         /// The position, as the id of a rule of the same batch.
-        NFTA_RULE_POSITION_ID => position_id: u32 [written],
+        NFTA_RULE_POSITION_ID => position_id: u32 [request_only],
         /// The chain, as the id of a chain of the same batch.
-        NFTA_RULE_CHAIN_ID => chain_id: u32 [written],
+        NFTA_RULE_CHAIN_ID => chain_id: u32 [request_only],
         _ => NFTA_RULE_PAD,
     }
 }

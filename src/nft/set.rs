@@ -175,16 +175,16 @@ object! {
         /// Maximum number of elements, and the fields of a concatenation.
         NFTA_SET_DESC => description: SetDesc,
         /// The kernel's name or address of the implementation (Linux 6.16), for information only.
-        NFTA_SET_TYPE => implementation: Name<'a> [listed],
+        NFTA_SET_TYPE => implementation: Name<'a> [dump_form],
         /// Number of elements in the set (Linux 6.16), set by the kernel.
-        NFTA_SET_COUNT => count: u32 [listed],
+        NFTA_SET_COUNT => count: u32 [dump_form],
         /// The only expression of each element.
         NFTA_SET_EXPR => expression: NestedExpression<'a>,
         /// The expressions, if there are several.
         NFTA_SET_EXPRESSIONS => expressions: Expressions<'a>,
         /// Number by which other operations of the same batch can refer to the set. The kernel requires
         /// one for every added set: 0 is written if this is `None`.
-        NFTA_SET_ID => id: u32 [written],
+        NFTA_SET_ID => id: u32 [request_only],
         _ => NFTA_SET_PAD,
     }
 }

@@ -229,9 +229,9 @@ impl Transaction {
             },
         );
         content(&mut writer);
-        writer.finish().map_err(|unfit| MessageError {
+        writer.finish().map_err(|error| MessageError {
             operation: Some(name_of_operation(message, flags)),
-            ..unfit
+            ..error
         })?;
         self.operations = sequence;
         self.last = start;

@@ -325,8 +325,9 @@ impl Names {
 
 /// Returns `true` if a name can be a value in a rule's text without quotes.
 fn is_word(name: &[u8]) -> bool {
-    let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\' | 0);
-    !matches!(name, [] | [b'-' | b'!', ..]) && !name.iter().any(odd)
+    let is_forbidden =
+        |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\' | 0);
+    !matches!(name, [] | [b'-' | b'!', ..]) && !name.iter().any(is_forbidden)
 }
 
 /// Splits each line into words, without comments. Skips lines of fewer than two words.

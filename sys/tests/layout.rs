@@ -1,4 +1,4 @@
-//! Asks the C compiler whether the installed kernel headers agree with this crate.
+//! Checks with the C compiler that the installed kernel headers agree with this crate.
 //!
 //! From the tables in `chainwright_sys::HEADERS` it writes a C program that includes every header
 //! and prints the value of every constant and the size, alignment and offsets of every struct; it

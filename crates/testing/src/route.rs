@@ -269,7 +269,7 @@ impl Socket {
         };
         let answer = body
             .and_then(|body| self.encode(kind, flags, body))
-            .and_then(|request| self.ask(&request, sends))
+            .and_then(|request| self.send_request(&request, sends))
             .map_err(|source| Error::Network {
                 action: action.into(),
                 message: None,
@@ -311,7 +311,7 @@ impl Socket {
     }
 
     /// Sends a request, up to `sends` times while its answers are lost.
-    fn ask(&self, request: &[u8], sends: usize) -> io::Result<NlPayload<u16, Buffer>> {
+    fn send_request(&self, request: &[u8], sends: usize) -> io::Result<NlPayload<u16, Buffer>> {
         for _ in 0..sends {
             // Netlink sends a datagram whole or not at all.
             self.socket.send(request, Msg::empty())?;

@@ -108,9 +108,9 @@ fn items_of(datagrams: &[&[u8]]) -> Vec<Item> {
                     reported = lost.through;
                     let _ = lost.to_string();
                 }
-                Item::OutOfBand(notice) => {
-                    assert_eq!(notice.event().message().port, 0);
-                    let _ = format!("{} {notice:?}", notice.event());
+                Item::OutOfBand(event) => {
+                    assert_eq!(event.event().message().port, 0);
+                    let _ = format!("{} {event:?}", event.event());
                 }
                 other => panic!("{other:?}"),
             }
@@ -122,7 +122,7 @@ fn items_of(datagrams: &[&[u8]]) -> Vec<Item> {
         take(&mut assembler);
         assert!(assembler.memory() <= 2 * LIMIT.max(datagram.len()));
     }
-    // After any input a resynchronisation works the same way.
+    // After any input a resynchronization works the same way.
     assembler.drained();
     if assembler.needs_generation() {
         assembler.generation_requested();

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use chainwright::fuzzing::restore_drafts;
+use chainwright::fuzzing::restore_in_memory;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, legacy::decode};
 use chainwright::legacy::{self, Info, Table};
@@ -52,7 +52,7 @@ fn run(input: &[u8]) {
                 counters: true,
                 ..RestoreOptions::default()
             };
-            let (restored, replacements) = match restore_drafts(tables, input, &options) {
+            let (restored, replacements) = match restore_in_memory(tables, input, &options) {
                 Ok(done) => done,
                 Err(error) => {
                     assert!(!error.to_string().is_empty());

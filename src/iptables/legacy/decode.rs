@@ -76,7 +76,7 @@ fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<()
 }
 
 /// Decodes a rule of a table that is being changed.
-pub(super) fn decode_draft(
+pub(super) fn decode_edited(
     editor: &TableEditor<'_>,
     entry: &EditedRule<'_>,
 ) -> Result<Entry, NotExpressible> {

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::decode::decode_draft;
+use super::decode::decode_edited;
 use super::encode::encode;
 use crate::iptables::edit::Editor;
 use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule};
@@ -248,7 +248,7 @@ impl Editor for Session<'_> {
             return Ok(Vec::new());
         };
         let rules = chain.rules();
-        Ok(rules.map(|rule| decode_draft(editor, &rule)).collect())
+        Ok(rules.map(|rule| decode_edited(editor, &rule)).collect())
     }
 
     fn append(

@@ -226,8 +226,8 @@ impl Program {
         if matches!(error, Error::Legacy(_) | Error::Contended { .. }) {
             return Err(failed(&error));
         }
-        if let Some(complaint) = self.missing_target(&mut iptables, &command.spec.rule, table) {
-            return Err(complaint);
+        if let Some(error) = self.missing_target(&mut iptables, &command.spec.rule, table) {
+            return Err(error);
         }
         // If the kernel refused a rule, the chain may be missing.
         if let (Error::Commit(_), Verb::Append | Verb::Insert(_), Some(chain)) =

@@ -154,7 +154,7 @@ impl Program {
         let failed = |error: Error| ProgramError::of_command(self, &error, &Command::none());
         // Without a lock, like the real program.
         let (mut iptables, _) = match self.open(&names, None) {
-            Err(complaint) if self.cannot_open(&complaint) => {
+            Err(error) if self.cannot_open(&error) => {
                 return match names.first() {
                     // Like the real program, which lists only tables that it may read.
                     None => Ok(()),
@@ -253,7 +253,7 @@ impl Program {
         let known = named.clone().map(|(name, _)| name);
         let known: Vec<&str> = known.filter(|name| builtins(name).is_some()).collect();
         let (mut iptables, _lock) = match self.open(&known, Some(wait.retry_policy())) {
-            Err(complaint) if self.cannot_open(&complaint) => {
+            Err(error) if self.cannot_open(&error) => {
                 let mut lines = text.lines().filter_map(|line| line.trim_ascii().first());
                 let is_of_tables = lines
                     .find(|first| **first != b'#')
@@ -262,7 +262,7 @@ impl Program {
                     Some((name, line)) => self.uninitialized(name, line),
                     // There is nothing to restore.
                     None if is_of_tables => return Ok(()),
-                    None => complaint,
+                    None => error,
                 });
             }
             opened => opened?,
@@ -276,8 +276,8 @@ impl Program {
 
     /// Converts the error of a restore, with its line.
     fn of_text(&self, error: &Error, text: &[u8]) -> ProgramError {
-        let at = |complaint: ProgramError, line: usize| {
-            complaint.followed_by(&format!("Error occurred at line: {line}"))
+        let at = |error: ProgramError, line: usize| {
+            error.followed_by(&format!("Error occurred at line: {line}"))
         };
         match error {
             Error::Text { line, error } => {
@@ -359,8 +359,8 @@ impl Program {
     }
 
     /// Returns `true` if the error means that legacy tables cannot be opened, at all or by the caller.
-    fn cannot_open(&self, complaint: &ProgramError) -> bool {
-        self.backend == Backend::Legacy && complaint.status == Status::Version
+    fn cannot_open(&self, error: &ProgramError) -> bool {
+        self.backend == Backend::Legacy && error.status == Status::Version
     }
 
     /// Returns the error for a legacy table of a line that cannot be opened.

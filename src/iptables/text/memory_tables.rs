@@ -266,7 +266,7 @@ impl Editor for MemoryTables {
         Ok(())
     }
 
-    /// Does nothing: drafts have no counters.
+    /// Does nothing: tables in memory have no counters.
     fn zero(&mut self, table: usize, chain: &BStr, _position: Option<usize>) -> Result<(), Error> {
         self.chain(table, chain).map(drop)
     }

@@ -20,7 +20,7 @@ pub(super) use execute::execute;
 pub use read::{MAX_TEXT_LENGTH, read};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub use restore::restore_drafts;
+pub use restore::restore_in_memory;
 pub(super) use restore::{
     DIFFERENCES as RESTORE_DIFFERENCES, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE,
     counters as counters_before,

@@ -239,7 +239,7 @@ impl Iptables {
 /// The errors of [`Iptables::restore`].
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub fn restore_drafts(
+pub fn restore_in_memory(
     tables: &[(Family, crate::legacy::Table)],
     text: impl AsRef<[u8]>,
     options: &RestoreOptions,

@@ -66,8 +66,8 @@ impl Iptables {
     ) -> Result<Preserved, Error> {
         let inputs = [(family, text.as_ref())];
         let texts = Texts::new(&inputs, options)?;
-        let (mut wanted, mut kept) = self.draft(family, &texts, options)?;
-        for chains in &mut wanted {
+        let (mut desired, mut kept) = self.desired_tables(family, &texts, options)?;
+        for chains in &mut desired {
             kept.passed_over += skip_kept(chains, &keep);
         }
         let change = Change {
@@ -78,8 +78,8 @@ impl Iptables {
         };
         let changed = self.change(&texts.tables, change, &mut |edit| {
             let mut changed = kept.clone();
-            for (table, chains) in wanted.iter().enumerate() {
-                apply_wanted(edit, table, chains, &keep, &mut changed)?;
+            for (table, chains) in desired.iter().enumerate() {
+                apply_desired(edit, table, chains, &keep, &mut changed)?;
             }
             Ok(changed)
         });
@@ -87,7 +87,7 @@ impl Iptables {
     }
 
     /// Builds the chains of each table of a text, starting with empty tables.
-    fn draft(
+    fn desired_tables(
         &self,
         family: Family,
         texts: &Texts<'_>,
@@ -110,14 +110,14 @@ impl Iptables {
             .iter()
             .map(|(family, name)| (*family, (*name).to_owned()))
             .collect();
-        let (mut draft, mut kept) = (MemoryTables::new(&texts.tables), Preserved::default());
-        let mut edit = Edit::new(&mut draft, &owned, self.sets());
+        let (mut tables, mut kept) = (MemoryTables::new(&texts.tables), Preserved::default());
+        let mut edit = Edit::new(&mut tables, &owned, self.sets());
         restorer.restore(texts.inputs[0].1, &mut edit, &mut kept.restored)?;
-        Ok((draft.into_chains(), kept))
+        Ok((tables.into_chains(), kept))
     }
 }
 
-/// Removes kept chains and jumps to them from the wanted chains; returns their number.
+/// Removes kept chains and jumps to them from the desired chains; returns their number.
 fn skip_kept(chains: &mut Vec<MemoryChain>, keep: &impl Fn(&BStr) -> bool) -> usize {
     let is_kept = |chain: &MemoryChain| keep(chain.name.as_bstr());
     let skipped = chains.iter().filter(|chain| is_kept(chain));
@@ -133,11 +133,11 @@ fn skip_kept(chains: &mut Vec<MemoryChain>, keep: &impl Fn(&BStr) -> bool) -> us
     count
 }
 
-/// Changes a table to the wanted state.
-fn apply_wanted(
+/// Changes a table to the desired state.
+fn apply_desired(
     edit: &mut Edit<'_>,
     table: usize,
-    wanted: &[MemoryChain],
+    desired: &[MemoryChain],
     keep: &impl Fn(&BStr) -> bool,
     changed: &mut Preserved,
 ) -> Result<(), Error> {
@@ -146,7 +146,7 @@ fn apply_wanted(
     known.retain(|name| !keep(name.as_bstr()));
     let existing: HashSet<BString> = known.iter().cloned().collect();
     // Create chains before rules that jump to them.
-    for chain in wanted {
+    for chain in desired {
         edit.set_line(chain.line);
         let mut table = edit.at(table);
         if !table.is_builtin(chain.name.as_bstr()) && !existing.contains(&chain.name) {
@@ -155,7 +155,7 @@ fn apply_wanted(
                 .map_err(|error| error.at(chain.line))?;
         }
     }
-    for chain in wanted {
+    for chain in desired {
         edit.set_line(chain.line);
         let mut table = edit.at(table);
         let rules = match existing.contains(&chain.name) || !chain.rules.is_empty() {
@@ -171,7 +171,7 @@ fn apply_wanted(
     }
     edit.set_line(0);
     let mut table = edit.at(table);
-    let desired_names: HashSet<&BStr> = wanted.iter().map(|chain| chain.name.as_bstr()).collect();
+    let desired_names: HashSet<&BStr> = desired.iter().map(|chain| chain.name.as_bstr()).collect();
     known.retain(|name| !desired_names.contains(name.as_bstr()));
     changed.removed += known.len();
     table.remove_chains(&known)

@@ -100,7 +100,7 @@ fn check(replies: impl Fn(fn(u8) -> Vec<u8>) -> Vec<Reply>, expected: &[Received
     let socket = |event| {
         let replay = Replay::new(|_| Vec::new());
         replay.queue().lock().unwrap().extend(replies(event));
-        Socket::to_peer(Box::new(replay))
+        Socket::with_transport(Box::new(replay))
     };
     let mut tracer: Tracer = TracerOptions::default().open_over(socket(step)).unwrap();
     let mut monitor = conntrack::Monitor::open_over(socket(entry), Events::all(), 0).unwrap();

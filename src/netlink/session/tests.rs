@@ -377,7 +377,7 @@ impl User {
             }
         });
         let _ = queue.set(replay.queue());
-        let socket = Socket::to_peer(Box::new(replay));
+        let socket = Socket::with_transport(Box::new(replay));
         ((self.open)(socket, retry, sequence), counters)
     }
 }
@@ -481,7 +481,7 @@ fn requests_with_another_effect_are_not_repeated() {
             counter.fetch_add(1, Ordering::Relaxed);
             Vec::new()
         });
-        let error = request(Socket::to_peer(Box::new(replay))).unwrap_err();
+        let error = request(Socket::with_transport(Box::new(replay))).unwrap_err();
         assert!(matches!(error, Error::Lost(Loss::MissingReply)), "{error}");
         assert_eq!(made.load(Ordering::Relaxed), 1);
     }

@@ -1,4 +1,4 @@
-//! Captured objects as data: `tests/data/object/NAME.case` has the cases of one kind of object. The README beside them
+//! Captured objects as data: `tests/data/object/NAME.case` has the cases of one kind of object. The README next to them
 //! describes the format.
 
 use std::fmt::Debug;

@@ -103,7 +103,7 @@ fn commit(replies: Vec<Reply>) -> (Result<Committed, CommitError>, u32) {
         let now = if moved { MADE } else { BEFORE };
         vec![Reply::Datagram(generation(now, request.sequence))]
     });
-    let mut nft = Connection::over(Socket::to_peer(Box::new(replay))).unwrap();
+    let mut nft = Connection::over(Socket::with_transport(Box::new(replay))).unwrap();
     let committed = nft.commit_echo(&transaction());
     (committed, batches.load(Ordering::Relaxed))
 }

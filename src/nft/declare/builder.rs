@@ -74,8 +74,8 @@ macro_rules! builder {
             pub(crate) const ATTRIBUTE_NOTES: &'static [$crate::nft::declare::AttributeNotes] =
                 &[$(($KIND, &[
                     $crate::nft::declare::builder!(@holds $Type),
-                    $($($crate::nft::declare::Note::$note),+)?
-                ]),)* $(($PAD, &[$crate::nft::declare::Note::padding]),)?];
+                    $($($crate::nft::declare::AttributeNote::$note),+)?
+                ]),)* $(($PAD, &[$crate::nft::declare::AttributeNote::padding]),)?];
 
             /// Writes the attributes that are set, in nft's order.
             #[doc(hidden)]
@@ -151,12 +151,12 @@ macro_rules! builder {
             }
         }
     };
-    (@holds Expressions) => { $crate::nft::declare::Note::expressions };
-    (@holds NestedExpression) => { $crate::nft::declare::Note::expression };
-    (@holds Counters) => { $crate::nft::declare::Note::counters };
-    (@holds ElementList) => { $crate::nft::declare::Note::elements };
-    (@holds ObjectData) => { $crate::nft::declare::Note::object };
-    (@holds $Type:ident) => { $crate::nft::declare::Note::value };
+    (@holds Expressions) => { $crate::nft::declare::AttributeNote::expressions };
+    (@holds NestedExpression) => { $crate::nft::declare::AttributeNote::expression };
+    (@holds Counters) => { $crate::nft::declare::AttributeNote::counters };
+    (@holds ElementList) => { $crate::nft::declare::AttributeNote::elements };
+    (@holds ObjectData) => { $crate::nft::declare::AttributeNote::object };
+    (@holds $Type:ident) => { $crate::nft::declare::AttributeNote::value };
     (@encode [without_nul $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
         $writer.without_nul($KIND, $value);
     };

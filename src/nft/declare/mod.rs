@@ -14,7 +14,7 @@
 //! NFTA_CHAIN_HANDLE => handle: u64 [required, handle],
 //! ```
 //!
-//! The brackets contain [`Note`]s. A field's type implements [`Field`], which reads and writes its payload.
+//! The brackets contain [`AttributeNote`]s. A field's type implements [`Field`], which reads and writes its payload.
 //! [`plain!`](plain) defines the type that a view returns for it.
 //!
 //! A group with 64-bit numbers declares its padding attribute last (`_ => NFTA_CHAIN_PAD,`): see [`padding`].
@@ -38,14 +38,14 @@ use crate::netlink::{AttributeCursor, FastPathMiss, Malformed, MessageWriter};
 /// Properties of an attribute, besides its type, named as in declarations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "declarations write them so")]
-pub(crate) enum Note {
+pub(crate) enum AttributeNote {
     /// The kernel always sends it: a message without it is malformed.
     required,
     /// Only ever sent to the kernel.
-    written,
+    request_only,
     /// Means something else in a listing than in a request, or is ignored there; builders made from a view
     /// omit it.
-    listed,
+    dump_form,
     /// Its meaning depends on the other attributes: see [`Typed`].
     typed,
     /// Set by the kernel: neither compared nor restored.
@@ -53,7 +53,7 @@ pub(crate) enum Note {
     /// Changes over time: restored, but not compared.
     volatile,
     /// Counts packets: compared only on request.
-    counts,
+    counter,
     /// The object's handle, assigned by the kernel, which identifies the object.
     handle,
     /// Name of the object's table: identifies the object, and can filter listings.
@@ -92,10 +92,10 @@ pub(crate) enum Note {
 }
 
 /// The type of an attribute, and its notes.
-pub(crate) type AttributeNotes = (u16, &'static [Note]);
+pub(crate) type AttributeNotes = (u16, &'static [AttributeNote]);
 
 /// Returns the attribute with this note, if any.
-pub(crate) const fn noted(known: &[AttributeNotes], note: Note) -> Option<u16> {
+pub(crate) const fn noted(known: &[AttributeNotes], note: AttributeNote) -> Option<u16> {
     let mut at = 0;
     while at < known.len() {
         if has(known[at].1, note) {
@@ -106,7 +106,7 @@ pub(crate) const fn noted(known: &[AttributeNotes], note: Note) -> Option<u16> {
     None
 }
 
-const fn has(notes: &[Note], note: Note) -> bool {
+const fn has(notes: &[AttributeNote], note: AttributeNote) -> bool {
     let mut at = 0;
     while at < notes.len() {
         if notes[at] as u8 == note as u8 {
@@ -125,7 +125,7 @@ impl AttributeSet {
     pub(crate) const NONE: Self = Self(0);
 
     /// Returns the attributes that have any of these notes.
-    pub(crate) const fn noted(known: &[AttributeNotes], notes: &[Note]) -> Self {
+    pub(crate) const fn noted(known: &[AttributeNotes], notes: &[AttributeNote]) -> Self {
         let mut these = Self::NONE;
         let mut at = 0;
         while at < known.len() {
@@ -143,13 +143,18 @@ impl AttributeSet {
 
     /// Returns the attributes that the kernel sets and that are not sent to it.
     pub(crate) const fn kernel_set(known: &[AttributeNotes]) -> Self {
-        const KERNEL_SET: &[Note] = &[Note::kernel_set, Note::handle, Note::listed, Note::padding];
+        const KERNEL_SET: &[AttributeNote] = &[
+            AttributeNote::kernel_set,
+            AttributeNote::handle,
+            AttributeNote::dump_form,
+            AttributeNote::padding,
+        ];
         Self::noted(known, KERNEL_SET)
     }
 
     /// Returns the attributes that are ignored in comparisons of objects.
     pub(crate) const fn not_compared(known: &[AttributeNotes]) -> Self {
-        Self(Self::kernel_set(known).0 | Self::noted(known, &[Note::volatile]).0)
+        Self(Self::kernel_set(known).0 | Self::noted(known, &[AttributeNote::volatile]).0)
     }
 
     /// Adds one more.

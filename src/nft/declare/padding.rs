@@ -7,7 +7,7 @@
 use bstr::BStr;
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_OBJ_TYPE};
 
-use super::{AttributeNotes, Field, Note, has};
+use super::{AttributeNote, AttributeNotes, Field, has};
 use crate::netlink::{Attribute, AttributeCursor, Attributes, FastPathMiss};
 use crate::nft::expr::{ExpressionRef, MAX_DEPTH, ObjectType};
 use crate::nft::{Counters, Element, Name, ObjectData};
@@ -99,17 +99,17 @@ impl Padded {
             Self::Group(known) => {
                 let notes = known.iter().find(|(kind, _)| *kind == attribute.kind);
                 let has = |note| notes.is_some_and(|(_, notes)| has(notes, note));
-                if has(Note::padding) {
+                if has(AttributeNote::padding) {
                     return Part::Padding;
-                } else if has(Note::expressions) {
+                } else if has(AttributeNote::expressions) {
                     Self::Expressions
-                } else if has(Note::expression) {
+                } else if has(AttributeNote::expression) {
                     Self::Expression
-                } else if has(Note::elements) {
+                } else if has(AttributeNote::elements) {
                     Self::Elements
-                } else if has(Note::counters) {
+                } else if has(AttributeNote::counters) {
                     Self::Group(Counters::ATTRIBUTE_NOTES)
-                } else if has(Note::object) {
+                } else if has(AttributeNote::object) {
                     let object_type = Attributes::new(all).find(NFTA_OBJ_TYPE);
                     let object_type = object_type.and_then(ObjectType::decode);
                     Self::Group(ObjectData::known(object_type.unwrap_or_default()))

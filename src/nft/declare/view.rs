@@ -219,7 +219,7 @@ macro_rules! view {
     (@step [required $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
         $field = $crate::nft::declare::next_padded::<$Type, PADDING>(&mut $attributes, $KIND).ok()??;
     };
-    (@step [written $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
+    (@step [request_only $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
         $field = None; // if present anyway, the pass in any order finds it
     };
     (@step [$($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
@@ -237,7 +237,7 @@ macro_rules! view {
         Some(<$Type as $crate::nft::declare::Field<'a>>::value($this.$field))
     };
     (@builder [typed $($note:ident)*] $this:ident $field:ident $Type:ty) => { $this.$field() };
-    (@builder [listed $($note:ident)*] $this:ident $field:ident $Type:ty) => { None };
+    (@builder [dump_form $($note:ident)*] $this:ident $field:ident $Type:ty) => { None };
     (@builder [$($note:ident)*] $this:ident $field:ident $Type:ty) => {
         $this.$field.map(<$Type as $crate::nft::declare::Field<'a>>::value)
     };
@@ -249,7 +249,7 @@ macro_rules! view {
             $out.field(stringify!($field), &value);
         }
     };
-    (@clear [listed $($note:ident)*] $this:ident $field:ident) => { $this.$field = None };
+    (@clear [dump_form $($note:ident)*] $this:ident $field:ident) => { $this.$field = None };
     (@clear [$($note:ident)*] $this:ident $field:ident) => {};
     (@accessor [required $($note:ident)*] $(#[$meta:meta])* $field:ident $Type:ident $(<$of:lifetime>)?) => {
         $(#[$meta])*

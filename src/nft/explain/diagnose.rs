@@ -104,10 +104,10 @@ pub(in crate::nft) fn reason(
     })
 }
 
-/// A place in which an expression is allowed.
-struct Place {
-    /// The expression in nft's words.
-    words: &'static str,
+/// The families, chain types and hooks in which an expression is allowed.
+struct AllowedContext {
+    /// The expression, as nft names it.
+    expression: &'static str,
     /// The families of its tables.
     families: &'static [Family],
     /// The type of its base chains, if only one is allowed.
@@ -116,10 +116,10 @@ struct Place {
     hooks: &'static [u32],
 }
 
-/// Returns where an expression is allowed; `None` if it is allowed everywhere, or not known.
-fn place(family: Family, expression: &ExpressionRef<'_>) -> Option<Place> {
-    let in_ip = |words, chain_type, hooks| Place {
-        words,
+/// Returns the families, chain types and hooks in which an expression is allowed; `None` if all, or unknown.
+fn allowed_context(family: Family, expression: &ExpressionRef<'_>) -> Option<AllowedContext> {
+    let in_ip = |expression, chain_type, hooks| AllowedContext {
+        expression,
         families: IP,
         chain_type,
         hooks,
@@ -154,8 +154,8 @@ fn place(family: Family, expression: &ExpressionRef<'_>) -> Option<Place> {
                 () => return None,
             }
         }
-        Decoded::Reject(_) => Place {
-            words: "reject",
+        Decoded::Reject(_) => AllowedContext {
+            expression: "reject",
             families: &[
                 Family::IP,
                 Family::IP6,
@@ -171,8 +171,8 @@ fn place(family: Family, expression: &ExpressionRef<'_>) -> Option<Place> {
                 _ => &[PREROUTING, INPUT, FORWARD, OUTPUT],
             },
         },
-        Decoded::Fwd(_) => Place {
-            words: "fwd",
+        Decoded::Fwd(_) => AllowedContext {
+            expression: "fwd",
             families: &[Family::NETDEV],
             chain_type: None,
             hooks: &[],
@@ -181,7 +181,7 @@ fn place(family: Family, expression: &ExpressionRef<'_>) -> Option<Place> {
     })
 }
 
-impl Place {
+impl AllowedContext {
     fn allows(&self, base: &BaseChain) -> bool {
         self.chain_type
             .is_none_or(|allowed| base.chain_type == allowed)
@@ -484,13 +484,13 @@ impl<'m> Refused<'m> {
             return found;
         }
         let outside = expressions
-            .filter_map(|expression| place(self.family, &expression))
-            .find(|place| !place.families.contains(&self.family));
-        if let Some(place) = outside {
+            .filter_map(|expression| allowed_context(self.family, &expression))
+            .find(|context| !context.families.contains(&self.family));
+        if let Some(context) = outside {
             return Some(format!(
                 "`{}` exists only in tables of the family {}, not {}; use such a table",
-                place.words,
-                families(place.families),
+                context.expression,
+                families(context.families),
                 self.family
             ));
         }
@@ -624,14 +624,14 @@ impl<'m> Refused<'m> {
 
     /// Explains that a rule is not allowed in a chain that a base chain leads to.
     fn misplaced(&self, view: &View, table: &Key) -> Option<String> {
-        let (base_name, base, chain, place) = view.misplaced(table)?;
+        let (base_name, base, chain, context) = view.misplaced(table)?;
         let family = self.family;
-        let mut allowed = match place.chain_type {
+        let mut allowed = match context.chain_type {
             Some(chain_type) => format!("{chain_type} chains"),
             None => "chains".to_owned(),
         };
-        if !place.hooks.is_empty() {
-            allowed += &format!(" at {}", hooks(family, place.hooks));
+        if !context.hooks.is_empty() {
+            allowed += &format!(" at {}", hooks(family, context.hooks));
         }
         let base_text = Escaped(base_name);
         let is = base_words(family, base);
@@ -644,7 +644,7 @@ impl<'m> Refused<'m> {
         };
         Some(format!(
             "`{}` is allowed only in {allowed}, and {where_it_is}; put the rule in such a chain",
-            place.words
+            context.expression
         ))
     }
 

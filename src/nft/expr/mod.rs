@@ -234,12 +234,12 @@ macro_rules! registry {
                 fn $Variant<'a>(attributes: &'a [u8]) -> Result<ExpressionView<'a>, Malformed> {
                     #[cold]
                     #[inline(never)]
-                    fn odd<'a>(attributes: &'a [u8]) -> Result<ExpressionView<'a>, Malformed> {
+                    fn view_slow_path<'a>(attributes: &'a [u8]) -> Result<ExpressionView<'a>, Malformed> {
                         $View::in_any_order((), attributes).map(ExpressionView::$Variant)
                     }
                     match $View::in_order((), attributes) {
                         Some(view) => Ok(ExpressionView::$Variant(view)),
-                        None => odd(attributes),
+                        None => view_slow_path(attributes),
                     }
                 }
             )*

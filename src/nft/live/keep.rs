@@ -27,7 +27,7 @@ const WAIT: Duration = Duration::from_secs(3600);
 const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// A repair without another one for this time was not undone.
-const SETTLED: Duration = Duration::from_secs(1);
+const UNDO_WINDOW: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Makes the kernel's tables match the desired ones, a [`Ruleset`](crate::nft::Ruleset) or a snapshot, and restores
@@ -201,7 +201,7 @@ impl Keeper {
 
     /// Compares, and commits the differences. Returns the plan of the first comparison and of each repair.
     fn repair(&mut self) -> Result<Option<Plan>, Error> {
-        let follows = self.last.is_some_and(|last| last.elapsed() < SETTLED);
+        let follows = self.last.is_some_and(|last| last.elapsed() < UNDO_WINDOW);
         if follows {
             // A program that keeps undoing repairs must not use a whole processor.
             std::thread::sleep(self.pause);

@@ -547,9 +547,9 @@ impl Mirror {
                 updates.push(Update::Reread(lost));
                 self.read()
             }
-            Item::OutOfBand(notice) => {
+            Item::OutOfBand(event) => {
                 let mut applied = Applied::default();
-                Ok(self.apply_event(&notice.event(), None, &mut applied)?)
+                Ok(self.apply_event(&event.event(), None, &mut applied)?)
             }
         }
     }

@@ -372,11 +372,11 @@ fn decodes_captured_events() {
     assert!(assembler.next().is_none());
     // A quota event between transactions.
     take(&mut assembler, &hex(USED_UP));
-    let Some(Item::OutOfBand(notice)) = assembler.next() else {
-        panic!("expected a notice");
+    let Some(Item::OutOfBand(event)) = assembler.next() else {
+        panic!("expected an event outside of a transaction");
     };
-    assert_eq!(notice.event().to_string(), "add quota ip t q handle 3");
-    let Ok(EventObject::Object(object)) = notice.event().object() else {
+    assert_eq!(event.event().to_string(), "add quota ip t q handle 3");
+    let Ok(EventObject::Object(object)) = event.event().object() else {
         panic!("expected an object");
     };
     assert_eq!(object.object_type(), ObjectType::QUOTA);
@@ -420,7 +420,7 @@ enum SocketEvent {
     Commit { port: u32, events: u8 },
     Drop,
     Empty,
-    Notice,
+    OutOfBand,
 }
 
 fn socket_event() -> impl Strategy<Value = SocketEvent> {
@@ -429,7 +429,7 @@ fn socket_event() -> impl Strategy<Value = SocketEvent> {
             .prop_map(|(port, events)| SocketEvent::Commit { port, events }),
         1 => Just(SocketEvent::Drop),
         2 => Just(SocketEvent::Empty),
-        1 => Just(SocketEvent::Notice),
+        1 => Just(SocketEvent::OutOfBand),
     ]
 }
 
@@ -478,7 +478,7 @@ proptest! {
                         counts.push(0);
                     }
                 }
-                SocketEvent::Notice => if !congested {
+                SocketEvent::OutOfBand => if !congested {
                     queue.push(message(NFT_MSG_NEWOBJ, 0, 0, |_| {}));
                 },
                 SocketEvent::Empty => {
@@ -505,7 +505,7 @@ proptest! {
                         prop_assert!(lost.through.number() >= reported && lost.through.number() <= generation);
                         reported = lost.through.number();
                     }
-                    Item::OutOfBand(notice) => prop_assert!(notice.event().object().is_err()),
+                    Item::OutOfBand(event) => prop_assert!(event.event().object().is_err()),
                 }
             }
         }

@@ -155,8 +155,8 @@ impl Snapshot {
                 let known = self.index.flowtable_of(&self.arena, table, &flowtable)?;
                 let is_new = kind == NFT_MSG_NEWFLOWTABLE;
                 // The event contains only the changed devices; on kernels before 6.4 it may also contain all.
-                let tells_devices = flowtable.hook().is_some_and(|hook| hook.devices.is_some());
-                if known.is_some() && (is_new || tells_devices) {
+                let has_devices = flowtable.hook().is_some_and(|hook| hook.devices.is_some());
+                if known.is_some() && (is_new || has_devices) {
                     applied.mark_ambiguous(family, name);
                     return Ok(());
                 }
@@ -240,7 +240,7 @@ impl Snapshot {
         };
         let old = self.index.tables[table].chains[number].at;
         let is_renamed = chain_at(&self.arena, old)?.name() != name;
-        if is_renamed || tells_devices(&chain) {
+        if is_renamed || has_devices(&chain) {
             applied.mark_ambiguous(chain.family(), chain.table());
             return Ok(());
         }
@@ -258,7 +258,7 @@ impl Snapshot {
     ) -> Result<(), Malformed> {
         let chain = ChainRef::parse(message)?;
         // The event may delete only devices.
-        if tells_devices(&chain) {
+        if has_devices(&chain) {
             applied.mark_ambiguous(chain.family(), chain.table());
             return Ok(());
         }
@@ -606,7 +606,7 @@ impl Snapshot {
 }
 
 /// Returns `true` if an event of a chain contains devices: those that are added or removed.
-fn tells_devices(chain: &ChainRef<'_>) -> bool {
+fn has_devices(chain: &ChainRef<'_>) -> bool {
     let hook = chain.hook();
     hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())
 }

@@ -10,7 +10,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note};
+use crate::nft::declare::{AttributeNote, AttributeNotes, AttributeSet, Field};
 use crate::nft::expr::{
     Cmp, CmpOp, Counter, Data, Decoded, ExpressionRef, Expressions, Last, NestedExpression, Quota,
     Range,
@@ -23,31 +23,31 @@ use crate::nft::{
 
 /// The attributes that are ignored in a comparison, that contain counters, and that contain stateful expressions.
 #[derive(Clone, Copy)]
-struct Compared {
+struct ComparedAttributes {
     not: AttributeSet,
     counts: AttributeSet,
     lists: AttributeSet,
     ones: AttributeSet,
 }
 
-impl Compared {
+impl ComparedAttributes {
     const fn of(known: &'static [AttributeNotes]) -> Self {
         Self {
             not: AttributeSet::not_compared(known),
-            counts: AttributeSet::noted(known, &[Note::counts]),
-            lists: AttributeSet::noted(known, &[Note::expressions]),
-            ones: AttributeSet::noted(known, &[Note::expression]),
+            counts: AttributeSet::noted(known, &[AttributeNote::counter]),
+            lists: AttributeSet::noted(known, &[AttributeNote::expressions]),
+            ones: AttributeSet::noted(known, &[AttributeNote::expression]),
         }
     }
 }
 
-const TABLE: Compared = Compared::of(Table::ATTRIBUTE_NOTES);
-const CHAIN: Compared = Compared::of(Chain::ATTRIBUTE_NOTES);
-const RULE: Compared = Compared::of(Rule::ATTRIBUTE_NOTES);
-const SET: Compared = Compared::of(Set::ATTRIBUTE_NOTES);
-const ELEMENT: Compared = Compared::of(Element::ATTRIBUTE_NOTES);
-const OBJECT: Compared = Compared::of(StatefulObject::ATTRIBUTE_NOTES);
-const FLOWTABLE: Compared = Compared::of(Flowtable::ATTRIBUTE_NOTES);
+const TABLE: ComparedAttributes = ComparedAttributes::of(Table::ATTRIBUTE_NOTES);
+const CHAIN: ComparedAttributes = ComparedAttributes::of(Chain::ATTRIBUTE_NOTES);
+const RULE: ComparedAttributes = ComparedAttributes::of(Rule::ATTRIBUTE_NOTES);
+const SET: ComparedAttributes = ComparedAttributes::of(Set::ATTRIBUTE_NOTES);
+const ELEMENT: ComparedAttributes = ComparedAttributes::of(Element::ATTRIBUTE_NOTES);
+const OBJECT: ComparedAttributes = ComparedAttributes::of(StatefulObject::ATTRIBUTE_NOTES);
+const FLOWTABLE: ComparedAttributes = ComparedAttributes::of(Flowtable::ATTRIBUTE_NOTES);
 
 /// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,7 +63,7 @@ impl Compare {
     }
 
     /// Returns the key of a table without its creator, which newer versions of nft and this library store in it.
-    fn table_as(self, table: &TableRef<'_>, compared: Compared) -> Vec<u8> {
+    fn table_as(self, table: &TableRef<'_>, compared: ComparedAttributes) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_TABLE_USERDATA);
         let mut key = self.key(&table.to_builder().into_normal(), compared);
@@ -114,7 +114,7 @@ impl Compare {
     }
 
     /// Returns the key of a set without the version of nft that declared it.
-    fn set_as(self, set: &SetRef<'_>, compared: Compared) -> Vec<u8> {
+    fn set_as(self, set: &SetRef<'_>, compared: ComparedAttributes) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_SET_USERDATA);
         let mut key = self.key(&set.to_builder().into_normal(), compared);
@@ -165,7 +165,7 @@ impl Compare {
     }
 
     /// Returns the compared attributes of a normal form.
-    fn key(self, normal: &[u8], compared: Compared) -> Vec<u8> {
+    fn key(self, normal: &[u8], compared: ComparedAttributes) -> Vec<u8> {
         let mut key = Vec::with_capacity(normal.len());
         let mut writer = MessageWriter::bare(&mut key);
         for attribute in Attributes::new(normal).map_while(Result::ok) {
@@ -360,7 +360,11 @@ fn range_of<'e>(lower: &ExpressionRef<'e>, upper: &ExpressionRef<'e>) -> Option<
 }
 
 /// Returns `true` if two objects are equal byte for byte except for what is not compared.
-fn is_identical<'a>(one: Attributes<'a>, other: Attributes<'a>, compared: Compared) -> bool {
+fn is_identical<'a>(
+    one: Attributes<'a>,
+    other: Attributes<'a>,
+    compared: ComparedAttributes,
+) -> bool {
     let parts = |attributes: Attributes<'a>| {
         let attributes = attributes.map_while(Result::ok);
         let compared = attributes.filter(move |attribute| !compared.not.contains(attribute.kind));

@@ -28,7 +28,7 @@ use super::index::SetIndex;
 use super::request::{HoldingExpressions, copy_with_expressions, without_padding};
 use super::{Snapshot, SnapshotSet};
 use crate::netlink::{Attribute, Attributes, MessageError, MessageWriter};
-use crate::nft::declare::{AttributeSet, Field, Note};
+use crate::nft::declare::{AttributeNote, AttributeSet, Field};
 use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
 use crate::nft::{Element, ElementRef, Elements, Family, SetRef};
@@ -276,7 +276,8 @@ pub(super) fn delete_all<'s>(
     set: Target<'_>,
     elements: impl Iterator<Item = Attribute<'s>>,
 ) -> Result<(), MessageError> {
-    const IDENTITY: AttributeSet = AttributeSet::noted(Element::ATTRIBUTE_NOTES, &[Note::identity]);
+    const IDENTITY: AttributeSet =
+        AttributeSet::noted(Element::ATTRIBUTE_NOTES, &[AttributeNote::identity]);
     in_chunks(
         tx,
         NFT_MSG_DELSETELEM,

@@ -232,7 +232,7 @@ enum TemporaryFile {
 
 impl TemporaryFile {
     /// Creates the file in this directory, readable only by its owner.
-    fn beside(path: &Path, directory: &Path) -> io::Result<Self> {
+    fn in_directory_of(path: &Path, directory: &Path) -> io::Result<Self> {
         let unnamed = OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_TMPFILE)
@@ -244,8 +244,8 @@ impl TemporaryFile {
             let number = sum
                 .first_chunk()
                 .map_or(0, |first| u64::from_be_bytes(*first));
-            let beside = directory.join(format!(".chainwright-{number:016x}"));
-            return Ok(Self::Unnamed(file, beside));
+            let temporary_path = directory.join(format!(".chainwright-{number:016x}"));
+            return Ok(Self::Unnamed(file, temporary_path));
         }
         tempfile::Builder::new()
             .prefix(".chainwright-")
@@ -263,8 +263,8 @@ impl TemporaryFile {
 
     /// Moves the file to this path.
     fn replace(self, path: &Path) -> io::Result<()> {
-        let (file, beside) = match self {
-            Self::Unnamed(file, beside) => (file, beside),
+        let (file, temporary_path) = match self {
+            Self::Unnamed(file, temporary_path) => (file, temporary_path),
             Self::Named(file) => return file.persist(path).map(drop).map_err(|error| error.error),
         };
         let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -281,19 +281,19 @@ impl TemporaryFile {
             if !is(&linked, io::ErrorKind::AlreadyExists) {
                 break;
             }
-            linked = link(&beside);
+            linked = link(&temporary_path);
             if is(&linked, io::ErrorKind::AlreadyExists) {
-                match fs::remove_file(&beside) {
+                match fs::remove_file(&temporary_path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => continue,
                 }
             }
             linked?;
-            linked = fs::rename(&beside, path);
+            linked = fs::rename(&temporary_path, path);
             if is(&linked, io::ErrorKind::NotFound) {
                 linked = link(path);
             } else if linked.is_err() {
-                let _ = fs::remove_file(&beside);
+                let _ = fs::remove_file(&temporary_path);
             }
         }
         linked
@@ -344,8 +344,8 @@ impl Snapshot {
         }
         // Opened first, so that a failure leaves everything unchanged.
         let parent = File::open(directory).map_err(fail("open the directory of"))?;
-        let mut file =
-            TemporaryFile::beside(path, directory).map_err(fail("create a file next to"))?;
+        let mut file = TemporaryFile::in_directory_of(path, directory)
+            .map_err(fail("create a file next to"))?;
         self.write(BufWriter::with_capacity(1 << 20, file.as_file()))
             .map_err(fail("write"))?;
         file.as_file().sync_all().map_err(fail("write"))?;

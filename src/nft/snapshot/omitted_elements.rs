@@ -100,7 +100,7 @@ impl Snapshot {
     /// planned from if these elements aren't needed, but neither restored nor saved.
     #[must_use]
     pub fn lacks_elements(&self) -> bool {
-        self.ensure_complete("told").is_err()
+        self.ensure_complete("lacks_elements").is_err()
     }
 
     /// Returns an error if elements were left out.

@@ -89,7 +89,7 @@ impl Snapshot {
         let mut read = || {
             for _ in 0..ATTEMPTS {
                 let before = reader.connection.generation()?;
-                if !reader.read_chain_anew(key)? {
+                if !reader.reread_chain(key)? {
                     return Ok(None);
                 }
                 if reader.connection.generation()? == before {

@@ -14,7 +14,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use crate::netlink::{Attribute, Attributes, MessageWriter};
-use crate::nft::declare::{AttributeNotes, AttributeSet, Field, Note, Padded};
+use crate::nft::declare::{AttributeNote, AttributeNotes, AttributeSet, Field, Padded};
 use crate::nft::expr::{Expressions, NestedExpression, Quota};
 use crate::nft::{Set, StatefulObject};
 use bstr::BStr;
@@ -122,8 +122,8 @@ pub(super) struct HoldingExpressions {
 impl HoldingExpressions {
     pub(super) const fn of(known: &[AttributeNotes]) -> Self {
         Self {
-            one: AttributeSet::noted(known, &[Note::expression]),
-            list: AttributeSet::noted(known, &[Note::expressions]),
+            one: AttributeSet::noted(known, &[AttributeNote::expression]),
+            list: AttributeSet::noted(known, &[AttributeNote::expressions]),
         }
     }
 }

@@ -46,16 +46,16 @@ impl Reader<'_> {
             }
             self.consistent = true;
             for key in &touched.chains {
-                if !self.read_chain_anew(key)? {
+                if !self.reread_chain(key)? {
                     return Ok(None);
                 }
             }
             for key in touched.sets.keys() {
-                if !self.read_set_anew(key)? {
+                if !self.reread_set(key)? {
                     return Ok(None);
                 }
             }
-            self.read_tables_anew()?;
+            self.reread_tables()?;
             let now = self.connection.generation()?;
             let more = match now == reached {
                 true => TouchedObjects::default(),
@@ -146,7 +146,7 @@ impl Reader<'_> {
     }
 
     /// Looks up a chain and lists its rules; `false` if it has been renamed, which affects rules of other chains.
-    pub(super) fn read_chain_anew(
+    pub(super) fn reread_chain(
         &mut self,
         (family, table, name): &MemberKey,
     ) -> Result<bool, Error> {
@@ -214,7 +214,7 @@ impl Reader<'_> {
     }
 
     /// Looks up a set and lists its elements; `false` if that is impossible.
-    fn read_set_anew(&mut self, (family, table, name): &MemberKey) -> Result<bool, Error> {
+    fn reread_set(&mut self, (family, table, name): &MemberKey) -> Result<bool, Error> {
         let (index, arena) = (&self.snapshot.index, &self.snapshot.arena);
         let Some(number) = index.table(arena, *family, table.as_ref()) else {
             return Ok(false);
@@ -263,7 +263,7 @@ impl Reader<'_> {
     }
 
     /// Looks up every table to update its use count.
-    fn read_tables_anew(&mut self) -> Result<(), Error> {
+    fn reread_tables(&mut self) -> Result<(), Error> {
         for number in 0..self.snapshot.index.tables.len() {
             let at = self.snapshot.index.tables[number].at;
             let of = table_at(&self.snapshot.arena, at)?;

@@ -66,8 +66,8 @@ fn write_name(
 
 /// Returns `true` if the kernel accepts the name; a `:` is not checked.
 fn is_name(name: &[u8]) -> bool {
-    let odd = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
-    !name.is_empty() && !name.iter().any(odd)
+    let is_forbidden = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
+    !name.is_empty() && !name.iter().any(is_forbidden)
 }
 
 fn port(value: &BStr) -> Parsed<BString> {

@@ -226,10 +226,10 @@ impl Extension for Ct {
             },
             zone_direction: direction,
         };
-        let flags_said = (raw.flags & !both) == value.flags();
-        let events_said = raw.exp_events == u32::from(value.new_expectations) << IPEXP_NEW;
-        let alias_said = !value.shown_as_notrack || value == Self::notrack();
-        (flags_said && events_said && alias_said).then_some(value)
+        let flags_are_lossless = (raw.flags & !both) == value.flags();
+        let events_are_lossless = raw.exp_events == u32::from(value.new_expectations) << IPEXP_NEW;
+        let alias_is_lossless = !value.shown_as_notrack || value == Self::notrack();
+        (flags_are_lossless && events_are_lossless && alias_is_lossless).then_some(value)
     }
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {

@@ -69,14 +69,14 @@ use state::{Devices, State};
 /// use chainwright_testing::FakeKernel;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = FakeKernel::new();
-/// let mut mirror = Mirror::open(model.connect()?, &Scope::all())?;
+/// let fake = FakeKernel::new();
+/// let mut mirror = Mirror::open(fake.connect()?, &Scope::all())?;
 ///
 /// let mut tx = Transaction::new();
 /// tx.add(&Table::new(Family::INET, "mine"))?;
 /// tx.add(&Chain::new(Family::INET, "mine", "web"))?;
 /// tx.add(&Rule::new(Family::INET, "mine", "web"))?;
-/// model.connect()?.commit(&tx)?;
+/// fake.connect()?.commit(&tx)?;
 ///
 /// assert_eq!(mirror.update()?.len(), 1);
 /// assert!(mirror.snapshot().chain(Family::INET, "mine", "web").is_some());
@@ -84,7 +84,7 @@ use state::{Devices, State};
 /// // A chain that is there is not created twice: the kernel's own error.
 /// let mut twice = Transaction::new();
 /// twice.create(&Chain::new(Family::INET, "mine", "web"))?;
-/// let error = model.connect()?.commit(&twice).unwrap_err();
+/// let error = fake.connect()?.commit(&twice).unwrap_err();
 /// assert_eq!(error.failures[0].errno.name(), "EEXIST");
 /// # Ok(())
 /// # }
@@ -187,7 +187,7 @@ impl FakeKernel {
     /// The errors of [`socketpair(2)`](https://man7.org/linux/man-pages/man2/socketpair.2.html): the connection has a
     /// real descriptor for polling.
     pub fn connect(&self) -> std::io::Result<Connection> {
-        let socket = Socket::to_peer(Box::new(self.shared.connect()?));
+        let socket = Socket::with_transport(Box::new(self.shared.connect()?));
         Connection::over(socket).map_err(std::io::Error::other)
     }
 }

@@ -14,8 +14,8 @@ use super::events::QueuedEvent;
 use super::state::{Devices, State};
 use super::wire::{Header, put};
 use super::{batch, request};
-use chainwright::netlink::Peer;
 use chainwright::netlink::Received;
+use chainwright::netlink::Transport;
 use chainwright::nft::message_type;
 
 /// Approximate size of the datagrams with the events of a transaction.
@@ -225,7 +225,7 @@ impl Queue {
         queued.signal();
     }
 
-    /// Queues an event, if there is room.
+    /// Queues an event, if there is space.
     fn push(&self, datagram: Vec<u8>) {
         let mut queued = lock(&self.inner);
         if queued.bytes + datagram.len() + OVERHEAD > queued.limit {
@@ -256,7 +256,7 @@ pub(super) struct Socket {
     readable: UnixStream,
 }
 
-impl Peer for Socket {
+impl Transport for Socket {
     fn send(&self, datagram: &[u8]) -> io::Result<()> {
         self.shared.take(&self.queue, datagram);
         Ok(())
@@ -316,7 +316,7 @@ impl Peer for Socket {
         lock(&self.queue.inner).limit
     }
 
-    fn sibling(&self) -> Option<Box<dyn Peer>> {
+    fn sibling(&self) -> Option<Box<dyn Transport>> {
         Some(Box::new(self.shared.connect().ok()?))
     }
 }

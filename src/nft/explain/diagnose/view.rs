@@ -19,7 +19,7 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_TABLE, NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER,
 };
 
-use super::{MAX_DEPTH, MAX_USERS, Place, did_you_mean, kind_words, place};
+use super::{AllowedContext, MAX_DEPTH, MAX_USERS, allowed_context, did_you_mean, kind_words};
 use crate::escape::Escaped;
 use crate::netlink::{Attributes, Message};
 use crate::nft::declare::Field as _;
@@ -135,7 +135,7 @@ impl RuleView {
             b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" => {}
             _ => {
                 // The families do not differ in which expressions are restricted.
-                let is_placed = place(Family::IP, expression).is_some();
+                let is_placed = allowed_context(Family::IP, expression).is_some();
                 return self.placed.extend(is_placed.then(|| expression.raw.into()));
             }
         }
@@ -564,7 +564,7 @@ impl View {
     pub(super) fn misplaced<'v>(
         &'v self,
         table: &'v Key,
-    ) -> Option<(&'v BStr, &'v BaseChain, &'v BStr, Place)> {
+    ) -> Option<(&'v BStr, &'v BaseChain, &'v BStr, AllowedContext)> {
         for (base_name, chain) in self.chains_of(table) {
             let Some(base) = &chain.base else { continue };
             let (mut seen, mut rest) = (HashSet::from([base_name]), vec![base_name]);
@@ -575,10 +575,10 @@ impl View {
                 for rule in &chain.rules {
                     for raw in &rule.placed {
                         let expression = ExpressionIter::new(raw).next()?.ok()?;
-                        if let Some(place) = place(table.0, &expression)
-                            && !place.allows(base)
+                        if let Some(context) = allowed_context(table.0, &expression)
+                            && !context.allows(base)
                         {
-                            return Some((base_name.as_bstr(), base, name.as_bstr(), place));
+                            return Some((base_name.as_bstr(), base, name.as_bstr(), context));
                         }
                     }
                     let next = self.next(table, rule).filter(|next| seen.insert(next));

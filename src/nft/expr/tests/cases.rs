@@ -1,5 +1,5 @@
 //! Captured expressions as data: `tests/data/expr/NAME.case` has the cases of the expression NAME.
-//! The README beside them describes the format.
+//! The README next to them describes the format.
 
 use std::fmt::Debug;
 

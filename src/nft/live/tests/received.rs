@@ -31,7 +31,7 @@ impl Kernel {
         let replay = Replay::new(move |_| answer(counter.fetch_add(1, Ordering::Relaxed)));
         let queue = replay.queue();
         let monitor = MonitorOptions::default()
-            .open_over(Socket::to_peer(Box::new(replay)), Origin::Recorded)?;
+            .open_over(Socket::with_transport(Box::new(replay)), Origin::Recorded)?;
         Ok(Self {
             monitor,
             queue,
@@ -86,7 +86,7 @@ fn of(item: &Item) -> (u32, u32, bool) {
             (number - 1, number, true)
         }
         Item::Lost(lost) => (lost.after.number(), lost.through.number(), false),
-        Item::OutOfBand(notice) => panic!("{notice:?}"),
+        Item::OutOfBand(event) => panic!("{event:?}"),
     }
 }
 
@@ -254,12 +254,12 @@ fn reported_generations_are_contiguous() {
             vec![Reply::Datagram(datagram)]
         }),
     ];
-    for (name, fate) in deliveries {
+    for (name, deliver) in deliveries {
         for place in 0..sent.len() {
             let mut kernel = Kernel::then(LAST);
             let (before, rest) = sent.split_at(place);
             kernel.queue(before.iter().cloned().map(Reply::Datagram));
-            kernel.queue(fate(rest[0].clone()));
+            kernel.queue(deliver(rest[0].clone()));
             kernel.queue(rest[1..].iter().cloned().map(Reply::Datagram));
             kernel.queue([transaction(LAST + 1)]);
             let mut reached = 1;
@@ -282,7 +282,7 @@ fn reported_generations_are_contiguous() {
 fn tracer(replies: impl IntoIterator<Item = Reply>) -> Tracer {
     let replay = Replay::new(|_| Vec::new());
     replay.queue().lock().unwrap().extend(replies);
-    let socket = Socket::to_peer(Box::new(replay));
+    let socket = Socket::with_transport(Box::new(replay));
     TracerOptions::default().open_over(socket).unwrap()
 }
 

@@ -68,7 +68,7 @@ impl Elements<'_, '_> {
 
 /// The elements of two sets to compare.
 #[derive(Clone, Copy)]
-pub(super) enum Compared<'t> {
+pub(super) enum ElementSelection<'t> {
     /// All.
     All,
     /// All except those that are equal byte for byte: no equal element has to be recreated.
@@ -84,7 +84,7 @@ pub(super) fn changes<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
     keep: bool,
-    compared: Compared<'_>,
+    compared: ElementSelection<'_>,
     renewed: impl Fn(&ElementRef<'_>) -> bool,
 ) -> Elements<'c, 'd> {
     let same = |now: &Item<'_>, wanted: &Item<'_>| {
@@ -105,14 +105,16 @@ pub(super) fn changes<'c, 'd>(
         return tree::changes(current, desired, same);
     }
     let few = match compared {
-        Compared::Keys(keys, element_positions) => {
+        ElementSelection::Keys(keys, element_positions) => {
             with_keys(current, desired, keys, element_positions)
         }
         _ => None,
     };
     let (now, wanted) = match (few, compared) {
         (Some(few), _) => few,
-        (None, Compared::Others | Compared::Keys(..)) => differing(current, desired),
+        (None, ElementSelection::Others | ElementSelection::Keys(..)) => {
+            differing(current, desired)
+        }
         _ => (items(current), items(desired)),
     };
     // Usually nothing has changed, and the order is the same.

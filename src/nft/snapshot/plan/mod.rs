@@ -58,7 +58,7 @@ mod rules;
 mod touched;
 mod tree;
 
-use elements::{Compared, Elements};
+use elements::{ElementSelection, Elements};
 pub use own::NotOwned;
 use own::OwnObjects;
 pub(in crate::nft) use touched::DesiredPositions;
@@ -772,9 +772,9 @@ impl<'p> Planner<'p> {
         let compared = match recreated_objects.0.is_empty() {
             true => {
                 let touched = self.only.and_then(|only| only.elements(&view));
-                touched.unwrap_or(Compared::Others)
+                touched.unwrap_or(ElementSelection::Others)
             }
-            false => Compared::All,
+            false => ElementSelection::All,
         };
         let keep = keep || self.stage() < Stage::ElementsGo;
         let changes = elements::changes(compare, now, wanted, keep, compared, |element| {

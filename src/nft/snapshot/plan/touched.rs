@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bstr::BString;
 
-use super::elements::Compared;
+use super::elements::ElementSelection;
 use super::{Plan, PlanOptions, Planner};
 use crate::nft::SetRef;
 use crate::nft::change_detector::{MemberKey, SetTouch, TouchedObjects};
@@ -81,14 +81,14 @@ impl<'p> TouchedOnly<'p> {
     }
 
     /// Returns the elements of a set that may differ, if they are known.
-    pub(super) fn elements(&self, set: &SetRef<'_>) -> Option<Compared<'p>> {
+    pub(super) fn elements(&self, set: &SetRef<'_>) -> Option<ElementSelection<'p>> {
         let key = (set.family(), set.table().to_owned(), set.name().to_owned());
         match (
             self.touched.sets.get(&key)?,
             self.element_positions.get(&key)?,
         ) {
             (SetTouch::Elements { keys, .. }, Some(element_positions)) => {
-                Some(Compared::Keys(keys, element_positions))
+                Some(ElementSelection::Keys(keys, element_positions))
             }
             _ => None,
         }

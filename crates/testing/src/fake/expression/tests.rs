@@ -568,7 +568,8 @@ fn expressions_match_the_kernel() {
                         let list = Expressions::of_bytes(program);
                         let last = list.iter().last().unwrap().unwrap();
                         let text = format!(
-                            "{} {} of {}\n    {}\n    kernel {}\n    model  {}",
+                            "{} {} of {}\n    {}\n    kernel       {}
+    fake kernel  {}",
                             family,
                             name,
                             list.iter().count(),

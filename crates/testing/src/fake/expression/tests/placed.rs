@@ -154,7 +154,7 @@ fn compared(family: Family) -> (Vec<String>, usize) {
             if ours != kernels {
                 let last = list.iter().last().unwrap().unwrap().decode().unwrap();
                 differences.push(format!(
-                    "{family} {chain_type} {hook}: {last} kernel {kernels:?} model {ours:?}"
+                    "{family} {chain_type} {hook}: {last} kernel {kernels:?} fake kernel {ours:?}"
                 ));
             }
         };
