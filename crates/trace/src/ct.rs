@@ -19,9 +19,9 @@ pub(super) struct Tracking {
     /// Whether a rule disabled tracking.
     pub(super) untracked: bool,
     /// Whether destination NAT is decided.
-    pub(super) destination_settled: bool,
+    pub(super) destination_nat_done: bool,
     /// Whether source NAT is decided.
-    pub(super) source_settled: bool,
+    pub(super) source_nat_done: bool,
     /// Whether the destination was translated.
     pub(super) destination_translated: bool,
     /// Whether the source was translated.
@@ -197,8 +197,8 @@ impl PathState {
             for (is, bit) in [
                 (tracking.source_translated, 4),
                 (tracking.destination_translated, 5),
-                (tracking.source_settled, 7),
-                (tracking.destination_settled, 8),
+                (tracking.source_nat_done, 7),
+                (tracking.destination_nat_done, 8),
             ] {
                 status |= u128::from(is) << bit;
             }

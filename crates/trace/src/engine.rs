@@ -180,13 +180,13 @@ impl<'s> Branch<'s> {
             // Within the NAT chains.
             let destination = is_destination(hook);
             match at.nat.get(nat) {
-                Some(base) if !self.is_settled(destination) => {
+                Some(base) if !self.is_nat_done(destination) => {
                     self.note_order(&at.nat, nat);
                     self.at.nat = Some(nat + 1);
                     self.enter(base.clone());
                 }
                 _ => {
-                    if !self.is_settled(destination) {
+                    if !self.is_nat_done(destination) {
                         self.path_state.leave(destination);
                     }
                     self.at.nat = None;
@@ -246,7 +246,7 @@ impl<'s> Branch<'s> {
             let first = [State::New, State::Related].map(|state| (state.bit(), state.bit()));
             let state = self.path_state.state();
             if self.path_state.test_value(&state, Test::Among(&first))? {
-                if !self.is_settled(destination) {
+                if !self.is_nat_done(destination) {
                     self.at.nat = Some(0);
                     return Ok(());
                 }
@@ -258,16 +258,16 @@ impl<'s> Branch<'s> {
         Ok(())
     }
 
-    const fn is_settled(&self, destination: bool) -> bool {
+    const fn is_nat_done(&self, destination: bool) -> bool {
         match destination {
-            true => self.path_state.tracking.destination_settled,
-            false => self.path_state.tracking.source_settled,
+            true => self.path_state.tracking.destination_nat_done,
+            false => self.path_state.tracking.source_nat_done,
         }
     }
 
     /// Determines the next hook or the outcome.
     fn next_hook(&mut self) -> Result<Option<Outcome>, Undetermined> {
-        // Ask before any change, because the branch may split here.
+        // Evaluate it before any change, because the branch may split here.
         let for_this_machine = match self.path_state.hook {
             Hook::Prerouting | Hook::Output => self.path_state.is_for_this_machine()?,
             _ => false,

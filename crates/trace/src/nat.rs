@@ -50,8 +50,8 @@ impl PathState {
     pub(super) fn translate(&mut self, translation: &Translation) -> Result<Effect, Undetermined> {
         let destination = translation.destination;
         let decided = match destination {
-            true => self.tracking.destination_settled,
-            false => self.tracking.source_settled,
+            true => self.tracking.destination_nat_done,
+            false => self.tracking.source_nat_done,
         };
         if decided {
             return Ok(Effect::Accept);
@@ -141,7 +141,7 @@ impl PathState {
         ports: Option<(Value, Value)>,
         random: bool,
     ) -> Result<Effect, Undetermined> {
-        if self.tracking.destination_settled {
+        if self.tracking.destination_nat_done {
             return Ok(Effect::Accept);
         }
         self.has_ports()?; // before any change
@@ -169,7 +169,7 @@ impl PathState {
         ports: Option<(Value, Value)>,
         random: bool,
     ) -> Result<Effect, Undetermined> {
-        if self.tracking.source_settled {
+        if self.tracking.source_nat_done {
             return Ok(Effect::Accept);
         }
         self.has_ports()?; // before any change
@@ -191,11 +191,11 @@ impl PathState {
         let tracking = &mut self.tracking;
         let (decided, translated) = match destination {
             true => (
-                &mut tracking.destination_settled,
+                &mut tracking.destination_nat_done,
                 &mut tracking.destination_translated,
             ),
             false => (
-                &mut tracking.source_settled,
+                &mut tracking.source_nat_done,
                 &mut tracking.source_translated,
             ),
         };

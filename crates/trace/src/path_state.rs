@@ -1,9 +1,9 @@
 //! Packet state in one branch of a trace, as rules see it.
 //!
-//! Expressions *query* it ([`PathState::is`], [`PathState::test_value`], [`PathState::once`], [`PathState::always`]). If the answer is unknown,
-//! the query returns [`Undetermined::Split`], which the expression propagates (`?`). The branch then splits, and **the same
-//! expression is evaluated again** in each part, where the query has an answer. So an expression must make all its
-//! queries before it changes anything.
+//! Expressions *query* it ([`PathState::is`], [`PathState::test_value`], [`PathState::once`], [`PathState::always`]).
+//! If the result is unknown, the query returns [`Undetermined::Split`], which the expression propagates (`?`). The
+//! branch then splits, and **the same expression is evaluated again** in each part, where the query has a result. So an
+//! expression must make all its queries before it changes anything.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(super) struct PathState {
     always: Vec<(Arc<str>, bool)>,
     /// Results of queries about this moment, for the current expression.
     once: Vec<bool>,
-    answer_index: usize,
+    result_index: usize,
     pub(super) probability: f64,
     assumed: PersistentList<Assumed>,
     /// Actions of the current rule.
@@ -131,7 +131,7 @@ impl PathState {
             unknowns: Unknowns::new(),
             always: Vec::new(),
             once: Vec::new(),
-            answer_index: 0,
+            result_index: 0,
             probability: 1.0,
             assumed: PersistentList::new(),
             current_actions: Vec::new(),
@@ -446,10 +446,10 @@ impl PathState {
             Some(none) if none <= 0.0 => return Ok(false),
             _ => {}
         }
-        let number = self.answer_index;
-        self.answer_index += 1;
-        if let Some(answer) = self.once.get(number) {
-            return Ok(*answer);
+        let number = self.result_index;
+        self.result_index += 1;
+        if let Some(result) = self.once.get(number) {
+            return Ok(*result);
         }
         let description = description.into();
         Err(Undetermined::Split(vec![
@@ -473,11 +473,11 @@ impl PathState {
         description: impl Into<Arc<str>>,
     ) -> Result<bool, Undetermined> {
         let description = description.into();
-        if let Some((_, answer)) = self.always.iter().find(|(known, _)| *known == description) {
-            return Ok(*answer);
+        if let Some((_, result)) = self.always.iter().find(|(known, _)| *known == description) {
+            return Ok(*result);
         }
-        let alternative = |answer| Alternative {
-            assumption: Assumption::Always(description.clone(), answer),
+        let alternative = |result| Alternative {
+            assumption: Assumption::Always(description.clone(), result),
             probability: None,
         };
         Err(Undetermined::Split(vec![
@@ -487,21 +487,21 @@ impl PathState {
     }
 
     /// Sets the result of a query, because a rule determined it.
-    pub(super) fn remember(&mut self, description: impl Into<Arc<str>>, answer: bool) {
+    pub(super) fn remember(&mut self, description: impl Into<Arc<str>>, result: bool) {
         let description = description.into();
         match self
             .always
             .iter_mut()
             .find(|(known, _)| *known == description)
         {
-            Some((_, stored)) => *stored = answer,
-            None => self.always.push((description, answer)),
+            Some((_, stored)) => *stored = result,
+            None => self.always.push((description, result)),
         }
     }
 
     /// Begins the evaluation of an expression, for the first time or again.
     pub(super) fn begin(&mut self) {
-        self.answer_index = 0;
+        self.result_index = 0;
     }
 
     /// Ends the evaluation of an expression.
@@ -517,10 +517,10 @@ impl PathState {
                     return false;
                 }
             }
-            Assumption::Always(description, answer) => {
-                self.always.push((description.clone(), *answer))
+            Assumption::Always(description, result) => {
+                self.always.push((description.clone(), *result))
             }
-            Assumption::Once(_, answer) => self.once.push(*answer),
+            Assumption::Once(_, result) => self.once.push(*result),
         }
         if let Some(probability) = alternative.probability {
             self.probability *= probability;

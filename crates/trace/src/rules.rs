@@ -58,8 +58,8 @@ impl Default for Options {
 /// # #[cfg(feature = "text")] {
 /// use chainwright_lang::Script;
 ///
-/// let model = FakeKernel::new();
-/// let mut nft = model.connect()?;
+/// let fake = FakeKernel::new();
+/// let mut nft = fake.connect()?;
 /// let text = "table ip filter { chain input { type filter hook input priority 0; tcp dport 23 drop; }; }";
 /// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
 ///
@@ -184,8 +184,8 @@ impl<'s> IndexedEntries<'s> {
             None => from,
             Some(address) => {
                 let own = self.by_destination.get(&address);
-                let own = own.and_then(|places| at_or_behind(places, from));
-                match (own, at_or_behind(&self.others, from)) {
+                let own = own.and_then(|places| first_at_or_after(places, from));
+                match (own, first_at_or_after(&self.others, from)) {
                     (Some(one), Some(other)) => one.min(other),
                     (one, other) => one.or(other)?,
                 }
@@ -215,9 +215,9 @@ fn only_destination(header: &legacy::Header<'_>) -> Option<u128> {
 }
 
 /// Returns the first of these positions at or after `from`.
-fn at_or_behind(places: &[u32], from: usize) -> Option<usize> {
-    let behind = places.partition_point(|place| (*place as usize) < from);
-    places.get(behind).map(|place| *place as usize)
+fn first_at_or_after(places: &[u32], from: usize) -> Option<usize> {
+    let next = places.partition_point(|place| (*place as usize) < from);
+    places.get(next).map(|place| *place as usize)
 }
 
 /// Table of nf_tables with sets and indexes read so far.
@@ -277,8 +277,8 @@ impl<'s> IndexedChain<'s> {
     /// Returns the position of the first rule, from `from` on, that may match packets with this value.
     pub(super) fn next(&self, value: &[u8], from: usize) -> Option<usize> {
         let of_value = self.by_value.get(value);
-        let of_value = of_value.and_then(|places| at_or_behind(places, from));
-        match (of_value, at_or_behind(&self.others, from)) {
+        let of_value = of_value.and_then(|places| first_at_or_after(places, from));
+        match (of_value, first_at_or_after(&self.others, from)) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
@@ -358,7 +358,7 @@ impl<'s> TableOfRules<'s> {
 }
 
 /// Returns the index of a family.
-const fn place(family: Family) -> usize {
+const fn family_index(family: Family) -> usize {
     match family {
         Family::Ipv4 => 0,
         Family::Ipv6 => 1,
@@ -427,7 +427,7 @@ impl<'s> Rules<'s> {
                 });
                 let translates = definition.chain_type() == Some(BStr::new("nat"));
                 for family in families {
-                    self.families[place(*family)].add(number, base.clone(), translates);
+                    self.families[family_index(*family)].add(number, base.clone(), translates);
                 }
             }
         }
@@ -470,7 +470,7 @@ impl<'s> Rules<'s> {
                         chain,
                     },
                 });
-                self.families[place(family)].add(number, base, translates);
+                self.families[family_index(family)].add(number, base, translates);
             }
         }
         self
@@ -490,7 +490,7 @@ impl<'s> Rules<'s> {
 
     /// Returns the base chains of a hook.
     pub(super) fn at(&self, family: Family, hook: Hook) -> &HookChains<'s> {
-        &self.families[place(family)].hooks[hook as usize]
+        &self.families[family_index(family)].hooks[hook as usize]
     }
 
     /// Returns the nf_tables tables.
@@ -501,7 +501,7 @@ impl<'s> Rules<'s> {
 
     /// Returns `true` if any chain of a family does NAT; otherwise the kernel does none.
     pub(super) fn translates(&self, family: Family) -> bool {
-        self.families[place(family)].translates
+        self.families[family_index(family)].translates
     }
 }
 

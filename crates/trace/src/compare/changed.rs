@@ -140,7 +140,7 @@ pub(super) fn key_of_element(table: &BStr, set: &SetRef<'_>, element: &ElementRe
 fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> RuleKey>)) {
     for table in snapshot.tables() {
         let (family, name) = (table.table().family(), table.table().name());
-        let walked = match family {
+        let traced = match family {
             Family::IP => Some("ip"),
             Family::IP6 => Some("ip6"),
             Family::INET => Some("inet"),
@@ -156,7 +156,7 @@ fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> R
                         (true, family, table, chain, index + 1)
                     }
                 };
-                match walked {
+                match traced {
                     Some(family) => each(key, Some(&rule_key(family))),
                     None => each(key, None),
                 }

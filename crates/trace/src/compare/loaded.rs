@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bstr::{BString, ByteSlice};
 
-use super::piece::{Piece, beside};
+use super::piece::{Piece, adjacent};
 use crate::registers::{WORDS, word};
 use chainwright::iptables::Address;
 use chainwright::nft::Family as NftFamily;
@@ -92,23 +92,23 @@ impl Loaded {
     }
 
     /// Returns pieces with the neighbors of this value, or of the network with this prefix length.
-    pub(super) fn beside(self, value: &[u8], prefix: u32) -> Vec<Piece> {
+    pub(super) fn adjacent(self, value: &[u8], prefix: u32) -> Vec<Piece> {
         let mut whole = Piece::default();
         self.set(&mut whole, value);
         let mut pieces = Vec::new();
         if let Some(port) = whole.source_port.or(whole.destination_port) {
-            for beside in [port.saturating_sub(1), port.saturating_add(1)] {
+            for near in [port.saturating_sub(1), port.saturating_add(1)] {
                 let mut piece = Piece::default();
-                self.set(&mut piece, &beside.to_be_bytes());
+                self.set(&mut piece, &near.to_be_bytes());
                 pieces.push(piece);
             }
         }
         if let Some(whole) = whole.source.or(whole.destination) {
-            for beside in beside(&Address::network(whole, prefix)) {
+            for near in adjacent(&Address::network(whole, prefix)) {
                 let mut piece = Piece::default();
                 match self {
-                    Self::Source(_) => piece.source = Some(beside),
-                    _ => piece.destination = Some(beside),
+                    Self::Source(_) => piece.source = Some(near),
+                    _ => piece.destination = Some(near),
                 }
                 pieces.push(piece);
             }
@@ -151,10 +151,10 @@ pub(super) struct RegisterContent {
 
 impl RegisterContent {
     /// Returns pieces with the neighbors of this value.
-    pub(super) fn beside(self, value: &[u8]) -> Vec<Piece> {
+    pub(super) fn adjacent(self, value: &[u8]) -> Vec<Piece> {
         let whole = 8 * u32::try_from(value.len()).unwrap_or(16);
         self.what
-            .beside(value, self.prefix.unwrap_or(whole).min(whole))
+            .adjacent(value, self.prefix.unwrap_or(whole).min(whole))
     }
 }
 

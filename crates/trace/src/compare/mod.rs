@@ -2,7 +2,7 @@
 //!
 //! Each rule yields a piece of a packet: its address, protocol and ports. The packets tried consist of one piece, or
 //! of two pieces on top of each other, with neutral values for the rest; then of each value's neighbors; all in each
-//! direction. Rules and elements that only one ruleset has come first, combined with the rules that lead to them.
+//! direction. Rules and elements that only one ruleset has come first, combined with the rules that jump to them.
 //! Differences may remain undetected; the number of changed rules that no packet matched is reported.
 
 mod changed;
@@ -322,7 +322,8 @@ mod tests {
         }
     }
 
-    /// A rule that nothing leads to, or whose effect cannot be compared, is reported and does not count as equal.
+    /// A rule in a chain that no packet reaches, or whose effect cannot be compared, is reported and does not count as
+    /// equal.
     #[test]
     fn unmatched_rules_are_counted() {
         let table = |rules: &str| {
@@ -352,12 +353,12 @@ mod tests {
             -A PREROUTING -i eth0 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.5:8080\n\
             -A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE\nCOMMIT\n\
             *filter\n:FORWARD DROP\n-A FORWARD -i eth0 -o eth1 -j ACCEPT\nCOMMIT\n";
-        let model = FakeKernel::new().with_any_device();
-        let mut iptables = Iptables::over(model.connect().unwrap());
+        let fake = FakeKernel::new().with_any_device();
+        let mut iptables = Iptables::over(fake.connect().unwrap());
         iptables
             .restore(Family::Ipv4, text, &RestoreOptions::default())
             .unwrap();
-        let old = model.connect().unwrap().snapshot(Scope::all()).unwrap();
+        let old = fake.connect().unwrap().snapshot(Scope::all()).unwrap();
         let new = snapshot(
             "table ip nat {
                 chain PREROUTING { type nat hook prerouting priority -100; policy accept;

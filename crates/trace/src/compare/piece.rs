@@ -120,7 +120,7 @@ pub(super) fn over(upper: &Piece, lower: &Piece) -> Piece {
 }
 
 /// Returns the last address of a network and the addresses directly before and after the network.
-pub(super) fn beside(network: &Address) -> Vec<IpAddr> {
+pub(super) fn adjacent(network: &Address) -> Vec<IpAddr> {
     match (network.address, network.mask) {
         (IpAddr::V4(address), IpAddr::V4(mask)) => {
             let (first, last) = (address.to_bits(), address.to_bits() | !mask.to_bits());

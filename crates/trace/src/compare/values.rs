@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::changed::{Changed, key_of_element, key_of_legacy, key_of_rule};
 use super::loaded::{Loaded, Registers};
-use super::piece::{Piece, beside, over};
+use super::piece::{Piece, adjacent, over};
 use crate::{Direction, Packet, State};
 use chainwright::iptables::{self, Address, Rule, Target};
 use chainwright::legacy;
@@ -22,16 +22,17 @@ const ELEMENTS: usize = 256;
 const CHANGED: usize = 4096;
 /// Interface for rules that exclude one.
 const OTHER_INTERFACE: &str = "eth7";
-/// Limits for changed rules: length of a path of rules that leads to one, and number of paths.
-const DEPTH: usize = 8;
-const WAYS: usize = 16;
-/// Piece of a packet from a rule, and the chains that the rule leads to.
+/// Maximum length of a path of rules that ends at a changed rule.
+const MAX_PATH_LENGTH: usize = 8;
+/// Maximum number of such paths for each changed rule.
+const MAX_PATHS: usize = 16;
+/// Piece of a packet from a rule, and the chains to which the rule jumps.
 #[derive(Debug, Clone)]
 struct Named {
     piece: Piece,
-    /// Number of the rule's chain and of the chains that it leads to.
+    /// Number of the rule's chain, and of the chains to which it jumps.
     chain: u32,
-    leads: Vec<u32>,
+    targets: Vec<u32>,
     /// Whether only one of the rulesets has the rule.
     changed: bool,
 }
@@ -118,13 +119,13 @@ impl Values {
         *self.chains.entry(key).or_insert(next)
     }
 
-    fn add(&mut self, piece: Piece, chain: u32, leads: Vec<u32>, changed: bool) {
-        if changed || piece != Piece::default() || !leads.is_empty() {
+    fn add(&mut self, piece: Piece, chain: u32, targets: Vec<u32>, changed: bool) {
+        if changed || piece != Piece::default() || !targets.is_empty() {
             self.seen.insert(piece.clone());
             self.named.push(Named {
                 piece,
                 chain,
-                leads,
+                targets,
                 changed,
             });
         }
@@ -186,7 +187,7 @@ impl Values {
         }
         piece.source_port = sources.first().copied();
         piece.destination_port = destinations.first().copied();
-        let leads = match &rule.target {
+        let targets = match &rule.target {
             Target::Jump(to) | Target::Goto(to) => vec![self.chain(table, to.as_bstr())],
             _ => Vec::new(),
         };
@@ -226,11 +227,11 @@ impl Values {
             }
         }
         if met != piece {
-            self.add(met, chain, leads.clone(), changed);
+            self.add(met, chain, targets.clone(), changed);
         }
-        self.add(piece.clone(), chain, leads, changed);
+        self.add(piece.clone(), chain, targets, changed);
         for (address, is_source) in [(&rule.source, true), (&rule.destination, false)] {
-            for near in address.iter().flat_map(beside) {
+            for near in address.iter().flat_map(adjacent) {
                 let (source, destination) = match is_source {
                     true => (Some(near), piece.destination),
                     false => (piece.source, Some(near)),
@@ -278,22 +279,22 @@ impl Values {
             };
             native.expression(table, &view, &self.changed);
         }
-        let mut leads: Vec<u32> = native
-            .leads
+        let mut targets: Vec<u32> = native
+            .targets
             .iter()
             .map(|to| self.chain(table_name, to.as_bstr()))
             .collect();
-        leads.sort_unstable();
-        leads.dedup();
+        targets.sort_unstable();
+        targets.dedup();
         let base = native.pieces.first().cloned().unwrap_or_default();
         for piece in native.changed {
-            self.add(piece, chain, leads.clone(), true);
+            self.add(piece, chain, targets.clone(), true);
         }
         for piece in native.pieces {
-            self.add(piece, chain, leads.clone(), changed);
+            self.add(piece, chain, targets.clone(), changed);
         }
-        for beside in native.near {
-            self.add_near(over(&beside, &base), chain);
+        for near in native.near {
+            self.add_near(over(&near, &base), chain);
         }
     }
 }
@@ -306,8 +307,8 @@ struct Native {
     near: Vec<Piece>,
     /// Pieces of elements that only one of the rulesets has.
     changed: Vec<Piece>,
-    /// Chains that it leads to.
-    leads: Vec<BString>,
+    /// Chains to which it jumps.
+    targets: Vec<BString>,
 }
 
 impl Native {
@@ -317,7 +318,7 @@ impl Native {
             pieces: vec![Piece::default()],
             near: Vec::new(),
             changed: Vec::new(),
-            leads: Vec::new(),
+            targets: Vec::new(),
         }
     }
 
@@ -361,7 +362,7 @@ impl Native {
                 else {
                     return;
                 };
-                self.near.extend(content.beside(&value));
+                self.near.extend(content.adjacent(&value));
                 if cmp.op() == Some(CmpOp::NEQ) && content.what != Loaded::State {
                     let mut named = Piece::default();
                     content.what.set(&mut named, &value);
@@ -383,7 +384,7 @@ impl Native {
                 let content = loaded.get(range.sreg());
                 for end in [range.from_data(), range.to_data()] {
                     if let (Some(content), Some(Data::Value(value))) = (content, end) {
-                        self.near.extend(content.beside(&value));
+                        self.near.extend(content.adjacent(&value));
                         self.set(content.what, &value);
                     }
                 }
@@ -391,7 +392,7 @@ impl Native {
             ExpressionView::Lookup(lookup) => self.lookup(table, lookup, changed),
             ExpressionView::Immediate(immediate) => {
                 loaded.put(immediate.dreg(), None);
-                self.leads
+                self.targets
                     .extend(immediate.data().as_ref().and_then(leads_to));
             }
             // These loads are not part of a packet.
@@ -418,7 +419,7 @@ impl Native {
         let set = table.set(lookup.set().unwrap_or_default());
         let all: Vec<_> = set.iter().flat_map(|set| set.elements()).collect();
         let data = all.iter().filter_map(|element| element.data());
-        self.leads.extend(data.filter_map(|data| leads_to(&data)));
+        self.targets.extend(data.filter_map(|data| leads_to(&data)));
         // Only keys from packet data have values here, unlike random numbers.
         if self.loaded.get(lookup.sreg()).is_some() {
             let base = self.pieces.first().cloned().unwrap_or_default();
@@ -483,11 +484,11 @@ impl Values {
         }
         let mut callers: HashMap<u32, Vec<&Named>> = HashMap::new();
         for named in &self.named {
-            for to in &named.leads {
+            for to in &named.targets {
                 callers.entry(*to).or_default().push(named);
             }
         }
-        // Rules that only one ruleset has come first, with the rules that lead to them.
+        // Rules that only one ruleset has come first, with the rules that jump to their chains.
         let changed: Vec<&Named> = self.named.iter().filter(|named| named.changed).collect();
         for named in thinned(&changed, 3 * third) {
             let start = pieces.len();
@@ -495,16 +496,16 @@ impl Values {
                 named.piece.clone(),
                 named.chain,
                 &callers,
-                DEPTH,
-                start + WAYS,
+                MAX_PATH_LENGTH,
+                start + MAX_PATHS,
                 &mut pieces,
             );
         }
         pieces.extend(thinned(&self.named, third).map(|named| named.piece.clone()));
         pieces.extend(thinned(&self.near, third).map(|(piece, _)| piece.clone()));
         let rules = thinned(&self.named, third).map(|named| (&named.piece, named.chain));
-        let beside = thinned(&self.near, third).map(|(piece, chain)| (piece, *chain));
-        for (piece, chain) in rules.chain(beside) {
+        let near = thinned(&self.near, third).map(|(piece, chain)| (piece, *chain));
+        for (piece, chain) in rules.chain(near) {
             let callers = callers.get(&chain).into_iter().flatten();
             pieces.extend(callers.take(4).map(|caller| over(piece, &caller.piece)));
         }
@@ -542,7 +543,7 @@ impl Values {
     }
 }
 
-/// Combines a piece with the pieces of rules that lead to its chain, path by path, up to `most` pieces in total.
+/// Combines a piece with the pieces of rules that jump to its chain, path by path, up to `most` pieces in total.
 fn add_caller_paths(
     piece: Piece,
     chain: u32,

@@ -5,7 +5,7 @@ use super::{Graph, NodeKind};
 /// Problems in a graph, as node indexes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Loops of chains: each chain leads to the next, the last one to the first. Only one loop is listed for chains
+    /// Loops of chains: each chain refers to the next, the last one to the first. Only one loop is listed for chains
     /// that are part of several.
     pub loops: Vec<Vec<usize>>,
     /// Edges to chains that do not exist: source and target.

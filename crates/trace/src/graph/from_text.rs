@@ -58,7 +58,7 @@ struct Map {
     name: BString,
     is_anonymous: bool,
     /// Targets of its elements.
-    leads: Vec<(EdgeKind, BString)>,
+    targets: Vec<(EdgeKind, BString)>,
     elements: usize,
     is_looked_up: bool,
 }
@@ -179,7 +179,7 @@ impl Graph {
                     if let Some(Data::Verdict(verdict)) = element.data()
                         && let Some(RuleTarget::Chain(how, to)) = of_verdict(&verdict)
                     {
-                        map.leads.push((how, to.to_owned()));
+                        map.targets.push((how, to.to_owned()));
                     }
                 }
             }
@@ -195,7 +195,7 @@ impl Graph {
 
     /// Adds edges to the targets of a map's elements.
     fn add_map_edges(&mut self, node: usize, map: &Map) {
-        for (how, to) in &map.leads {
+        for (how, to) in &map.targets {
             let to = self.named(map.table, false, to.as_bstr());
             self.link(node, to, *how, 1);
         }
@@ -273,7 +273,7 @@ impl Found {
                 table,
                 name: name.to_owned(),
                 is_anonymous,
-                leads: Vec::new(),
+                targets: Vec::new(),
                 elements: 0,
                 is_looked_up: false,
             });

@@ -242,8 +242,8 @@ impl Drawn {
             for (at, number) in chain.iter().enumerate() {
                 let position = &positions[*number];
                 let is_back = *back && from != to && position.is_box;
-                let beside = if is_back { BACK_EDGE_OFFSET } else { 0.0 };
-                let (column, y) = (position.column, position.y - top + beside);
+                let offset = if is_back { BACK_EDGE_OFFSET } else { 0.0 };
+                let (column, y) = (position.column, position.y - top + offset);
                 let right = match self.boxes.get(*number) {
                     Some((width, _)) => left[column] + width,
                     None => left[column] + widths[column],
@@ -277,7 +277,7 @@ impl Drawn {
 }
 
 /// Returns the minimum distance between the middles of two neighbors.
-fn apart(one: &BoxPosition, other: &BoxPosition) -> f64 {
+fn min_distance(one: &BoxPosition, other: &BoxPosition) -> f64 {
     let between = match one.is_box || other.is_box {
         true => BOX_DISTANCE,
         false => EDGE_DISTANCE,
@@ -289,7 +289,7 @@ fn apart(one: &BoxPosition, other: &BoxPosition) -> f64 {
 fn stack(column: &[usize], positions: &mut [BoxPosition]) {
     for pair in column.windows(2) {
         positions[pair[1]].y =
-            positions[pair[0]].y + apart(&positions[pair[0]], &positions[pair[1]]);
+            positions[pair[0]].y + min_distance(&positions[pair[0]], &positions[pair[1]]);
     }
 }
 
@@ -299,12 +299,12 @@ fn spread(column: &[usize], positions: &mut [BoxPosition]) {
     let wanted: Vec<f64> = column.iter().map(|number| positions[*number].y).collect();
     let (mut down, mut up) = (wanted.clone(), wanted);
     for at in 1..column.len() {
-        let apart = apart(&positions[column[at - 1]], &positions[column[at]]);
-        down[at] = down[at].max(down[at - 1] + apart);
+        let distance = min_distance(&positions[column[at - 1]], &positions[column[at]]);
+        down[at] = down[at].max(down[at - 1] + distance);
     }
     for at in (1..column.len()).rev() {
-        let apart = apart(&positions[column[at - 1]], &positions[column[at]]);
-        up[at - 1] = up[at - 1].min(up[at] - apart);
+        let distance = min_distance(&positions[column[at - 1]], &positions[column[at]]);
+        up[at - 1] = up[at - 1].min(up[at] - distance);
     }
     for (at, number) in column.iter().enumerate() {
         positions[*number].y = f64::midpoint(down[at], up[at]);

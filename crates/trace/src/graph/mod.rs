@@ -137,7 +137,7 @@ pub struct Node {
     pub kind: NodeKind,
     /// Number of rules of a chain or elements of a map.
     pub size: usize,
-    /// First comment of a rule in it, otherwise of a rule that leads to it.
+    /// First comment of a rule in it, otherwise of a rule that jumps to it.
     pub comment: Option<BString>,
 }
 

@@ -409,7 +409,7 @@ impl View<'_> {
             let mut groups = 0..self.groups.len();
             groups.any(|group| Look::of(self.kind(group), has_incoming[group]) == look)
         };
-        let leads = |how| self.links.iter().any(|link| link.kind == how);
+        let has_edge = |how| self.links.iter().any(|link| link.kind == how);
         let parts = panels.iter().flat_map(|panel| &panel.parts);
         let mut back = parts.flat_map(|part| &part.layout.back);
         let boxes = [
@@ -425,7 +425,7 @@ impl View<'_> {
             (EdgeKind::Goto, "goto"),
             (EdgeKind::MapLookup, "asks"),
         ];
-        let routes = routes.into_iter().filter(|(how, _)| leads(*how));
+        let routes = routes.into_iter().filter(|(how, _)| has_edge(*how));
         let boxes = boxes.map(|(look, words)| (Sample::Box(look), words));
         let routes = routes.map(|(how, words)| (Sample::Edge(how), words));
         let ring = back

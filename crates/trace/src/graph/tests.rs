@@ -14,7 +14,7 @@ fn of_script(text: &str) -> Graph {
 }
 
 /// Builds the same graph through the in-memory kernel.
-fn of_model(text: &str) -> Graph {
+fn of_fake(text: &str) -> Graph {
     let script = Script::parse("test", text).unwrap();
     let mut nft = chainwright_testing::FakeKernel::new().connect().unwrap();
     nft.commit(script.transaction(None).unwrap().transaction())
@@ -58,7 +58,7 @@ table inet t {
 /// Compares a script with the ruleset that the in-memory kernel makes of it.
 #[test]
 fn script_and_fake_kernel_have_the_same_edges() {
-    for graph in [of_script(WHOLE), of_model(WHOLE)] {
+    for graph in [of_script(WHOLE), of_fake(WHOLE)] {
         assert_eq!(
             edges(&graph),
             [
@@ -434,7 +434,7 @@ fn unreferenced_chains_are_grouped_separately() {
     );
 }
 
-/// Chains announced as "below" are printed, even if another chain also leads to them and its list is cut. Lines
+/// Chains announced as "below" are printed, even if another chain also jumps to them and its list is cut. Lines
 /// respect the maximum length at any depth.
 #[test]
 fn announced_groups_are_printed_below() {

@@ -150,9 +150,9 @@ impl Tree<'_, '_> {
             }
             let group = line.group;
             grown.seen[group] = true;
-            let leads = !view.out[group].is_empty();
-            let again = grown.expanded[group] && leads;
-            let too_deep = line.depth >= max_depth && leads && !again;
+            let has_targets = !view.out[group].is_empty();
+            let again = grown.expanded[group] && has_targets;
+            let too_deep = line.depth >= max_depth && has_targets && !again;
             let note = match (again, too_deep) {
                 (true, _) => " (above)",
                 (_, true) => " (below)",

@@ -38,7 +38,7 @@ const ROUNDS: usize = 8;
 /// Maximum number of nodes below the selected ones that are shown individually.
 const ONE_BY_ONE_BELOW: usize = 64;
 
-/// A graph or part of it, with similar chains grouped if they lead to similar chains.
+/// A graph or part of it, with similar chains grouped if their edges end at similar chains.
 #[derive(Debug, Clone)]
 pub struct View<'g> {
     pub(super) graph: &'g Graph,
@@ -207,7 +207,7 @@ impl Graph {
         (class, kinds)
     }
 
-    /// Splits classes whose members lead to different classes, until nothing changes or the limit is reached.
+    /// Splits classes whose members have edges to different classes, until nothing changes or the limit is reached.
     fn part_by_where_they_lead(
         &self,
         part: &Part,
@@ -222,14 +222,14 @@ impl Graph {
             members.sort_unstable();
             for index in members {
                 let edges = self.edges_of(index);
-                let mut leads: Vec<_> = edges
+                let mut targets: Vec<_> = edges
                     .filter(|edge| part.keeps(edge.from, edge.to))
                     .map(|edge| (edge.kind, class[edge.to]))
                     .collect();
-                leads.sort_unstable();
-                leads.dedup();
+                targets.sort_unstable();
+                targets.dedup();
                 // The first member gives the class its number.
-                next[index] = *parted.entry((class[index], leads)).or_insert(index);
+                next[index] = *parted.entry((class[index], targets)).or_insert(index);
             }
             *class = next;
             if parted.len() == before {

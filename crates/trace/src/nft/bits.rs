@@ -99,7 +99,7 @@ impl<'s> Evaluator<'_, 's> {
             (open, Bit::Known(set)) | (Bit::Known(set), open) => (open, set),
             _ => {
                 let words = "a combination of two unknown values";
-                return self.made(words, 1).bit(0);
+                return self.new_unknown(words, 1).bit(0);
             }
         };
         match (op, set) {

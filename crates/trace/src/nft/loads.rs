@@ -180,7 +180,7 @@ impl<'s> Evaluator<'_, 's> {
     }
 
     /// Creates an unknown with this many bits.
-    pub(super) fn made(&mut self, description: &str, bits: u32) -> Value {
+    pub(super) fn new_unknown(&mut self, description: &str, bits: u32) -> Value {
         self.path_state
             .new_unknown(description, bits, vec![(0, ones(bits))], false)
     }
@@ -231,7 +231,7 @@ impl<'s> Evaluator<'_, 's> {
         {
             return Ok(Continuation::Break);
         }
-        let value = self.made("the operating system guessed from its SYN", 128);
+        let value = self.new_unknown("the operating system guessed from its SYN", 128);
         self.store(needed(osf.dreg())?, &value, Order::Network)
     }
 
@@ -244,7 +244,7 @@ impl<'s> Evaluator<'_, 's> {
         let value = match (key, is_present) {
             (TunnelKey::PATH, _) => Value::known(is_present.into(), 8),
             (_, false) => return Ok(Continuation::Break),
-            (_, true) => self.made("the tunnel id", 32),
+            (_, true) => self.new_unknown("the tunnel id", 32),
         };
         self.store(needed(tunnel.dreg())?, &value, Order::Host)
     }
@@ -259,7 +259,7 @@ impl<'s> Evaluator<'_, 's> {
             XfrmKey::DADDR_IP6 | XfrmKey::SADDR_IP6 => (128, Order::Network),
             _ => (32, Order::Host),
         };
-        let value = self.made("a value of its IPsec state", bits);
+        let value = self.new_unknown("a value of its IPsec state", bits);
         self.store(needed(xfrm.dreg())?, &value, order)
     }
 
@@ -284,7 +284,7 @@ impl<'s> Evaluator<'_, 's> {
         if bits == 0 || bits > 128 {
             return Err(Undetermined::unknown("it reads inside a tunnel"));
         }
-        let value = self.made("the contents of its tunnel", bits);
+        let value = self.new_unknown("the contents of its tunnel", bits);
         self.store(register, &value, Order::Network)
     }
 }

@@ -58,7 +58,7 @@ fn every_expression_is_evaluated_or_reported() {
                 path_state.track();
             }
             let mut parts = vec![(path_state, Registers::new(), Vec::new())];
-            let mut carried_out = 0;
+            let mut evaluated = 0;
             while let Some((mut path_state, mut registers, mut changes)) = parts.pop() {
                 path_state.begin();
                 let mut machine = Evaluator {
@@ -87,8 +87,8 @@ fn every_expression_is_evaluated_or_reported() {
                         }
                     }
                 }
-                carried_out += 1;
-                assert!(carried_out < 10_000, "{kind}: {decoded}");
+                evaluated += 1;
+                assert!(evaluated < 10_000, "{kind}: {decoded}");
             }
         }
     }

@@ -53,7 +53,7 @@ fn outcomes<T>(
             Err(Undetermined::Split(alternatives)) => {
                 assert!(
                     alternatives.len() > 1,
-                    "a question has more than one answer"
+                    "a condition has more than one value"
                 );
                 for alternative in alternatives {
                     let mut part = branch.clone();
@@ -343,15 +343,15 @@ fn list_entries_added_by_rules_match() {
     let mut one = |rule: &Rule| matches(&rule.matches[0], &mut path_state).unwrap();
     assert!(one(&set) && one(&check));
     assert!(one(&remove) && !one(&check));
-    // A different list is a different question.
+    // A different list is a different condition.
     let other = parse("-m recent --rcheck --name other");
     assert!(matches(&other.matches[0], &mut path_state).is_err());
 }
 
-/// Two different BPF programs, which cannot be evaluated, are two different questions.
+/// Two different BPF programs, which cannot be evaluated, are two different conditions.
 #[test]
 fn different_bpf_programs_are_distinguished() {
-    let question = |words: &str| {
+    let condition = |words: &str| {
         let rule = Rule::parse(Family::Ipv4, words).unwrap();
         let encoded = rule.matches[0].encode(Family::Ipv4).unwrap();
         let name = encoded.name.as_bytes();
@@ -360,8 +360,8 @@ fn different_bpf_programs_are_distinguished() {
             other => panic!("{other:?}"),
         }
     };
-    let one = question("-m bpf --bytecode \"4,48 0 0 9,21 0 1 6,6 0 0 1,6 0 0 0\"");
-    let other = question("-m bpf --bytecode \"4,48 0 0 9,21 0 1 17,6 0 0 1,6 0 0 0\"");
+    let one = condition("-m bpf --bytecode \"4,48 0 0 9,21 0 1 6,6 0 0 1,6 0 0 0\"");
+    let other = condition("-m bpf --bytecode \"4,48 0 0 9,21 0 1 17,6 0 0 1,6 0 0 0\"");
     assert_ne!(one, other);
 }
 
