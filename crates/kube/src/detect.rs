@@ -68,7 +68,7 @@ pub enum DetectedBackend {
     Legacy,
     /// Both have a hint or a canary: components that look for them may have chosen different backends.
     Mixed,
-    /// Neither has one: kubelet has not initialised, or its chains were flushed.
+    /// Neither has one: kubelet has not initialized, or its chains were flushed.
     Undetermined,
     /// Unknown: a backend could not be read, or the kernel has neither.
     Unavailable,

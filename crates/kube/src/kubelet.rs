@@ -254,7 +254,7 @@ impl Kubelet {
                 .filter(|rule| rule.target == jump_to(target))
                 .count()
         };
-        // The kernel counts as references the chain's rules, and jumps and map elements that lead to it.
+        // The kernel counts as references the chain's rules, and jumps and map elements that refer to it.
         let mut used: Vec<bool> = wanted
             .iter()
             .zip(found)

@@ -9,7 +9,7 @@ pub(crate) struct Found {
     /// Number of rules in the chain, including those of other programs.
     pub(crate) total: usize,
     /// The declared rules that are in the chain, in the chain's order: the index of the declared rule, and its handle,
-    /// or its position in the chain of a legacy table. Rules of other programs are left out; a wanted rule that occurs
+    /// or its position in the chain of a legacy table. Rules of other programs are left out; a desired rule that occurs
     /// twice is listed twice.
     pub(crate) rules: Vec<(usize, u64)>,
 }

@@ -130,13 +130,13 @@ impl Found {
         let mut references = found.total;
         for chain in table.chains()? {
             for entry in table.rules(&chain)? {
-                let leads = match entry.as_ref().map(|entry| &entry.rule.target) {
+                let is_reference = match entry.as_ref().map(|entry| &entry.rule.target) {
                     Ok(Target::Jump(to) | Target::Goto(to)) => *to == *wanted.chain,
                     Ok(_) => false,
                     // A rule that cannot be expressed may jump anywhere.
                     Err(_) => true,
                 };
-                references += usize::from(leads);
+                references += usize::from(is_reference);
             }
         }
         found.references = u32::try_from(references).unwrap_or(u32::MAX);

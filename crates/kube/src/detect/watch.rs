@@ -26,7 +26,7 @@ impl Default for WatchOptions {
     }
 }
 
-/// Reports each result that differs from the previous one: for callers that wait until a kubelet has initialised, and
+/// Reports each result that differs from the previous one: for callers that wait until a kubelet has initialized, and
 /// that must notice when the other backend is used later.
 ///
 /// nf_tables reports its changes; the legacy tables are read at intervals.

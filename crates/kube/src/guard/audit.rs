@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn names_with_odd_bytes_and_labels_are_read() {
-        // A name with a space as the kernel's audit_log_untrustedstring writes it, beside a security label.
+        // A name with a space as the kernel's audit_log_untrustedstring writes it, with a security label.
         let text = b"audit(1.2:3): table=nat family=2 entries=4 op=xt_replace pid=7 subj=system_u:system_r:init_t:s0 \
                      comm=6120622209\0";
         assert_eq!(

@@ -15,13 +15,13 @@
 //! use chainwright_kube::guard::{Event, ChainGuard, GuardOptions};
 //! use chainwright_kube::kubelet::Kubelet;
 //!
-//! let (sender, notices) = mpsc::channel();
+//! let (sender, notifications) = mpsc::channel();
 //! let guard = ChainGuard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
 //! let running = guard.start(move |notification| { let _ = sender.send(notification); })?;
-//! assert!(matches!(notices.recv()?.event, Event::Ready { .. }));
+//! assert!(matches!(notifications.recv()?.event, Event::Ready { .. }));
 //!
 //! Iptables::nft()?.update(Family::Ipv4, "filter", |table| table.flush_all())?;
-//! let Event::Repaired(repair) = notices.recv()?.event else { panic!() };
+//! let Event::Repaired(repair) = notifications.recv()?.event else { panic!() };
 //! assert_eq!(repair.items[0].to_string(), "ip filter: -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment \
 //!     --comment \"block incoming localnet connections\" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP");
 //! println!("{} by {}", repair.items.len(), repair.by[0]);
@@ -483,7 +483,7 @@ impl ChainGuard {
         if let BackendState::Legacy { poll, .. } = &mut self.state
             && changed
         {
-            poll.forget();
+            poll.clear();
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::Attribution;
 use crate::declared::Item;
 
-/// A notice of a guard.
+/// A notification of a guard.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Notification {
@@ -16,7 +16,7 @@ pub struct Notification {
     pub event: Event,
 }
 
-/// The event of a notice.
+/// The event of a notification.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {

@@ -85,7 +85,7 @@ impl Poll {
     }
 
     /// Forgets the tables' state, after the guard changed them.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.last_sizes = None;
     }
 

@@ -27,9 +27,9 @@ impl ChainGuard {
     /// # guard })??;
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     /// # runtime.block_on(async {
-    /// let (sender, notices) = std::sync::mpsc::channel();
+    /// let (sender, notifications) = std::sync::mpsc::channel();
     /// let task = tokio::spawn(guard.run(move |notification| { let _ = sender.send(notification); }));
-    /// # let first = tokio::task::spawn_blocking(move || notices.recv()).await??;
+    /// # let first = tokio::task::spawn_blocking(move || notifications.recv()).await??;
     /// # assert!(matches!(first.event, Event::Ready { .. }));
     /// // …
     /// task.abort();

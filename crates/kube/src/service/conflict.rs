@@ -123,17 +123,17 @@ impl FrontendOwners {
 
     /// Registers a port's frontends.
     pub(super) fn acquire(&mut self, port: &ServicePort) {
-        of(port, |front, kind| {
+        of(port, |frontend, kind| {
             let owner = Owner {
                 kind,
                 created: port.created,
                 name: port.name.clone(),
             };
-            let Some(there) = self.owners.get_mut(&front) else {
-                self.owners.insert(front, Owners::One(owner));
+            let Some(there) = self.owners.get_mut(&frontend) else {
+                self.owners.insert(frontend, Owners::One(owner));
                 return;
             };
-            self.contested.push(front);
+            self.contested.push(frontend);
             let one = Owners::Several(Vec::new());
             let mut all = match std::mem::replace(there, one) {
                 Owners::One(one) => vec![one],
@@ -148,15 +148,15 @@ impl FrontendOwners {
     /// Unregisters all frontends of a port, including those that it did not get.
     pub(super) fn release(&mut self, port: &ServicePort) {
         let mut frontends = self.lost.swap_remove(&port.name).unwrap_or_default();
-        of(port, |front, kind| frontends.push((front, kind)));
-        for (front, kind) in frontends {
+        of(port, |frontend, kind| frontends.push((frontend, kind)));
+        for (frontend, kind) in frontends {
             let is_it = |owner: &Owner| owner.kind == kind && owner.name == port.name;
-            match self.owners.get_mut(&front) {
+            match self.owners.get_mut(&frontend) {
                 Some(Owners::One(one)) if is_it(one) => {
-                    self.owners.swap_remove(&front);
+                    self.owners.swap_remove(&frontend);
                 }
                 Some(there @ Owners::Several(_)) => {
-                    self.contested.push(front);
+                    self.contested.push(frontend);
                     if let Owners::Several(several) = there {
                         several.retain(|owner| !is_it(owner));
                         if several.len() == 1 {
@@ -175,8 +175,8 @@ impl FrontendOwners {
         contested.sort_unstable();
         contested.dedup();
         let mut names = Vec::new();
-        for front in contested {
-            match self.owners.get(&front) {
+        for frontend in contested {
+            match self.owners.get(&frontend) {
                 Some(Owners::One(one)) => names.push(one.name.clone()),
                 Some(Owners::Several(several)) => {
                     names.extend(several.iter().map(|owner| owner.name.clone()));
@@ -193,17 +193,17 @@ impl FrontendOwners {
     /// recorded before.
     pub(super) fn remove_conflicting(&mut self, port: &mut ServicePort) -> bool {
         let mut lost = Vec::new();
-        of(port, |front, kind| {
-            let first = match self.owners.get(&front) {
+        of(port, |frontend, kind| {
+            let first = match self.owners.get(&frontend) {
                 Some(Owners::Several(several)) => several.first(),
                 _ => None,
             };
             if first.is_some_and(|first| first.kind != kind || first.name != port.name) {
-                lost.push((front, kind));
+                lost.push((frontend, kind));
             }
         });
-        for (front, kind) in &lost {
-            let is_other = |address: &IpAddr| Some(*address) != front.address;
+        for (frontend, kind) in &lost {
+            let is_other = |address: &IpAddr| Some(*address) != frontend.address;
             match kind {
                 AddressKind::ClusterIp => port.has_cluster_ip = false,
                 AddressKind::LoadBalancer => port.load_balancer_ips.retain(is_other),
@@ -232,8 +232,8 @@ impl FrontendOwners {
     /// Lists the frontends of a port that another service has.
     pub(super) fn conflicts(&self, name: &PortName, family: Family) -> Vec<Conflict> {
         let lost = self.lost.get(name).into_iter().flatten();
-        let conflict = |&(front, kind): &(ServiceFrontend, AddressKind)| {
-            let current_owner = match self.owners.get(&front)? {
+        let conflict = |&(frontend, kind): &(ServiceFrontend, AddressKind)| {
+            let current_owner = match self.owners.get(&frontend)? {
                 Owners::One(one) => one,
                 Owners::Several(several) => several.first()?,
             };
@@ -242,8 +242,8 @@ impl FrontendOwners {
                 port: name.clone(),
                 family,
                 kind,
-                address: front.address,
-                number: front.port,
+                address: frontend.address,
+                number: frontend.port,
                 current_owner: current_owner.name.clone(),
             })
         };
@@ -266,12 +266,12 @@ impl FrontendOwners {
 fn of(port: &ServicePort, mut take: impl FnMut(ServiceFrontend, AddressKind)) {
     let protocol = port.name.protocol;
     let mut at = |address, number, kind| {
-        let front = ServiceFrontend {
+        let frontend = ServiceFrontend {
             address,
             protocol,
             port: number,
         };
-        take(front, kind);
+        take(frontend, kind);
     };
     if port.has_cluster_ip {
         at(Some(port.cluster_ip), port.port, AddressKind::ClusterIp);

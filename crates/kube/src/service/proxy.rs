@@ -260,8 +260,8 @@ impl ServiceProxy {
     /// std::thread::spawn(move || -> Result<(), chainwright::Error> {
     ///     let mut conntrack = chainwright::conntrack::Connection::open()?;
     ///     for flows in stale {
-    ///         let forgotten = flows.delete(&mut conntrack)?;
-    ///         println!("{}: {forgotten:?}", flows.family());
+    ///         let deleted = flows.delete(&mut conntrack)?;
+    ///         println!("{}: {deleted:?}", flows.family());
     ///     }
     ///     Ok(())
     /// });

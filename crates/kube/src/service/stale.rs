@@ -274,12 +274,12 @@ impl Stale {
     /// Calls `take` with the fewest filters that find all of its entries.
     fn filters(&self, udp: Filter, mut take: impl FnMut(FlowQuery)) {
         let from = |to: SocketAddr| TupleFilter::from(to.ip()).from_port(to.port());
-        let to = |front: SocketAddr| TupleFilter::to(front.ip()).to_port(front.port());
+        let to = |frontend: SocketAddr| TupleFilter::to(frontend.ip()).to_port(frontend.port());
         let mut take = |filter, is_whole| take(FlowQuery { filter, is_whole });
         let places = frontends(&self.port).count() + usize::from(self.port.node_port.is_some());
         match (&self.what, frontends(&self.port).next()) {
-            (StaleKind::To(gone), Some(front)) if places == 1 && gone.len() <= MAX_FILTERS => {
-                let udp = udp.original(to(front));
+            (StaleKind::To(gone), Some(frontend)) if places == 1 && gone.len() <= MAX_FILTERS => {
+                let udp = udp.original(to(frontend));
                 gone.iter()
                     .for_each(|gone| take(udp.reply(from(*gone)), true));
             }
@@ -288,7 +288,7 @@ impl Stale {
                     .for_each(|gone| take(udp.reply(from(*gone)), false));
             }
             _ => {
-                frontends(&self.port).for_each(|front| take(udp.original(to(front)), false));
+                frontends(&self.port).for_each(|frontend| take(udp.original(to(frontend)), false));
                 if let Some(port) = self.port.node_port {
                     let to_port = TupleFilter::default().to_port(port);
                     take(udp.original(to_port), false);
@@ -324,8 +324,8 @@ impl<'s> StaleFilter<'s> {
         let mut ports: Vec<_> = flows.ports.iter().collect();
         ports.sort_unstable_by_key(|(name, _)| *name);
         for (_, stale) in ports {
-            for front in frontends(&stale.port) {
-                wrong.frontends.entry(front).or_insert(stale);
+            for frontend in frontends(&stale.port) {
+                wrong.frontends.entry(frontend).or_insert(stale);
             }
             if let Some(port) = stale.port.node_port {
                 wrong.node_ports.entry(port).or_insert(stale);
@@ -342,12 +342,12 @@ impl<'s> StaleFilter<'s> {
         let Some(port) = original.destination_port() else {
             return false;
         };
-        let front = SocketAddr::new(original.destination, port);
+        let frontend = SocketAddr::new(original.destination, port);
         let of_node = || {
             let is_own = self.node_addresses.contains(&original.destination);
             self.node_ports.get(&port).filter(|_| is_own)
         };
-        let Some(stale) = self.frontends.get(&front).or_else(of_node) else {
+        let Some(stale) = self.frontends.get(&frontend).or_else(of_node) else {
             return false;
         };
         let reply = entry.reply();

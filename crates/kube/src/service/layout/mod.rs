@@ -63,7 +63,7 @@ pub(super) struct PortChange {
 pub struct Progress {
     /// The family: families are synced one after the other.
     pub family: Family,
-    /// Number of parts in the kernel: service ports; in the nftables layout also the elements that lead to them, which
+    /// Number of parts in the kernel: service ports; in the nftables layout also the elements that refer to them, which
     /// come last.
     pub completed: usize,
     /// Total number of parts.

@@ -74,7 +74,7 @@ fn removed_endpoints_make_flows_stale() {
     assert_eq!(of(&[&[], &[1]]), Some(StaleKind::NotServing));
     assert_eq!(of(&[&[1], &[], &[2]]), Some(StaleKind::NotServing));
     assert_eq!(of(&[&[], &[1], &[2]]), Some(StaleKind::NotServing));
-    // Memory stays bounded while endpoints come and go and nobody takes the result.
+    // Memory stays bounded while endpoints come and go and no caller takes the result.
     let states: Vec<_> = (0..=255).map(|last| Some(dns(&[last]))).collect();
     assert_eq!(
         what(&after(&states[..20])),
@@ -162,17 +162,17 @@ fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
 
 #[test]
 fn entries_with_replies_from_another_endpoint_are_stale() {
-    let front = at(96, 10, 53);
+    let frontend = at(96, 10, 53);
     let [one, two, three] = [1, 2, 3].map(|last| at(244, last, ENDPOINTS));
     let flows = after(&[Some(dns(&[1, 2])), Some(dns(&[1]))]);
-    assert!(has(&flows, front, two));
+    assert!(has(&flows, frontend, two));
     for (to, from) in [
-        (front, one),
-        (front, three),
+        (frontend, one),
+        (frontend, three),
         (at(96, 10, 54), two),
         (at(96, 11, 53), two),
         (two, two),
-        (front, at(244, 2, 53)),
+        (frontend, at(244, 2, 53)),
     ] {
         assert!(!has(&flows, to, from), "{to} {from}");
     }
@@ -183,7 +183,7 @@ fn entries_with_replies_from_another_endpoint_are_stale() {
     let node = SocketAddr::new([192, 0, 2, 1].into(), 30053);
     let elsewhere = SocketAddr::new([198, 51, 100, 1].into(), 30053);
     let flows = after(&[None, Some(port.clone())]);
-    for to in [front, external, node] {
+    for to in [frontend, external, node] {
         assert!(has(&flows, to, two), "{to}");
         assert!(has(&flows, to, to), "{to}");
         assert!(!has(&flows, to, one), "{to}");

@@ -82,7 +82,7 @@ impl Elements {
         self.picks.is_empty()
             && self.chains.is_empty()
             && others.any(|entries| !entries.is_empty())
-            && self.last.iter().map(Vec::len).sum::<usize>() <= Leftover::MAX
+            && self.last.iter().map(Vec::len).sum::<usize>() <= DeferredDeletions::MAX
             && last.all(|(kind, entries)| entries.is_empty() || kind.is_unreachable_alone())
     }
 
@@ -112,7 +112,7 @@ impl Elements {
 /// Elements that the last changes no longer need but left in the kernel, because packets in flight may still look them
 /// up. A later change deletes them.
 #[derive(Debug, Default)]
-pub(super) struct Leftover {
+pub(super) struct DeferredDeletions {
     /// By the index of the set in [`SetKind::ALL`].
     pub(super) entries: [Vec<Entry>; SetKind::ALL.len()],
     /// The numbers of ports in these elements.
@@ -121,7 +121,7 @@ pub(super) struct Leftover {
     pub(super) since: Option<Instant>,
 }
 
-impl Leftover {
+impl DeferredDeletions {
     /// Largest number of elements that stay in the kernel.
     pub(super) const MAX: usize = 64;
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bstr::BStr;
 
-use super::changes::Leftover;
+use super::changes::DeferredDeletions;
 use super::port_ids::IdAllocator;
 use super::rules::{FIREWALL, PickKey};
 use super::service::{ServiceFrontend, cluster_group, id_of_group};
@@ -21,9 +21,9 @@ use chainwright::nft::{
 pub(super) struct KernelTable {
     /// Elements of all sets that describe services.
     pub(super) entries: HashMap<SetKind, HashMap<ElementData, Option<ElementData>>>,
-    /// The shapes that have chains, by the chains' names.
+    /// The pick keys that have chains, by the chains' names.
     pub(super) pick_keys: HashMap<String, PickKey>,
-    /// Elements that lead to such chains.
+    /// Elements that refer to such chains.
     pub(super) picks: HashSet<(SetKind, u32)>,
     /// Service numbers that occur in elements.
     pub(super) ids: HashSet<u32>,
@@ -39,7 +39,7 @@ pub(super) struct KernelTable {
 pub(super) type Written = HashMap<String, Vec<u8>>;
 
 impl KernelTable {
-    /// Returns the addresses and ports that lead to each port's groups, by the port's number.
+    /// Returns the addresses and ports that refer to each port's groups, by the port's number.
     pub(super) fn frontend_keys(&self) -> HashMap<u32, HashSet<ElementData>> {
         let kinds = [
             SetKind::ServiceIps,
@@ -63,31 +63,32 @@ impl KernelTable {
         frontend_keys
     }
 
-    /// Returns the number of a port: the number to which its cluster IP leads (the first of its frontends, if it has
-    /// one), or one that only other frontends of this port lead to. A node port or another address may have belonged to
-    /// another port, whose number packets in flight may have looked up.
+    /// Returns the number of a port: the number to which its cluster IP refers (the first of its frontends, if it has
+    /// one), or one to which only other frontends of this port refer. A node port or another address may have belonged
+    /// to another port, whose number packets in flight may have looked up.
     pub(super) fn number(
         &self,
         frontends: &[ServiceFrontend],
         has_cluster_ip: bool,
         frontend_keys: &HashMap<u32, HashSet<ElementData>>,
     ) -> Option<u32> {
-        let number = |front: &ServiceFrontend| {
-            let kinds = match front.address {
+        let number = |frontend: &ServiceFrontend| {
+            let kinds = match frontend.address {
                 Some(_) => [SetKind::ServiceIps, SetKind::LocalIps],
                 None => [SetKind::ServiceNodeports, SetKind::LocalNodeports],
             };
-            let key = front.key();
+            let key = frontend.key();
             let group = kinds
                 .into_iter()
                 .find_map(|kind| self.entries.get(&kind)?.get(&key)?.as_ref()?.number_at(0));
             group.map(id_of_group)
         };
         let is_own = |id: &u32| {
-            let is_front = |key: &ElementData| frontends.iter().any(|front| front.key() == *key);
+            let is_frontend =
+                |key: &ElementData| frontends.iter().any(|frontend| frontend.key() == *key);
             frontend_keys
                 .get(id)
-                .is_some_and(|keys| keys.iter().all(is_front))
+                .is_some_and(|keys| keys.iter().all(is_frontend))
         };
         let cluster_ip = frontends.first().filter(|_| has_cluster_ip);
         let first = cluster_ip.and_then(number);
@@ -218,11 +219,11 @@ pub(super) enum Found {
     Known(Box<KernelTable>),
 }
 
-/// Reads the table, without the elements in `leftover`. Removes those from `leftover` that the table does not have.
+/// Reads the table, without the elements in `deferred`. Removes those from `deferred` that the table does not have.
 pub(super) fn read(
     nft: &mut Connection,
     family: Family,
-    leftover: &mut Leftover,
+    deferred: &mut DeferredDeletions,
 ) -> Result<Found, Error> {
     let now = without_elements(nft, family)?;
     let of_chain =
@@ -259,7 +260,7 @@ pub(super) fn read(
             let value = element.data_bytes().map(ElementData::of);
             set.insert(key, value.flatten());
         }
-        leftover.entries[kind as usize].retain(|(key, value)| {
+        deferred.entries[kind as usize].retain(|(key, value)| {
             let is_there = set.get(key) == Some(value);
             is_there && set.remove(key).is_some()
         });

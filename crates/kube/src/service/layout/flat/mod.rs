@@ -50,7 +50,7 @@ use bstr::BStr;
 use chainwright::iptables::Family;
 use chainwright::nft::{Connection, Generation, Ownership, Transaction};
 use chainwright::{Error, nft};
-use changes::{Elements, Leftover};
+use changes::{DeferredDeletions, Elements};
 use kernel::Written;
 use port_ids::IdAllocator;
 use rules::{PickKey, Rules};
@@ -100,7 +100,7 @@ pub(in crate::service) struct Flat {
     written: Written,
     /// Whether transactions are only checked.
     check_only: bool,
-    leftover: Leftover,
+    deferred: DeferredDeletions,
 }
 
 /// The kernel's state, except for elements that the rules add.
@@ -144,8 +144,8 @@ impl State {
         }
         let owner = &now.name;
         if let Some(port) = before {
-            frontends(port, now.id, config, |front, _| {
-                self.frontends.release(owner, &front);
+            frontends(port, now.id, config, |frontend, _| {
+                self.frontends.release(owner, &frontend);
             });
             self.cluster_ips.release(owner, &port.cluster_ip);
             for endpoint in hairpins(port) {
@@ -165,8 +165,8 @@ impl State {
     }
 
     fn acquire(&mut self, owner: &Arc<PortName>, id: u32, port: &ServicePort, config: &Config) {
-        frontends(port, id, config, |front, target| {
-            self.frontends.acquire(Arc::clone(owner), front, target);
+        frontends(port, id, config, |frontend, target| {
+            self.frontends.acquire(Arc::clone(owner), frontend, target);
         });
         self.cluster_ips
             .acquire(Arc::clone(owner), port.cluster_ip, ());
@@ -229,7 +229,7 @@ impl Flat {
             transaction: Transaction::new(),
             written: Written::default(),
             check_only: false,
-            leftover: Leftover::default(),
+            deferred: DeferredDeletions::default(),
         }
     }
 
@@ -255,15 +255,15 @@ impl FamilyLayout for Flat {
     fn full_sync(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut attempts = self.nft.retry().begin();
         loop {
-            let adopted = self.full_sync_once(ports);
+            let synced = self.full_sync_once(ports);
             // From this call, or from a process that ended in the middle.
             let removed = self.remove_stand_in();
-            let adopted = adopted.and_then(|made| Ok(made + removed?));
-            match adopted {
+            let synced = synced.and_then(|made| Ok(made + removed?));
+            match synced {
                 Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
                 Err(Error::Netlink(chainwright::netlink::Error::Interrupted))
                     if attempts.again() => {}
-                adopted => return adopted,
+                synced => return synced,
             }
         }
     }
@@ -312,7 +312,7 @@ impl FamilyLayout for Flat {
         self.ownership = None;
         self.generation = None;
         self.state = State::default();
-        self.leftover = Leftover::default();
+        self.deferred = DeferredDeletions::default();
         Ok(())
     }
 }

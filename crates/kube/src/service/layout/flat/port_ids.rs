@@ -37,11 +37,11 @@ impl IdAllocator {
 
     /// Numbers that packets in flight may have looked up.
     pub(super) fn recent(&self) -> impl Iterator<Item = u32> {
-        let resting = self
+        let quarantined = self
             .free
             .iter()
             .filter(|(since, _)| Self::is_quarantined(*since));
-        resting
+        quarantined
             .map(|(_, id)| *id)
             .chain(self.released.iter().copied())
     }

@@ -170,7 +170,7 @@ impl Rules<'_> {
         chains
     }
 
-    /// Writes the permanent chains and the `wanted` ones, and replaces their rules: in one transaction with everything
+    /// Writes the permanent chains and the `desired` ones, and replaces their rules: in one transaction with everything
     /// else, so that no packet passes a chain without them. `lengths` are the prefix lengths in the
     /// [firewalls](SetKind::FirewallSources).
     pub(super) fn write(
@@ -500,7 +500,7 @@ impl Rules<'_> {
         rule.with(&Lookup::map(group, picks.name(), Register::VERDICT))
     }
 
-    /// Writes the chains that choose one of so many endpoints, but not the elements that lead to them. If a commit
+    /// Writes the chains that choose one of so many endpoints, but not the elements that refer to them. If a commit
     /// makes the second lookup of a packet to a service address fail, the packet is not treated as one to a node port.
     pub(super) fn write_pick_chains(
         &self,
@@ -524,7 +524,7 @@ impl Rules<'_> {
                 let group = || self.with_group(rule.clone(), frontend_kind, local);
                 if let Some(time) = pick_key.affinity() {
                     tx.add(&self.to_remembered_endpoint(group(), time))?;
-                    tx.add(&self.forgotten(group()))?;
+                    tx.add(&self.delete_affinity(group()))?;
                     tx.add(&self.to_random_endpoint(group(), pick_key, time))?;
                     // If no more clients can be remembered, they are still served.
                 }
@@ -623,7 +623,7 @@ impl Rules<'_> {
     }
 
     /// Deletes an outdated affinity of the client: adding an element does not change an existing one.
-    fn forgotten(&self, rule: Rule<'static>) -> Rule<'static> {
+    fn delete_affinity(&self, rule: Rule<'static>) -> Rule<'static> {
         let client = self.client(rule);
         client.with(&Dynset {
             // An element of a map has data even in a deletion; its value does not matter.
@@ -677,7 +677,7 @@ impl Rules<'_> {
 }
 
 /// Returns `true` if packets pass this chain on the way to those that choose an endpoint.
-pub(super) fn leads_to_endpoints(chain: &str) -> bool {
+pub(super) fn refers_to_endpoints(chain: &str) -> bool {
     [
         "nat-prerouting",
         "nat-output",

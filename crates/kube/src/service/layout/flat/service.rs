@@ -141,12 +141,12 @@ pub(super) fn frontends(
         }
     }
     if let Some(port) = port.node_port {
-        let front = ServiceFrontend {
+        let frontend = ServiceFrontend {
             address: None,
             protocol,
             port,
         };
-        take(front, external);
+        take(frontend, external);
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) struct PortSlots {
     pub(super) id: u32,
     /// Endpoints by slot: all, and those of this node.
     pub(super) groups: [Vec<SocketAddr>; 2],
-    /// The shapes of the groups.
+    /// The pick keys of the groups.
     pub(super) pick_keys: [Option<PickKey>; 2],
     has_affinity: bool,
     /// Numbers of the endpoints of both groups, for ports with affinity. An endpoint keeps its number as long as it

@@ -7,7 +7,7 @@ use chainwright::iptables::Family;
 use chainwright::nft::{Connection, Ownership, Ruleset, Scope, Table, Transaction};
 use chainwright::{Error, nft};
 
-use super::changes::{Base, Elements, Leftover};
+use super::changes::{Base, DeferredDeletions, Elements};
 use super::kernel::{self, Found};
 use super::port_ids::IdAllocator;
 use super::rules::PickKey;
@@ -49,22 +49,22 @@ impl Flat {
     }
 
     /// Fills a table without services, in as many transactions as needed. Each contains complete services, except that
-    /// firewalls come first, so the committed part works even if a later transaction fails. If `anew`, the table is
-    /// replaced in a single transaction.
-    pub(super) fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
+    /// firewalls come first, so the committed part works even if a later transaction fails. If `is_new_table`, the
+    /// table is replaced in a single transaction.
+    pub(super) fn fill(&mut self, ports: &Ports, is_new_table: bool) -> Result<usize, Error> {
         let mut tx = Transaction::new();
-        if anew {
+        if is_new_table {
             tx.delete(&Table::new(self.table(), TABLE))?;
             let owned = self.ownership == Some(Ownership::Owned);
             tx.add(&self.rules().table_object(owned)?)?;
         }
         self.state = State::default();
-        self.leftover = Leftover::default();
+        self.deferred = DeferredDeletions::default();
         self.state.port_slots.reserve(ports.len());
         self.write_base(&mut tx, &Base::ALL)?;
         self.write_chains(&mut tx, &Base::ALL, true)?;
         // A transaction that is only checked leaves nothing for the next one.
-        let at_once = anew || self.check_only;
+        let at_once = is_new_table || self.check_only;
         let largest = if at_once {
             usize::MAX
         } else {
@@ -130,7 +130,7 @@ impl Flat {
         }
         self.generation = Some(self.nft.generation()?);
         let family = self.table();
-        let existing = match kernel::read(&mut self.nft, family, &mut self.leftover)? {
+        let existing = match kernel::read(&mut self.nft, family, &mut self.deferred)? {
             Found::Known(existing) => existing,
             Found::Nothing => return self.fill(ports, false),
             Found::Other => return self.replace_table(ports),
@@ -231,7 +231,9 @@ impl Flat {
             .iter()
             .map(|(_, port)| {
                 let mut all = Vec::new();
-                frontends(port, 0, &self.common.config, |front, _| all.push(front));
+                frontends(port, 0, &self.common.config, |frontend, _| {
+                    all.push(frontend)
+                });
                 let id = existing.number(&all, port.has_cluster_ip, &frontend_keys);
                 let known = id.filter(|id| *id < IdAllocator::END && !taken.contains(id));
                 taken.extend(known);
@@ -242,7 +244,7 @@ impl Flat {
         let recent = self.state.ids.recent();
         let gone: BTreeSet<u32> = existing.ids.iter().copied().chain(recent).collect();
         let gone: BTreeSet<u32> = &gone - &taken;
-        let left: BTreeSet<u32> = self.leftover.ids.iter().copied().collect();
+        let left: BTreeSet<u32> = self.deferred.ids.iter().copied().collect();
         let last = gone.iter().chain(&taken).chain(&left).max();
         let last = last.map_or(0, |last| last + 1); // all are below Ids::END
         state.ids.next = last;
@@ -298,8 +300,8 @@ impl Flat {
         for port_slots in self.state.port_slots.values() {
             port_slots.elements(&mut want);
         }
-        for (front, target) in self.state.frontends.iter() {
-            front.elements(target, &mut want);
+        for (frontend, target) in self.state.frontends.iter() {
+            frontend.elements(target, &mut want);
         }
         for (address, ()) in self.state.cluster_ips.iter() {
             want(

@@ -5,8 +5,8 @@ use std::time::Instant;
 use chainwright::nft::{CommitError, Element, Ownership, SetId, Transaction};
 use chainwright::{Error, nft};
 
-use super::changes::{Base, Elements, Leftover};
-use super::rules::{PickKey, leads_to_endpoints};
+use super::changes::{Base, DeferredDeletions, Elements};
+use super::rules::{PickKey, refers_to_endpoints};
 use super::sets::{ElementData, Entry, SetKind, TABLE, element};
 use super::{CLIENTS, Flat};
 use crate::service::config::NodePortsOf;
@@ -29,37 +29,37 @@ impl Flat {
     /// first transaction, as soon as enough time has passed, they are too many, or they conflict with its additions.
     pub(super) fn execute(&mut self, elements: &mut Elements, leave: bool) -> Result<usize, Error> {
         elements.join_replaced();
-        let mut leftover = std::mem::take(&mut self.leftover);
-        let is_in_the_way = leftover.keep(elements);
-        let mut left = Leftover::default();
+        let mut deferred = std::mem::take(&mut self.deferred);
+        let is_in_the_way = deferred.keep(elements);
+        let mut left = DeferredDeletions::default();
         if leave && !self.check_only && elements.may_leave_last() {
             left.entries = std::mem::take(&mut elements.last);
         }
-        let is_due = leftover.len() > 0
+        let is_due = deferred.len() > 0
             && (is_in_the_way
-                || !leftover.may_be_in_use()
-                || leftover.len() + left.len() > Leftover::MAX);
-        let due = Some(&leftover).filter(|_| is_due);
+                || !deferred.may_be_in_use()
+                || deferred.len() + left.len() > DeferredDeletions::MAX);
+        let due = Some(&deferred).filter(|_| is_due);
         let mut tx = std::mem::take(&mut self.transaction);
         let made = self.commit_parts(&mut tx, elements, due);
         self.transaction = tx;
         let made = made?;
         let ids = &mut self.state.ids;
         if is_due && made > 0 && !self.check_only {
-            ids.free(std::mem::take(&mut leftover).ids);
+            ids.free(std::mem::take(&mut deferred).ids);
         }
         let released = std::mem::take(&mut ids.released);
         match left.len() {
             0 => ids.free(released),
             _ => {
-                for (all, left) in leftover.entries.iter_mut().zip(left.entries) {
+                for (all, left) in deferred.entries.iter_mut().zip(left.entries) {
                     all.extend(left);
                 }
-                leftover.ids.extend(released);
-                leftover.since = Some(Instant::now());
+                deferred.ids.extend(released);
+                deferred.since = Some(Instant::now());
             }
         }
-        self.leftover = leftover;
+        self.deferred = deferred;
         Ok(made)
     }
 
@@ -68,7 +68,7 @@ impl Flat {
         &mut self,
         tx: &mut Transaction,
         elements: &Elements,
-        mut due: Option<&Leftover>,
+        mut due: Option<&DeferredDeletions>,
     ) -> Result<usize, Error> {
         let mut in_order = StagedCommits::new(!self.check_only);
         for stage in [Self::write_first, Self::write_main, Self::write_last] {
@@ -82,7 +82,7 @@ impl Flat {
             if tx.byte_length() == deletions {
                 continue;
             }
-            if due.is_some_and(Leftover::may_be_in_use) && !self.check_only {
+            if due.is_some_and(DeferredDeletions::may_be_in_use) && !self.check_only {
                 wait_for_packets();
             }
             in_order.commit(tx, |tx| self.commit(tx))?;
@@ -168,7 +168,8 @@ impl Flat {
         Ok(())
     }
 
-    /// Writes the desired parts of the table that do not depend on services, except chains that lead to endpoints.
+    /// Writes the desired parts of the table that do not depend on services, except chains that send packets to
+    /// endpoints.
     pub(super) fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
         let rules = self.rules();
         if wanted.table && self.ownership != Some(Ownership::Owned) {
@@ -180,18 +181,19 @@ impl Flat {
         self.write_chains(tx, wanted, false)
     }
 
-    /// Writes the desired chains that send packets to endpoints (`lead`), or the others.
+    /// Writes the desired chains that send packets to endpoints (`to_endpoints`), or the others.
     pub(super) fn write_chains(
         &self,
         tx: &mut Transaction,
         wanted: &Base,
-        lead: bool,
+        to_endpoints: bool,
     ) -> Result<(), Error> {
         let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
         lengths.sort_unstable();
         self.rules().write(tx, lengths, |chain| {
             let chains = wanted.chains.as_ref();
-            leads_to_endpoints(chain) == lead && chains.is_none_or(|chains| chains.contains(chain))
+            refers_to_endpoints(chain) == to_endpoints
+                && chains.is_none_or(|chains| chains.contains(chain))
         })
     }
 

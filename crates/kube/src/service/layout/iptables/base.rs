@@ -74,7 +74,7 @@ impl Rules<'_> {
 
     /// Returns the rules to add to chains that other programs also use. If loopback addresses serve node ports, packets
     /// from outside to these ports must be dropped; there may be no kubelet that added this rule.
-    pub(super) fn rules_beside_others(&self, table: &str) -> Vec<(&'static str, Rule)> {
+    pub(super) fn rules_in_shared_chains(&self, table: &str) -> Vec<(&'static str, Rule)> {
         match self.has_node_ports_at_loopback() && table == "filter" {
             true => vec![(FIREWALL, localnet())],
             false => Vec::new(),
@@ -93,9 +93,9 @@ impl Rules<'_> {
         let refused = || first("kubernetes service portals", SERVICES);
         let outside = || first("kubernetes externally-visible service portals", EXTERNAL);
         let portals = || vec![jump("kubernetes service portals", SERVICES)];
-        let rules_beside_others = self.rules_beside_others(table);
+        let rules_in_shared_chains = self.rules_in_shared_chains(table);
         let firewall = || {
-            rules_beside_others
+            rules_in_shared_chains
                 .iter()
                 .map(|(chain, _)| Rule::jump(*chain))
         };

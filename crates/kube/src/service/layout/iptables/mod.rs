@@ -244,7 +244,7 @@ fn sync_table(
     for chain in shared() {
         chains.set_rules(chain.chain(), &rules.whole(chain, ports))?;
     }
-    for (chain, rule) in rules.rules_beside_others(&table) {
+    for (chain, rule) in rules.rules_in_shared_chains(&table) {
         chains.make(chain)?;
         if !chains.table.contains(chain, &rule)? {
             chains.table.append(chain, &rule)?;

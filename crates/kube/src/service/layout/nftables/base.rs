@@ -123,7 +123,7 @@ pub(super) fn is_own(table: &TableRef<'_>) -> bool {
     maker == Some(CREATED_BY) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
 }
 
-/// Returns `true` if a chain or set blocks clients that may not use a load balancer, or leads to one that does.
+/// Returns `true` if a chain or set blocks clients that may not use a load balancer, or refers to one that does.
 pub(super) fn is_firewall(name: &BStr) -> bool {
     name.starts_with(b"firewall-") || name.ends_with(b"-pre-dnat")
 }

@@ -82,11 +82,13 @@ impl Difference {
         self.changed.iter().map(|chain| &*chain.name)
     }
 
-    /// Returns `true` if new chains, or the rules and elements that block traffic, must exist before those that lead to
-    /// endpoints: packets that enter a new chain at the moment of its commit find no rules in it.
+    /// Returns `true` if new chains, or the rules and elements that block traffic, must exist before those that refer
+    /// to endpoints: packets that enter a new chain at the moment of its commit find no rules in it.
     pub(super) fn needs_first(&self) -> bool {
         let mut elements = self.elements.iter();
-        elements.any(|c| c.after.is_some() && (c.before.is_some() || comes(c) == Part::First))
+        elements.any(|c| {
+            c.after.is_some() && (c.before.is_some() || part_of_addition(c) == Part::First)
+        })
     }
 
     /// Writes new sets and chains, and the rules and elements that block traffic.
@@ -96,8 +98,8 @@ impl Difference {
         self.write_added(writer, Part::First)
     }
 
-    /// Writes the rules and elements that lead to endpoints, with new rules before old ones. Includes new sets and
-    /// chains if they do not exist yet.
+    /// Writes the rules and elements that send packets to endpoints, with new rules before old ones. Includes new sets
+    /// and chains if they do not exist yet.
     pub(super) fn write_main(&self, writer: &mut Writer<'_>, are_new: bool) -> Result<(), Error> {
         if are_new {
             self.write_new(writer)?;
@@ -156,7 +158,7 @@ impl Difference {
     fn write_deleted(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
         for shared in Shared::FILL_ORDER {
             let elements = self.of(shared).iter();
-            let elements = elements.filter(|c| c.before.is_some() && goes(c) == part);
+            let elements = elements.filter(|c| c.before.is_some() && part_of_deletion(c) == part);
             writer.delete_elements(shared, elements.map(|c| &c.key))?;
         }
         Ok(())
@@ -165,7 +167,10 @@ impl Difference {
     /// Adds the elements that belong to this part.
     fn write_added(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
         for shared in Shared::FILL_ORDER {
-            let elements = self.of(shared).iter().filter(|c| comes(c) == part);
+            let elements = self
+                .of(shared)
+                .iter()
+                .filter(|c| part_of_addition(c) == part);
             let after = elements.filter_map(|c| Some((&c.key, c.after.as_ref()?)));
             writer.add_elements(shared, after)?;
         }
@@ -191,7 +196,7 @@ enum Part {
 
 /// Returns the part in which an element is added: firewalls, which packets look up before they are sent to an endpoint,
 /// come first, so that no load balancer is reachable before its firewall exists.
-const fn comes(changed: &Changed<Key, Value>) -> Part {
+const fn part_of_addition(changed: &Changed<Key, Value>) -> Part {
     match changed.key.set {
         Shared::FirewallIps => Part::First,
         _ => Part::Main,
@@ -200,11 +205,11 @@ const fn comes(changed: &Changed<Key, Value>) -> Part {
 
 /// Returns the part in which an element is deleted: with the addition if it gets another value; last if packets look it
 /// up after they were sent to an endpoint, or when there was none. A firewall may be removed together with the elements
-/// that lead to endpoints: a packet that does not find it made this lookup after the commit, and so finds no endpoint
-/// either.
-const fn goes(changed: &Changed<Key, Value>) -> Part {
+/// that send packets to endpoints: a packet that does not find it made this lookup after the commit, and so finds no
+/// endpoint either.
+const fn part_of_deletion(changed: &Changed<Key, Value>) -> Part {
     match (changed.key.set, &changed.after) {
-        (_, Some(_)) => comes(changed),
+        (_, Some(_)) => part_of_addition(changed),
         (
             Shared::HairpinConnections | Shared::NoEndpointServices | Shared::NoEndpointNodePorts,
             None,

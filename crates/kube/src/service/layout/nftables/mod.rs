@@ -1,5 +1,5 @@
 //! The layout of kube-proxy's nftables mode: the table `kube-proxy` of each family, with a chain for each service port,
-//! and verdict maps that lead to them.
+//! and verdict maps that refer to them.
 //!
 //! | content | file |
 //! |---|---|
@@ -296,7 +296,7 @@ impl Nftables {
                 }
             };
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
-                // A transaction that changes nothing leads to no further one.
+                // After a transaction that changes nothing, there is no further one.
                 Ok(()) if self.check_only => return Ok(in_order.made()),
                 Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
@@ -640,7 +640,7 @@ fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error
 }
 
 /// Writes the content of an empty table, in one transaction or in pieces. They are ordered so that each committed part
-/// handles traffic correctly: chains before the elements that lead to them, and rules that block traffic before those
+/// handles traffic correctly: chains before the elements that refer to them, and rules that block traffic before those
 /// that accept in. Reports after each transaction how many ports and elements are written.
 fn fill(
     writer: &mut Writer<'_>,

@@ -80,14 +80,14 @@ pub(super) fn content(port: &ServicePort, config: &Config) -> Content {
     let firewall = content.firewall(port, config);
     content.elements(port, internal, external, firewall);
     if port.affinity == Some(Duration::ZERO) {
-        content.forget();
+        content.remove_affinity();
     }
     content
 }
 
 impl Content {
     /// Removes the sets of clients, and the rules that refer to them.
-    fn forget(&mut self) {
+    fn remove_affinity(&mut self) {
         self.sets.clear();
         for chain in &mut self.chains {
             let knows =
@@ -121,7 +121,7 @@ impl Content {
         }
     }
 
-    /// Adds the chain that leads to some endpoints, if there are any.
+    /// Adds the chain that sends packets to some endpoints, if there are any.
     fn spread(
         &mut self,
         port: &ServicePort,

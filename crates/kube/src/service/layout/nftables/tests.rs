@@ -1,5 +1,5 @@
 //! Changes give the same result as a start. `tests/kube/services/kube_proxy.rs` tests that this is what kube-proxy
-//! writes, and that kube-proxy's tables are adopted.
+//! writes, and that it takes over kube-proxy's tables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -124,8 +124,8 @@ fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
 /// Returns the services of `services.yaml` that differ in kind.
 fn representative_ports() -> Vec<ServicePort> {
     let http = |service, cluster_ip, number| port("default", service, "", cluster_ip, number);
-    let front = to(
-        http("azure-vote-front", "10.96.10.10", 80),
+    let frontend = to(
+        http("azure-vote-frontend", "10.96.10.10", 80),
         &["10.244.1.5:80", "10.244.1.6:80"],
     );
     let dns = |name| {
@@ -152,7 +152,7 @@ fn representative_ports() -> Vec<ServicePort> {
     vec![
         ServicePort {
             node_port: Some(30450),
-            ..front
+            ..frontend
         },
         udp,
         dns("dns-tcp"),
@@ -507,8 +507,8 @@ fn chains_in_use_are_deleted_later() {
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
     layout.full_sync(&ports).unwrap();
     layout.chains_apart = true;
-    let front = representative_ports().swap_remove(0);
-    let name = front.name.clone();
+    let frontend = representative_ports().swap_remove(0);
+    let name = frontend.name.clone();
     let chain = name.nftables_name("service-");
     let mut change = PortChange {
         before: ports.swap_remove(&name),

@@ -83,7 +83,7 @@ fn wanted(
     chains.extend(shared.map(|of| named((of.chain(), rules.whole(of, ports)))));
     chains.extend(
         rules
-            .rules_beside_others(table)
+            .rules_in_shared_chains(table)
             .into_iter()
             .map(|(c, rule)| named((c, vec![rule]))),
     );
@@ -374,27 +374,27 @@ fn chains_referenced_by_others_are_kept() {
         let now = ports(&all, family, &config);
         let mut layout = layout(backend, family, &config);
         layout.full_sync(&now).unwrap();
-        let front = now
+        let frontend = now
             .keys()
             .find(|name| &*name.service.name == "azure-vote-front")
             .unwrap();
-        let front = front.iptables_chain(crate::service::ChainKind::Service);
+        let chain = frontend.iptables_chain(crate::service::ChainKind::Service);
         let mut ipt = open(backend);
-        let leads = [Rule::jump("KUBE-MARK-MASQ"), Rule::jump(front.as_str())];
-        let lead = ipt.update(family, "nat", |table| {
+        let jumps = [Rule::jump("KUBE-MARK-MASQ"), Rule::jump(chain.as_str())];
+        let updated = ipt.update(family, "nat", |table| {
             table.new_chain("CNI-DN-1")?;
-            leads
+            jumps
                 .iter()
                 .try_for_each(|rule| table.append("CNI-DN-1", rule))
         });
-        lead.unwrap();
+        updated.unwrap();
 
         // The chain of a removed service stays without rules, however often its removal is requested.
         all.remove_service(&ObjectName::new("default", "azure-vote-front"));
         let mut before = now;
         change(&mut layout, family, &config, &mut before, &all);
         assert!(
-            chains(backend, family, "nat")[&front].is_empty(),
+            chains(backend, family, "nat")[&chain].is_empty(),
             "{backend}"
         );
         assert_eq!(layout.full_sync(&before).unwrap(), 0);
@@ -403,10 +403,10 @@ fn chains_referenced_by_others_are_kept() {
         let left = chains(backend, family, "nat");
         let mut names: Vec<_> = left.keys().map(String::as_str).collect();
         names.sort_unstable();
-        let mut wanted = vec!["CNI-DN-1", "KUBE-MARK-MASQ", "KUBE-POSTROUTING", &front];
+        let mut wanted = vec!["CNI-DN-1", "KUBE-MARK-MASQ", "KUBE-POSTROUTING", &chain];
         wanted.sort_unstable();
         assert_eq!(names, wanted, "{backend}");
-        assert_eq!(left["CNI-DN-1"], leads);
+        assert_eq!(left["CNI-DN-1"], jumps);
         assert_eq!(left["KUBE-MARK-MASQ"].len(), 1);
         assert_eq!(left["KUBE-POSTROUTING"].len(), 3);
         let text = save(backend, family);

@@ -70,18 +70,18 @@ pub(super) fn service(namespace: &str, name: &str, cluster_ip: &str, ports: &[Po
     ports.iter().cloned().fold(service, Service::with_port)
 }
 
-/// Returns the distinct services in `tests/data/services.yaml`, and `kubernetes`, which existed beside them.
+/// Returns the distinct services in `tests/data/services.yaml`, and `kubernetes`, which exists in each cluster.
 fn services() -> Services {
     let mut all = Services::new();
     let port = Port::new;
     let tcp = Protocol::Tcp;
-    let front = Port {
+    let frontend = Port {
         node_port: Some(30450),
         ..port("", tcp, 80)
     };
     add(
         &mut all,
-        service("default", "azure-vote-front", "10.96.10.10", &[front]),
+        service("default", "azure-vote-front", "10.96.10.10", &[frontend]),
         &[("10.244.1.5", ""), ("10.244.1.6", "")],
         &[80],
     );

@@ -61,7 +61,7 @@ fn chains_and_rules_match_kube_proxy() {
             assert_same(chain, &rules, &saved[&(table, chain)]);
             compared += rules.len();
         }
-        for (chain, rule) in rules.rules_beside_others(table) {
+        for (chain, rule) in rules.rules_in_shared_chains(table) {
             assert_same(chain, &[rule], &saved[&(table, chain)]);
             compared += 1;
         }

@@ -225,7 +225,7 @@ fn ipv6_rules_use_ipv6_syntax() {
     };
     let last = rules.last(Shared::Services);
     assert!(last[0].to_string().starts_with("! -d ::1/128 -m comment"));
-    assert!(rules.rules_beside_others("filter").is_empty());
+    assert!(rules.rules_in_shared_chains("filter").is_empty());
     let jumps = rules.jumps("filter");
     assert!(jumps.iter().all(|(_, rules)| {
         rules
