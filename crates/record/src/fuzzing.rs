@@ -66,7 +66,7 @@ pub fn segment(state: &Snapshot, changes: &[&[u8]]) -> io::Result<Vec<u8>> {
 
 /// Corrects the checksums of the records, as far as their lengths fit the file.
 #[must_use]
-pub fn repaired(mut bytes: Vec<u8>) -> Vec<u8> {
+pub fn with_valid_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
     let (mut at, head) = (file_header().len(), FRAME as usize);
     while let Some(header) = bytes.get(at..at + head) {
         let length = header

@@ -65,7 +65,7 @@ impl Recorder {
     /// with the next call.
     pub fn record(&mut self) -> Result<Vec<Report>, Error> {
         let updated = self.mirror.update().map(drop);
-        self.settle(updated)
+        self.finish_batch(updated)
     }
 
     /// Waits at most `time` for a transaction; then does the same as [`record`](Self::record).
@@ -74,10 +74,10 @@ impl Recorder {
     /// As [`record`](Self::record).
     pub fn wait(&mut self, time: Duration) -> Result<Vec<Report>, Error> {
         let updated = self.mirror.wait(time).map(drop);
-        self.settle(updated)
+        self.finish_batch(updated)
     }
 
-    fn settle(
+    fn finish_batch(
         &mut self,
         updated: Result<(), chainwright::nft::SnapshotError>,
     ) -> Result<Vec<Report>, Error> {
@@ -91,7 +91,7 @@ impl Recorder {
                 return Err(error.into());
             }
         }
-        ring.settle(self.mirror.snapshot());
+        ring.rotate_if_needed(self.mirror.snapshot());
         Ok(ring.take_reports())
     }
 

@@ -139,7 +139,7 @@ impl fmt::Display for Report {
 
 /// A segment in the ring.
 #[derive(Debug)]
-struct Kept {
+struct ClosedSegment {
     path: PathBuf,
     length: u64,
     started: SystemTime,
@@ -157,7 +157,7 @@ struct Failure {
 pub(crate) struct Ring {
     directory: PathBuf,
     options: RecorderOptions,
-    segments: VecDeque<Kept>,
+    segments: VecDeque<ClosedSegment>,
     /// The file of the last segment.
     file: Option<File>,
     /// Length of the last segment without its records, and when it was started.
@@ -233,7 +233,7 @@ impl Ring {
         for segment in &segments {
             let metadata = fs::metadata(segment.path());
             let metadata = metadata.map_err(io_error("read", segment.path()))?;
-            ring.segments.push_back(Kept {
+            ring.segments.push_back(ClosedSegment {
                 path: segment.path().to_owned(),
                 length: metadata.len(),
                 // Approximate for a damaged one.
@@ -300,7 +300,7 @@ impl Ring {
         }
         let restarted = || (Reason::Restarted, BString::default());
         self.resync.get_or_insert_with(restarted);
-        self.settle(snapshot);
+        self.rotate_if_needed(snapshot);
     }
 
     /// Records an item as soon as it arrives.
@@ -363,7 +363,7 @@ impl Ring {
     }
 
     /// Starts a new segment if it is necessary. `snapshot` is the ruleset after everything that was observed.
-    pub(crate) fn settle(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn rotate_if_needed(&mut self, snapshot: &Snapshot) {
         if let Some(failure) = &mut self.failure {
             if failure.retried.elapsed() < RETRY {
                 return;
@@ -422,7 +422,7 @@ impl Ring {
                     if is_full(&error) && self.segments.len() > 2 && self.remove_oldest() {
                         continue;
                     }
-                    let error = io_error("write", &kept_path(&self.segments))(error);
+                    let error = io_error("write", &last_path(&self.segments))(error);
                     self.fail(error.to_string());
                     return;
                 }
@@ -459,7 +459,7 @@ impl Ring {
             reason,
             cause,
         };
-        // Makes room first; the last segment stays until the new one is complete.
+        // Removes old files first; the last segment stays until the new one is complete.
         let expected = snapshot.byte_length() as u64;
         let total = |ring: &Self| ring.segments.iter().map(|kept| kept.length).sum::<u64>();
         while self.segments.len() > 1
@@ -484,7 +484,7 @@ impl Ring {
         }
         // The new name is durable, too, if the file system supports it.
         let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        self.segments.push_back(Kept {
+        self.segments.push_back(ClosedSegment {
             path,
             length,
             started: start.time,
@@ -510,7 +510,7 @@ impl Ring {
         let Some(limit) = SystemTime::now().checked_sub(self.options.max_age) else {
             return;
         };
-        let is_outdated = |next: &Kept| next.started < limit;
+        let is_outdated = |next: &ClosedSegment| next.started < limit;
         while self.segments.get(1).is_some_and(is_outdated) && self.remove_oldest() {}
     }
 
@@ -537,7 +537,7 @@ impl Ring {
         }
         match &self.file {
             Some(file) => {
-                let path = kept_path(&self.segments);
+                let path = last_path(&self.segments);
                 file.sync_data().map_err(io_error("write", &path))
             }
             None => Ok(()),
@@ -548,13 +548,14 @@ impl Ring {
         std::mem::take(&mut self.reports)
     }
 
-    /// Returns the time after which [`settle`](Self::settle) must be called even without an event.
+    /// Returns `true` while writing fails: then [`rotate_if_needed`](Self::rotate_if_needed) must be called even
+    /// without an event.
     pub(crate) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
 }
 
-fn kept_path(segments: &VecDeque<Kept>) -> PathBuf {
+fn last_path(segments: &VecDeque<ClosedSegment>) -> PathBuf {
     segments
         .back()
         .map(|kept| kept.path.clone())

@@ -34,8 +34,8 @@ impl Random {
 }
 
 /// Returns the number of trials: this one, or that of an environment variable.
-fn trials(name: &str, usual: usize) -> usize {
-    std::env::var(name).map_or(usual, |number| number.parse().unwrap())
+fn trials(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |number| number.parse().unwrap())
 }
 
 fn commit(nft: &mut Connection, text: &str) -> Result<(), String> {

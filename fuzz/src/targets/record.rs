@@ -23,7 +23,7 @@ const NEWGEN: u16 = 0xa0f;
 fn run(input: &[u8]) {
     if input.starts_with(b"CHAINRC\n") {
         read(input);
-        read(&fuzzing::repaired(input.to_vec()));
+        read(&fuzzing::with_valid_checksums(input.to_vec()));
         return;
     }
     read(&file(input));
