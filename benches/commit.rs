@@ -54,7 +54,7 @@ fn whole(chains: usize) -> Result {
     Ok(())
 }
 
-/// One more chain with three rules, beside this many chains.
+/// One more chain with three rules, in a table with this many other chains.
 fn add_one_service(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let mut nft = loaded(chains)?;
@@ -90,7 +90,7 @@ fn add_one_service(chains: usize) -> Result {
         ],
     )?;
     report(
-        &format!("commit one more chain with three rules beside {chains}"),
+        &format!("commit one more chain with three rules, with {chains} other chains"),
         &measured,
         1.10,
     );

@@ -132,7 +132,7 @@ fn delete(entries: usize) -> Result {
         &mut [
             ("baseline: one prepared request each", &mut || {
                 for request in &deletions {
-                    black_box(baseline.ask(request)?);
+                    black_box(baseline.request(request)?);
                 }
                 Ok(())
             }),

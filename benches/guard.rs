@@ -87,7 +87,7 @@ const PLAIN: &str = "*filter
 COMMIT
 ";
 
-/// Flushes kubelet's table, as `iptables -F` does, beside this many chains of a kube-proxy.
+/// Flushes kubelet's table, as `iptables -F` does, with this many chains of a kube-proxy.
 ///
 /// Before the kernel accepts a rule with a match or target of x_tables, it frees what was deleted before, which waits
 /// for an RCU grace period. So the baseline of a repair is a commit of the same rules' bytes right after the flush. The
@@ -95,7 +95,7 @@ COMMIT
 fn repair(chains: usize) -> Result {
     let mut nft = loaded(chains)?;
     println!(
-        "\nflush of kubelet's table beside {chains} chains, {ROUNDS} rounds: median, 99th percentile"
+        "\nflush of kubelet's table, with {chains} other chains, {ROUNDS} rounds: median, 99th percentile"
     );
     notification_time(&mut nft)?;
     let kubelet = Kubelet::new().declared();
@@ -280,12 +280,12 @@ fn detection(chains: usize) -> Result {
         (0..chains).try_for_each(|number| table.new_chain(format!("KUBE-SVC-{number}")))
     })?;
     legacy.update(Family::Ipv4, "mangle", |table| table.new_chain("other"))?;
-    let (mut looks, mut opened) = (Vec::new(), Vec::new());
+    let (mut probe_times, mut opened) = (Vec::new(), Vec::new());
     let mut detector = Detector::open();
     for _ in 0..DETECTIONS {
         let start = Instant::now();
         let verdict = detector.probe().detected_backend();
-        looks.push(start.elapsed());
+        probe_times.push(start.elapsed());
         assert_eq!(verdict, DetectedBackend::Nft);
         let start = Instant::now();
         Detector::open().probe();
@@ -295,7 +295,7 @@ fn detection(chains: usize) -> Result {
         "\ndetection with {chains} chains in each backend, {DETECTIONS} rounds: median, 99th percentile"
     );
     let goal = Some([DETECTION; 2]);
-    print("Detector::probe()", quantiles(&mut looks), goal);
+    print("Detector::probe()", quantiles(&mut probe_times), goal);
     print("Detector::open() and look()", quantiles(&mut opened), None);
     let start = Instant::now();
     let evidence = detector.evidence();

@@ -111,7 +111,7 @@ fn main() -> Result {
             let text = services(KubeProxy { chains }).to_table();
             let rules = services(KubeProxy { chains }).rules();
             let mut iptables = Iptables::nft()?;
-            // The first time is not counted: one-time initialisation does not belong to a rule.
+            // The first time is not counted: one-time initialization does not belong to a rule.
             iptables.restore(IPV4, &text, &RestoreOptions::default())?;
             assert_eq!(counted_restore_nft(&mut iptables, &text)?, rules);
             assert!(counted_save_nft(&mut iptables)? >= rules);

@@ -60,7 +60,7 @@ fn listing(count: usize) -> Result {
         &mut [
             ("baseline: 1,000 × request the generation", &mut || {
                 for _ in 0..1000 {
-                    black_box(baseline.ask(&generation)?);
+                    black_box(baseline.request(&generation)?);
                 }
                 Ok(())
             }),
@@ -85,7 +85,7 @@ fn listing(count: usize) -> Result {
         &mut [
             ("baseline: 1,000 × bare request and reply", &mut || {
                 for _ in 0..1000 {
-                    black_box(baseline.ask(&one)?);
+                    black_box(baseline.request(&one)?);
                 }
                 Ok(())
             }),

@@ -102,7 +102,7 @@ fn start(cluster: Cluster, goal: Duration) -> Result {
     Ok(())
 }
 
-/// One change beside this many services.
+/// One change with this many other services.
 fn growth(present: &[usize]) -> Result {
     let mut medians: Vec<Vec<(&str, Duration)>> = Vec::new();
     for &services in present {

@@ -138,7 +138,7 @@ fn all<'r>(
     ];
     let measured = alternate(FEW, &mut contenders)?;
     report(
-        &format!("{title}: what walks share, and graphs"),
+        &format!("{title}: data shared by traces, and graphs"),
         &measured,
         None,
     );

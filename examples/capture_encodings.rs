@@ -1,5 +1,5 @@
 //! Captures how a version of iptables-nft encodes the rules of `tests/data/encodings/rules.txt`,
-//! and writes that version's file beside it: see `tests/data/encodings/README.md`.
+//! and writes that version's file next to it: see `tests/data/encodings/README.md`.
 //!
 //! ```sh
 //! cargo run --example capture_encodings -- 1.8.11 /path/to/xtables-nft-multi
@@ -136,17 +136,17 @@ fn record(
             theirs(READER)
         }
     };
-    let mut say = |word: &str, said: &Option<String>| {
-        let _ = match said {
-            Some(said) => writeln!(text, " {word} {said}"),
+    let mut write_reading = |word: &str, reading: &Option<String>| {
+        let _ = match reading {
+            Some(reading) => writeln!(text, " {word} {reading}"),
             None => writeln!(text, " un{word}"),
         };
     };
     if version == READER || implied.is_none_or(|implied| implied.read != written.read) {
-        say("read", &written.read);
+        write_reading("read", &written.read);
     }
     if written.saved != written.read {
-        say("saved", &written.saved);
+        write_reading("saved", &written.saved);
     }
 }
 

@@ -180,8 +180,8 @@ fn readings(version: &str, reader: &str) -> Result<(), Box<dyn Error>> {
                     let put = put(line, bytes).map_err(|error| error.to_string());
                     put.and_then(|()| read(line, reader).map_err(|error| error.to_string()))
                 })??;
-                let usual = bytes.read.as_deref().map(|line| Put::Line(one_blank(line)));
-                if usual.as_ref() == Some(&read) {
+                let as_reader = bytes.read.as_deref().map(|line| Put::Line(one_blank(line)));
+                if as_reader.as_ref() == Some(&read) {
                     continue;
                 }
                 let writers = bytes.writers.iter().map(String::as_str);

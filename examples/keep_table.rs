@@ -116,26 +116,26 @@ mod tests {
     use super::*;
 
     /// Creates a keeper of an existing table.
-    fn keeper(model: &FakeKernel) -> Result<Keeper, Error> {
-        let mut keeper = Keeper::new(model.connect()?)?;
+    fn keeper(fake: &FakeKernel) -> Result<Keeper, Error> {
+        let mut keeper = Keeper::new(fake.connect()?)?;
         assert!(!keeper.keep(Duration::ZERO)?.is_empty());
         Ok(keeper)
     }
 
     #[test]
     fn correct_tables_are_unchanged() -> Result<(), Error> {
-        let model = FakeKernel::new();
-        assert_eq!(keeper(&model)?.keep(Duration::ZERO)?, "");
+        let fake = FakeKernel::new();
+        assert_eq!(keeper(&fake)?.keep(Duration::ZERO)?, "");
         // The next keeper does not change this one's result either.
-        assert_eq!(Keeper::new(model.connect()?)?.keep(Duration::ZERO)?, "");
+        assert_eq!(Keeper::new(fake.connect()?)?.keep(Duration::ZERO)?, "");
         Ok(())
     }
 
     #[test]
     fn foreign_changes_are_reverted() -> Result<(), Error> {
-        let model = FakeKernel::new();
-        let mut keeper = keeper(&model)?;
-        let mut rival = model.connect()?;
+        let fake = FakeKernel::new();
+        let mut keeper = keeper(&fake)?;
+        let mut rival = fake.connect()?;
         rival.commit(&interference()?)?;
 
         let done = keeper.keep(Duration::ZERO)?;
@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn a_chain_of_another_kind_is_replaced() -> Result<(), Error> {
-        let model = FakeKernel::new();
-        let mut keeper = keeper(&model)?;
+        let fake = FakeKernel::new();
+        let mut keeper = keeper(&fake)?;
         // Another program replaces the chain by one of another type.
         let mut tx = Transaction::new();
         tx.delete(&Chain::new(Family::INET, "mine", "input"))?;
         tx.add(&Chain::new(Family::INET, "mine", "input"))?;
-        model.connect()?.commit(&tx)?;
+        fake.connect()?.commit(&tx)?;
         let done = keeper.keep(Duration::ZERO)?;
         assert!(done.contains("add chain inet mine input"), "{done}");
         Ok(())

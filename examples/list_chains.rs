@@ -13,8 +13,8 @@ fn main() -> Result<(), Error> {
         let mut nft = Connection::open()?;
         fill(&mut nft)?;
 
-        // On a busy node a change can interrupt a listing, which then returns an error that tells the caller
-        // to retry; `List` retries on its own.
+        // On a busy node a change can interrupt a listing, which then returns an error that is retryable;
+        // `List` retries on its own.
         let mut listed = 0;
         nft.chains(Scope::table(Family::IP, "nat"))?
             .for_each(|chain| {

@@ -310,7 +310,7 @@ mod tests {
         })?
     }
 
-    /// Covers forms in which the structs are serialised differently from what nft reads.
+    /// Covers forms in which the structs are serialized differently from what nft reads.
     #[test]
     fn alternative_encodings_are_read() -> Result<(), Error> {
         Sandbox::new()?.run(|| {

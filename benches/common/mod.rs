@@ -40,13 +40,13 @@ pub(crate) fn read(chain: &ChainRef<'_>) {
     black_box(chain.references());
 }
 
-/// The numbers among the command's arguments; `usual` if there are none.
-pub(crate) fn counts(usual: &[usize]) -> Vec<usize> {
+/// The numbers among the command's arguments; `default` if there are none.
+pub(crate) fn counts(default: &[usize]) -> Vec<usize> {
     let counts: Vec<usize> = std::env::args()
         .filter_map(|arg| arg.parse().ok())
         .collect();
     if counts.is_empty() {
-        usual.to_vec()
+        default.to_vec()
     } else {
         counts
     }

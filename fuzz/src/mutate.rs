@@ -284,8 +284,9 @@ impl List {
             };
             // nft omits the flag in places.
             let inner = Self::read(payload, depth + 1);
-            let looks = payload.len() >= 8 && inner.rest.is_empty() && !inner.nodes.is_empty();
-            let content = if depth < MAX_DEPTH && (kind & NESTED != 0 || looks) {
+            let looks_nested =
+                payload.len() >= 8 && inner.rest.is_empty() && !inner.nodes.is_empty();
+            let content = if depth < MAX_DEPTH && (kind & NESTED != 0 || looks_nested) {
                 Content::Nested(inner)
             } else {
                 Content::Payload(payload.to_vec())

@@ -34,7 +34,7 @@ const REQUESTS: usize = 20;
 /// Time limit for an answer. A refusal over IPv6 may take a second.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Maximum time for which the answers may differ from the manifests.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which the folder must be unchanged before the client sends requests again.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -103,7 +103,7 @@ pub(crate) fn run(
         .iter()
         .any(|(_, answers)| answers.contains_key(&new))
     {
-        if start.elapsed() > SETTLE_TIMEOUT {
+        if start.elapsed() > SYNC_TIMEOUT {
             return Err(format!("no request reached {NEW_POD}"));
         }
     }
@@ -373,7 +373,7 @@ impl Demo {
         let responses = loop {
             let responses = self.request_all(REQUESTS);
             let has_some = !responses.is_empty() || start.elapsed() > REPLY_TIMEOUT;
-            if has_some && responses.iter().all(is_expected) || start.elapsed() > SETTLE_TIMEOUT {
+            if has_some && responses.iter().all(is_expected) || start.elapsed() > SYNC_TIMEOUT {
                 break responses;
             }
         };

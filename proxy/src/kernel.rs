@@ -118,10 +118,14 @@ impl Proxy for Kernel {
         }
         let synced = synced?;
         others?;
-        let refused: BTreeSet<_> = self.proxy.skipped().map(|aside| aside.service).collect();
-        let skipped = synced.skipped.into_iter().map(|aside| {
-            let reason = format!("{}: {}", aside.family, with_sources(&*aside.error));
-            (aside.service, reason)
+        let refused: BTreeSet<_> = self
+            .proxy
+            .skipped()
+            .map(|skipped| skipped.service)
+            .collect();
+        let skipped = synced.skipped.into_iter().map(|skipped| {
+            let reason = format!("{}: {}", skipped.family, with_sources(&*skipped.error));
+            (skipped.service, reason)
         });
         Ok(Outcome {
             services: synced.services,

@@ -192,11 +192,11 @@ pub(crate) mod tests {
             drop(free);
             let (sender, receiver) = watch::channel(Ports::new());
             tokio::spawn(serve(receiver, Duration::from_secs(3600)));
-            let say = |here| {
+            let set_endpoint_count = |here| {
                 let services = services(port, here);
                 sender.send_replace(ports(services.names(), &services, "here"));
             };
-            say(2);
+            set_endpoint_count(2);
             until(port, |text| {
                 text.is_some_and(|text| {
                     text.starts_with("HTTP/1.0 200")
@@ -205,7 +205,7 @@ pub(crate) mod tests {
                 })
             })
             .await;
-            say(0);
+            set_endpoint_count(0);
             until(port, |text| text.is_some_and(|text| text.starts_with("HTTP/1.0 503"))).await;
             sender.send_replace(Ports::new());
             until(port, |text| text.is_none()).await;

@@ -127,7 +127,7 @@ impl Baseline {
     /// # Errors
     /// Those of sending and receiving.
     #[inline]
-    pub fn ask(&mut self, request: &Request) -> Result<usize, Error> {
+    pub fn request(&mut self, request: &Request) -> Result<usize, Error> {
         self.socket.send(&request.0)?;
         self.socket.receive(&mut self.buffer)
     }

@@ -270,8 +270,12 @@ fn group(number: usize) -> Vec<u8> {
 
 /// Returns the element with the number of a group's endpoints.
 fn count(number: usize, endpoints: usize) -> Entry {
-    let shape = (endpoints as u32) << 17;
-    ("groups", group(number), Some(shape.to_ne_bytes().to_vec()))
+    let pick_key = (endpoints as u32) << 17;
+    (
+        "groups",
+        group(number),
+        Some(pick_key.to_ne_bytes().to_vec()),
+    )
 }
 
 /// Returns the element with an endpoint in a slot of a group.

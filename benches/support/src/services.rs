@@ -34,7 +34,7 @@ const SHARED_RULES: &str = "\
 impl Services {
     /// The table.
     pub const TABLE: &str = "nat";
-    /// The chain that leads to every service.
+    /// The chain that sends packets to every service.
     pub const CHAIN: &str = "KUBE-SERVICES";
 
     /// Returns the number of rules, including those that do not belong to a single service.

@@ -255,11 +255,11 @@ fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receive
 /// Wraps the kernel's proxy and records its last state.
 struct RecordingProxy {
     kernel: Box<dyn Proxy>,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Store>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Store {
     services: Services,
     syncs: usize,
     /// Number of complete syncs.
@@ -327,7 +327,7 @@ fn service(name: &str, kind: &str, address: &str) -> Value {
 }
 
 /// Waits until the agent has synced the server's state.
-async fn reaches(server: &Shared, kept: &Mutex<Kept>, end: Instant) {
+async fn reaches(server: &Shared, kept: &Mutex<Store>, end: Instant) {
     let expected = resolved(&server_state(&lock(server)));
     while resolved(&kept.lock().unwrap().services) != expected {
         assert!(
@@ -408,7 +408,7 @@ fn final_state_matches_the_server() {
         random_change(&mut lock(&server), &mut random);
     }
     let node = Arc::new(Sandbox::new().unwrap());
-    let kept = Arc::new(Mutex::new(Kept::default()));
+    let kept = Arc::new(Mutex::new(Store::default()));
     let (to, from) = mpsc::channel();
     let of_proxy = Arc::clone(&kept);
     // This test ignores stale connections.

@@ -158,9 +158,9 @@ fn run(speaks: ServerProtocol, mute: usize) {
             watch: 2,
             read: Duration::from_secs(3),
         };
-        let (tells, from) = mpsc::channel();
+        let (sender, from) = mpsc::channel();
         let connected = super::super::server(config, silence).unwrap();
-        let watching = tokio::spawn(follow(connected, "node1", tells));
+        let watching = tokio::spawn(follow(connected, "node1", sender));
         until(&from, Some("one")).await;
         until(&from, None).await;
         for name in ["two", "three"] {

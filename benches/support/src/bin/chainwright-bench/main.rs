@@ -163,16 +163,16 @@ const MOST_ELEMENTS: usize = 1 << 24;
 
 impl Sizes {
     /// Returns the requested sizes, or the default.
-    fn or<'s>(&'s self, usual: &'s [usize]) -> &'s [usize] {
+    fn or<'s>(&'s self, default: &'s [usize]) -> &'s [usize] {
         [&self.numbers, &self.count]
             .into_iter()
             .find(|numbers| !numbers.is_empty())
-            .map_or(usual, |numbers| numbers)
+            .map_or(default, |numbers| numbers)
     }
 
     /// Returns the sizes of rulesets.
-    fn chains<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
-        let sizes = self.or(usual);
+    fn chains<'s>(&'s self, default: &'s [usize]) -> Result<&'s [usize], Error> {
+        let sizes = self.or(default);
         match sizes.iter().find(|size| **size < 2) {
             Some(few) => Err(Error::from(format!(
                 "{few}: a ruleset needs at least 2 chains, one for a service and one for an endpoint"
@@ -182,8 +182,8 @@ impl Sizes {
     }
 
     /// Numbers of services.
-    fn services<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
-        let sizes = self.or(usual);
+    fn services<'s>(&'s self, default: &'s [usize]) -> Result<&'s [usize], Error> {
+        let sizes = self.or(default);
         match sizes.contains(&0) {
             true => Err("0: at least one service is required".into()),
             false => Ok(sizes),
@@ -191,8 +191,8 @@ impl Sizes {
     }
 
     /// Returns the sizes of maps.
-    fn elements<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
-        let sizes = self.or(usual);
+    fn elements<'s>(&'s self, default: &'s [usize]) -> Result<&'s [usize], Error> {
+        let sizes = self.or(default);
         let fits = |size: &usize| (1..=MOST_ELEMENTS).contains(size);
         match sizes.iter().find(|size| !fits(size)) {
             Some(size) => Err(Error::from(format!(
@@ -318,7 +318,7 @@ fn run(args: &Args) -> Result<(), Error> {
         }
         _ => {}
     }
-    let (sizes, usual, measures, work, most): (_, _, &[Measure], _, _) = match &args.what {
+    let (sizes, default, measures, work, most): (_, _, &[Measure], _, _) = match &args.what {
         Benchmark::Chains { sizes, .. } => (
             sizes,
             sizes.chains(&[1000, 10_000, 50_000])?,
@@ -370,7 +370,7 @@ fn run(args: &Args) -> Result<(), Error> {
     };
     measure_and_plot(plot, PlotKind::Chains, json, |printer| {
         let mut records = Vec::new();
-        for &size in usual {
+        for &size in default {
             let rounds = sizes.rounds(work, size, most);
             for measure in measures {
                 progress(format!("measuring, size {size}, {rounds} rounds"));
