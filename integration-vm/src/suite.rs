@@ -19,7 +19,7 @@ pub(crate) struct Program {
     tests: Vec<String>,
     /// Tests that run only as root.
     pub(crate) root_only: &'static [&'static str],
-    /// The reduced numbers of rounds of its randomised tests: variables and numbers.
+    /// The reduced numbers of rounds of its randomized tests: variables and numbers.
     pub(crate) rounds: &'static [(&'static str, &'static str)],
 }
 
@@ -70,7 +70,7 @@ struct ChosenModule {
     without: &'static [&'static str],
     /// Tests that run as root, and as a user without privileges only with `--all`.
     root_only: &'static [&'static str],
-    /// Variables that set the number of rounds of randomised tests, and their values without `--all`.
+    /// Variables that set the number of rounds of randomized tests, and their values without `--all`.
     rounds: &'static [(&'static str, &'static str)],
 }
 
@@ -100,7 +100,7 @@ impl ChosenModule {
 }
 
 /// The tests that run without `--all`: together they send every kind of message, in a time that is acceptable
-/// under emulation. Omitted are tests that mostly create load, randomised tests that run as long as possible,
+/// under emulation. Omitted are tests that mostly create load, randomized tests that run as long as possible,
 /// and tests that start the real tools a thousand times. The first one requires a kernel that has not loaded
 /// anything yet.
 const CHOSEN: [ChosenModule; 31] = [
@@ -162,7 +162,7 @@ const CHOSEN: [ChosenModule; 31] = [
             "reconciliation_succeeds",
             "a_restoration_keeps_equal",
             "need_no_operations",
-            "from_any_ruleset",
+            "any_ruleset_into_any_other",
         ],
     ),
     ChosenModule::all_of("nft::recreate"),
@@ -170,7 +170,7 @@ const CHOSEN: [ChosenModule; 31] = [
     ChosenModule::most_of(
         "events::mirror",
         &[
-            "a_mirror_beside_busy_writers",
+            "a_mirror_has_one_generation",
             "every_ruleset_is_shown",
             "removed_elements_take_no_memory",
             "lost_changes_are_reread",
@@ -194,7 +194,7 @@ const CHOSEN: [ChosenModule; 31] = [
             "events_of_every_ruleset",
         ],
     ),
-    ChosenModule::most_of("nft::guard", &["lost_notifications", "constant_commits"]),
+    ChosenModule::most_of("nft::guard", &["lost_notifications", "concurrent_commits"]),
     ChosenModule::most_of(
         "nft::commit_echo",
         &["with_a_concurrent_writer", "ten_thousand"],
@@ -263,10 +263,10 @@ const CHOSEN: [ChosenModule; 31] = [
     ChosenModule::most_of(
         "kube::kubelet",
         &[
-            "ensure_completes_beside_constant_commits",
-            "edits_by_iptables",
+            "ensure_completes_despite_concurrent_commits",
+            "edits_of_other_rules_by_iptables",
             "iptables_finds_each_rule",
-            "two_at_once",
+            "concurrent_ensures",
         ],
     )
     .root_only(&["kubelets_commands", "rules_of_iptables", "damaged_rules"]),

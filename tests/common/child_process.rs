@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 
 use chainwright_testing::Sandbox;
 
-/// The variable with the victim's task.
+/// The variable with the process's task.
 const TASK: &str = "CHAINWRIGHT_TEST_TASK";
 
-/// The task, if this process is the victim.
+/// The task, if a test started this process.
 pub(crate) fn task() -> Option<String> {
     std::env::var_os(TASK).map(|task| task.into_string().unwrap())
 }
 
-/// Sends a letter to the process that started the victim.
+/// Sends a letter to the process that started this one.
 pub(crate) fn notify(letter: &[u8]) {
     std::io::stderr().write_all(letter).unwrap();
 }
 
-/// Ends the victim after its task. Skips closing the socket, which would wait for the kernel's clean-up.
+/// Ends the process after its task. Skips closing the socket, which would wait for the kernel's clean-up.
 pub(crate) fn end() -> ! {
     notify(b"e");
     std::process::exit(0);
 }
 
-/// A running victim that has begun its task.
+/// A running process that has begun its task.
 pub(crate) struct Victim {
     child: Child,
     letters: PipeReader,
@@ -35,14 +35,14 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// Starts the test `victim`, given its full name.
+    /// Starts the test with this full name.
     #[track_caller]
-    pub(crate) fn start(sandbox: &Sandbox, victim: &str, task: &str) -> Self {
+    pub(crate) fn start(sandbox: &Sandbox, test_name: &str, task: &str) -> Self {
         let (letters, writer) = std::io::pipe().unwrap();
         let child = sandbox
             .run(|| {
                 Command::new(std::env::current_exe().unwrap())
-                    .args(["--exact", victim, "--nocapture", "--test-threads=1"])
+                    .args(["--exact", test_name, "--nocapture", "--test-threads=1"])
                     .env(TASK, task)
                     .env("RUST_BACKTRACE", "0")
                     .stdin(Stdio::null())
@@ -52,21 +52,21 @@ impl Victim {
             })
             .unwrap()
             .unwrap();
-        let mut victim = Self {
+        let mut process = Self {
             child,
             letters,
             begun: Instant::now(),
         };
         let mut letter = [0];
-        let begun = victim.letters.read_exact(&mut letter);
-        victim.begun = Instant::now();
+        let begun = process.letters.read_exact(&mut letter);
+        process.begun = Instant::now();
         if begun.is_err() || letter != *b"b" {
             let mut rest = String::new();
-            let _ = victim.letters.read_to_string(&mut rest);
-            let _ = victim.child.wait();
+            let _ = process.letters.read_to_string(&mut rest);
+            let _ = process.child.wait();
             panic!("{task}: {}{rest}", char::from(letter[0]));
         }
-        victim
+        process
     }
 
     /// Waits until it has ended. Returns whether it completed its task.

@@ -78,38 +78,40 @@ pub(crate) fn lines(table: &SnapshotTable<'_>, whole: bool) -> Vec<String> {
 /// Checks that the mirror has the current content and generation.
 #[track_caller]
 pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
-    let ours = mirror.snapshot();
-    let elements = ours.elements();
-    let fresh = nft.snapshot_with(ours.scope().clone(), SnapshotOptions { elements });
+    let chainwright = mirror.snapshot();
+    let elements = chainwright.elements();
+    let fresh = nft.snapshot_with(chainwright.scope().clone(), SnapshotOptions { elements });
     let fresh = fresh.unwrap();
-    let (ours, theirs) = (formatted(mirror.snapshot()), formatted(&fresh));
-    if ours != theirs {
-        let differs = ours
+    let (chainwright, theirs) = (formatted(mirror.snapshot()), formatted(&fresh));
+    if chainwright != theirs {
+        let differs = chainwright
             .iter()
             .zip(&theirs)
             .position(|(one, other)| one != other);
-        let at = differs.unwrap_or(ours.len().min(theirs.len()));
+        let at = differs.unwrap_or(chainwright.len().min(theirs.len()));
         panic!(
             "{what}: line {at} of {} and {}\n{:#?}\n{:#?}",
-            ours.len(),
+            chainwright.len(),
             theirs.len(),
-            &ours[at.saturating_sub(2)..(at + 3).min(ours.len())],
+            &chainwright[at.saturating_sub(2)..(at + 3).min(chainwright.len())],
             &theirs[at.saturating_sub(2)..(at + 3).min(theirs.len())],
         );
     }
     match (mirror.snapshot().generation(), fresh.generation()) {
-        (Some(ours), Some(theirs)) => kernel::is_same_generation(ours, theirs),
+        (Some(chainwright), Some(theirs)) => kernel::is_same_generation(chainwright, theirs),
         other => panic!("{what}: {other:?}"),
     }
     // A lookup by name finds the object with that name.
     for table in fresh.tables() {
         let (family, name) = (table.table().family(), table.table().name());
-        let ours = mirror
+        let chainwright = mirror
             .snapshot()
             .table(family, name)
             .expect("no such object");
         for chain in table.chains() {
-            let found = ours.chain(chain.chain().name()).expect("no such object");
+            let found = chainwright
+                .chain(chain.chain().name())
+                .expect("no such object");
             // Two chains can have one name: a renamed one and a new one.
             let same = table.chains().map(|other| other.chain());
             let mut same = same.filter(|other| other.name() == chain.chain().name());
@@ -117,7 +119,7 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
             assert!(is_one, "{what}");
         }
         for set in table.sets() {
-            let found = ours.set(set.set().name()).expect("no such object");
+            let found = chainwright.set(set.set().name()).expect("no such object");
             assert_eq!(found.set().handle(), set.set().handle(), "{what}");
         }
     }

@@ -106,7 +106,7 @@ pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> b
             ..
         }) if length > limit => {
             println!(
-                "{LACKS}room for a transaction of this size from an ordinary user (`net.core.wmem_max`)"
+                "{LACKS}space for a transaction of this size from an ordinary user (`net.core.wmem_max`)"
             );
             false
         }

@@ -174,8 +174,8 @@ pub(crate) fn thorough() -> usize {
 }
 
 /// Returns the number in an environment variable, or else this one times [`thorough`].
-pub(crate) fn from_env(name: &str, usual: usize) -> usize {
-    number(name).unwrap_or_else(|| usual * thorough())
+pub(crate) fn from_env(name: &str, default: usize) -> usize {
+    number(name).unwrap_or_else(|| default * thorough())
 }
 
 /// Runs a function when it is dropped, even when a test fails: stops threads that `thread::scope` would wait for.

@@ -270,7 +270,7 @@ pub(crate) fn without_handles(bytecode: &str) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn same(before: &Listing, after: &Listing) -> Result<(), String> {
+pub(crate) fn diff_listings(before: &Listing, after: &Listing) -> Result<(), String> {
     for (what, before, after) in [
         ("listing", &before.text, &after.text),
         ("bytecode", &before.bytecode, &after.bytecode),

@@ -4,7 +4,7 @@ use chainwright::nft::{Connection, PlanOptions, Scope};
 use chainwright_lang::{Error, NftVersion, Script};
 use chainwright_testing::Sandbox;
 
-use super::rulesets::{Listing, data, directory, listing_in, same};
+use super::rulesets::{Listing, data, diff_listings, directory, listing_in};
 use super::{connect, report};
 
 /// Text that nft 1.0.6 turns into something else, its replacement for the comparison (empty: the line is omitted), and
@@ -86,7 +86,7 @@ pub(crate) fn compare_listings(
     any_order: bool,
 ) -> Result<(), String> {
     let listed = |sandbox: &Sandbox| nameless(&listing_in(sandbox, any_order));
-    same(&listed(theirs), &listed(ours))
+    diff_listings(&listed(theirs), &listed(ours))
 }
 
 /// Whether nft lists the same text for both, whatever the bytecode is.

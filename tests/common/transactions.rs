@@ -129,12 +129,12 @@ impl<'r> Writer<'r> {
             rule.push(&Immediate::verdict(Verdict::JumpId(id)));
             rule.id = Some(7);
             tx.add(&rule).unwrap();
-            let mut beside = Rule::new(self.family, self.table, self.chain_name());
-            beside.position_id = Some(*self.random.of(&[7, 7, 8]));
-            beside.push(&Immediate::accept());
+            let mut positioned = Rule::new(self.family, self.table, self.chain_name());
+            positioned.position_id = Some(*self.random.of(&[7, 7, 8]));
+            positioned.push(&Immediate::accept());
             match self.random.below(4) {
-                0 => _ = tx.add(&beside).unwrap(),
-                1 => _ = tx.insert(&beside).unwrap(),
+                0 => _ = tx.add(&positioned).unwrap(),
+                1 => _ = tx.insert(&positioned).unwrap(),
                 _ => {}
             }
         }

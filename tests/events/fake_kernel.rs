@@ -1,6 +1,6 @@
-//! The model and the kernel get the same transactions: both must give the same answers and end in the same state.
+//! The fake kernel and the kernel get the same transactions: both must give the same answers and end in the same state.
 //!
-//! `MODEL_TRANSACTIONS` sets their number (150 by default; `CHAINWRIGHT_THOROUGH` multiplies it), `SEED` selects them:
+//! `FAKE_TRANSACTIONS` sets their number (150 by default; `CHAINWRIGHT_THOROUGH` multiplies it), `SEED` selects them:
 //! without it they are the same each time.
 
 mod state;
@@ -134,35 +134,35 @@ struct Pair {
     compared: usize,
     before: Vec<String>,
     kernel: Connection,
-    model: Connection,
+    fake: Connection,
     of_kernel: Monitor,
-    of_model: Monitor,
+    of_fake: Monitor,
     mirror: Mirror,
     /// Whether an echo was requested, in every other transaction.
-    asks_echo: bool,
+    requests_echo: bool,
 }
 
 impl Pair {
     fn new() -> Self {
-        let model = FakeKernel::new();
+        let fake = FakeKernel::new();
         Self {
             compared: 0,
             before: Vec::new(),
             kernel: Connection::open().unwrap(),
-            model: model.connect().unwrap(),
+            fake: fake.connect().unwrap(),
             of_kernel: Monitor::open().unwrap(),
-            of_model: MonitorOptions::default()
-                .open_in_namespace_of(&model.connect().unwrap())
+            of_fake: MonitorOptions::default()
+                .open_in_namespace_of(&fake.connect().unwrap())
                 .unwrap(),
-            mirror: Mirror::open(model.connect().unwrap(), &Scope::all()).unwrap(),
-            asks_echo: false,
+            mirror: Mirror::open(fake.connect().unwrap(), &Scope::all()).unwrap(),
+            requests_echo: false,
         }
     }
 
     /// The next handles are the same, even after a failed transaction.
     #[track_caller]
     fn compare_handles(&mut self, tx: &Transaction) {
-        let now = self.model.snapshot(Scope::all()).unwrap();
+        let now = self.fake.snapshot(Scope::all()).unwrap();
         let mut probe = Transaction::new();
         for table in now.tables() {
             let view = table.table();
@@ -170,9 +170,9 @@ impl Pair {
             let chain = Chain::new(view.family(), name, "probe");
             probe.add(&chain).unwrap().delete(&chain).unwrap();
         }
-        self.model.commit(&probe).unwrap();
+        self.fake.commit(&probe).unwrap();
         self.kernel.commit(&probe).unwrap();
-        let ours = events(&mut self.of_model);
+        let ours = events(&mut self.of_fake);
         let theirs = events(&mut self.of_kernel);
         assert_eq!(ours, theirs, "handles after {}", bytes(tx));
     }
@@ -183,32 +183,29 @@ impl Pair {
             let operations = tx.described().map(|operation| operation.to_string());
             operations.collect::<Vec<_>>()
         };
-        self.asks_echo = !self.asks_echo;
-        let (answered, theirs) = match self.asks_echo {
+        self.requests_echo = !self.requests_echo;
+        let (answered, theirs) = match self.requests_echo {
             true => {
-                let (ours, theirs) = (self.model.commit_echo(tx), self.kernel.commit_echo(tx));
+                let (ours, theirs) = (self.fake.commit_echo(tx), self.kernel.commit_echo(tx));
                 let (reported, reported_by_kernel) = (ours.as_ref().ok(), theirs.as_ref().ok());
                 assert_eq!(
                     reported.map(echoed),
                     reported_by_kernel.map(echoed),
-                    "echo of the model (left) and of the kernel (right): {:#?}",
+                    "echo of the fake kernel (left) and of the kernel (right): {:#?}",
                     text()
                 );
                 (answer(ours.map(drop)), answer(theirs.map(drop)))
             }
-            false => (
-                answer(self.model.commit(tx)),
-                answer(self.kernel.commit(tx)),
-            ),
+            false => (answer(self.fake.commit(tx)), answer(self.kernel.commit(tx))),
         };
         assert_eq!(
             answered,
             theirs,
-            "answer of the model (left) and of the kernel (right): {:#?} {}",
+            "answer of the fake kernel (left) and of the kernel (right): {:#?} {}",
             text(),
             bytes(tx)
         );
-        let held = formatted(&self.model.snapshot(Scope::all()).unwrap());
+        let held = formatted(&self.fake.snapshot(Scope::all()).unwrap());
         let theirs = formatted(&self.kernel.snapshot(Scope::all()).unwrap());
         if held != theirs {
             let mut pairs = held.iter().zip(&theirs);
@@ -224,12 +221,12 @@ impl Pair {
                 self.before
             );
         }
-        let ours = events(&mut self.of_model);
+        let ours = events(&mut self.of_fake);
         let theirs = events(&mut self.of_kernel);
         assert_eq!(
             ours,
             theirs,
-            "events of the model (left) and of the kernel (right): {:#?}",
+            "events of the fake kernel (left) and of the kernel (right): {:#?}",
             text()
         );
         self.compare_handles(tx);
@@ -239,7 +236,7 @@ impl Pair {
         if leaves_size && !answered.is_empty() {
             self.mirror.reread().unwrap();
         }
-        is_current(&self.mirror, &mut self.model, "the model's mirror");
+        is_current(&self.mirror, &mut self.fake, "the fake kernel's mirror");
         self.compared += 1;
         self.before = held;
         // In the next transaction the kernel may remember an element of a tree from this one, unless a tick lies
@@ -293,8 +290,8 @@ fn unnumbered(line: String) -> String {
     }
 }
 
-/// After the same transactions, the kernel and the model list a ruleset with the same bytes, and it differs from the
-/// tool's own ruleset in nothing that a plan would change.
+/// After the same transactions, the kernel and the fake kernel list a ruleset with the same bytes, and it differs from
+/// the tool's own ruleset in nothing that a plan would change.
 #[test]
 fn the_fake_lists_rulesets_like_the_kernel() {
     let (mut rulesets, mut rules) = (0, 0);
@@ -314,33 +311,37 @@ fn the_fake_lists_rulesets_like_the_kernel() {
         });
         let devices = devices
             .flat_map(|devices| devices.names().map(bstr::BString::from).collect::<Vec<_>>());
-        let model = devices.fold(FakeKernel::new(), FakeKernel::with_device);
-        let restored = [crate::common::connect(&empty), model.connect().unwrap()].map(|mut nft| {
+        let fake = devices.fold(FakeKernel::new(), FakeKernel::with_device);
+        let restored = [crate::common::connect(&empty), fake.connect().unwrap()].map(|mut nft| {
             by_tool.restore(&mut nft)?;
             Ok(nft.snapshot(Scope::all()).unwrap())
         });
-        let [of_kernel, of_model] = match restored {
-            [Ok(of_kernel), Ok(of_model)] => [of_kernel, of_model],
+        let [of_kernel, of_fake] = match restored {
+            [Ok(of_kernel), Ok(of_fake)] => [of_kernel, of_fake],
             [Err(error), _] | [_, Err(error)] => {
                 let error: chainwright::Error = error;
                 differ.push(format!("{name}: {}", crate::common::report(&error)));
                 continue;
             }
         };
-        for (from, to) in [(&of_model, &by_tool), (&by_tool, &of_model)] {
+        for (from, to) in [(&of_fake, &by_tool), (&by_tool, &of_fake)] {
             let plan = from.plan(to, PlanOptions::default()).unwrap();
             if !plan.is_empty() {
                 differ.push(format!("{name}: {plan}"));
             }
         }
         let formatted = |snapshot| formatted(snapshot).into_iter().map(unnumbered).collect();
-        let [ours, theirs]: [Vec<String>; 2] = [formatted(&of_model), formatted(&of_kernel)];
+        let [ours, theirs]: [Vec<String>; 2] = [formatted(&of_fake), formatted(&of_kernel)];
         if ours.len() != theirs.len() {
             differ.push(format!("{name}: {} of {}", ours.len(), theirs.len()));
         }
         let lines = ours.iter().zip(&theirs);
         for (ours, theirs) in lines.filter(|(ours, theirs)| ours != theirs) {
-            differ.push(format!("{name}:\n  model  {ours}\n  kernel {theirs}"));
+            differ.push(format!(
+                "{name}:
+  fake kernel  {ours}
+  kernel       {theirs}"
+            ));
         }
         rulesets += 1;
         rules += theirs
@@ -356,14 +357,14 @@ fn the_fake_lists_rulesets_like_the_kernel() {
 #[test]
 fn the_fake_answers_and_stores_like_the_kernel() {
     let sandbox = crate::common::sandbox();
-    let transactions = crate::common::from_env("MODEL_TRANSACTIONS", 150);
+    let transactions = crate::common::from_env("FAKE_TRANSACTIONS", 150);
     sandbox
         .run(|| {
             let mut pair = Pair::new();
             let mut random = Random::new();
             let (mut accepted, mut before) = (0, None);
             for _ in 0..transactions {
-                let now = pair.model.snapshot(Scope::all()).unwrap();
+                let now = pair.fake.snapshot(Scope::all()).unwrap();
                 let mut tx = Transaction::new();
                 if random.once_in(200) {
                     tx.flush_ruleset(Family::UNSPEC).unwrap();
@@ -412,7 +413,7 @@ fn ranges_of_several_values_hold_others() {
                     pair.compare(&tx);
                 }
             }
-            let held = pair.model.snapshot(Scope::all()).unwrap();
+            let held = pair.fake.snapshot(Scope::all()).unwrap();
             let elements = |name: &str| {
                 held.tables()
                     .next()
@@ -424,7 +425,7 @@ fn ranges_of_several_values_hold_others() {
             };
             assert_eq!([elements("inner"), elements("outer")], [2, 1]);
             for _ in 0..200 {
-                let now = pair.model.snapshot(Scope::all()).unwrap();
+                let now = pair.fake.snapshot(Scope::all()).unwrap();
                 let mut tx = Transaction::new();
                 Writer::of(&mut random, &now, Family::IP, "t").on_ranges(&mut tx);
                 pair.compare(&tx);
@@ -493,13 +494,13 @@ fn nested(depth: u32) -> [Transaction; 2] {
 fn chains_of_rules_have_no_such_chains() {
     let sandbox = crate::common::sandbox();
     let mut kernel = crate::common::connect(&sandbox);
-    let mut model = FakeKernel::new().connect().unwrap();
+    let mut fake = FakeKernel::new().connect().unwrap();
     for depth in [1, 2, 5] {
         for tx in nested(depth) {
-            let answered = answer(model.commit(&tx));
+            let answered = answer(fake.commit(&tx));
             assert_eq!(answered, answer(kernel.commit(&tx)), "{depth}");
             assert_eq!(answered.is_empty(), depth == 1 || tx.len() == 1, "{depth}");
-            let [ours, theirs] = [&mut model, &mut kernel].map(|nft| {
+            let [ours, theirs] = [&mut fake, &mut kernel].map(|nft| {
                 let snapshot = nft.snapshot(Scope::all()).unwrap();
                 let formatted = formatted(&snapshot).into_iter().map(unnumbered);
                 formatted.collect::<Vec<_>>()
@@ -681,7 +682,7 @@ fn interval_bounds_change_individually_like_in_the_kernel() {
             let [theirs, ours] = pair.each_mut().map(|nft| {
                 nft.commit(&empty).unwrap();
                 nft.commit(&strip).unwrap();
-                // The model forgets with each transaction.
+                // The fake kernel forgets with each transaction.
                 if std::mem::take(&mut ticks) {
                     crate::common::tick();
                 }
@@ -696,7 +697,7 @@ fn interval_bounds_change_individually_like_in_the_kernel() {
             refused += usize::from(!theirs.0.is_empty());
             if ours != theirs {
                 differ.push(format!(
-                    "{there:?} {one} {other} deletes {deletes:?} together {together}: model {:?} kernel {:?}",
+                    "{there:?} {one} {other} deletes {deletes:?} together {together}: fake kernel {:?} kernel {:?}",
                     ours.0, theirs.0
                 ));
             }
@@ -737,7 +738,7 @@ fn large_sets_grow_in_place() {
     for (tx, count) in [(&add, ELEMENTS), (&delete, 0)] {
         let allocated = measure(|| nft.commit(tx).unwrap());
         println!("{allocated:?}");
-        // Allocations are counted in the thread that runs the model.
+        // Allocations are counted in the thread that runs the fake kernel.
         assert!(allocated.count_total > u64::from(ELEMENTS) / 2);
         assert!(allocated.bytes_total < BYTES_OF_ONE * u64::from(ELEMENTS));
         let set = nft.set(Family::IP, "t", "s").unwrap().unwrap();

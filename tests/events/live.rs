@@ -509,7 +509,7 @@ fn a_large_transaction_overruns_nothing() {
         let reported = lost(&mut monitor);
         assert!(matches!(reported.cause, Cause::Dropped(_)), "{reported}");
         println!(
-            "this kernel lacks room for many events for an ordinary user (`net.core.rmem_max`)"
+            "this kernel lacks space for many events for an ordinary user (`net.core.rmem_max`)"
         );
         return;
     }
@@ -740,14 +740,14 @@ fn a_depleted_quota_is_reported_outside_of_a_transaction() {
             next(&mut monitor)
         }
     };
-    let Item::OutOfBand(notice) = item else {
+    let Item::OutOfBand(event) = item else {
         panic!(
-            "expected a notice, got {item:?} {:?}",
+            "expected an event outside of a transaction, got {item:?} {:?}",
             monitor.try_receive()
         );
     };
     let _ = monitor.try_receive().unwrap();
-    assert_eq!(notice.event().to_string(), "add quota ip t q handle 1");
+    assert_eq!(event.event().to_string(), "add quota ip t q handle 1");
     is_same_generation(monitor.reported(), nft.generation().unwrap());
 }
 

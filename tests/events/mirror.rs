@@ -377,7 +377,7 @@ fn mirrors_commits(commits: usize, elements: ElementFilter) {
 
 /// Two writers that hardly ever pause, each in its own table and in a shared one.
 #[test]
-fn a_mirror_beside_busy_writers_has_one_generation() {
+fn a_mirror_has_one_generation_despite_concurrent_commits() {
     const WRITERS: [&str; 2] = ["w0", "w1"];
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -583,7 +583,7 @@ fn incomplete_events_cause_a_reload() {
     is_current(&mirror, &mut nft, "flowtables");
 }
 
-/// Found by the model: the kernel lists an element's timeout only if it differs from the set's.
+/// Found by the fake kernel: the kernel lists an element's timeout only if it differs from the set's.
 #[test]
 fn the_timeout_of_a_set_changes() {
     let sandbox = sandbox();

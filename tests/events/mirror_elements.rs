@@ -142,7 +142,8 @@ fn damage(nft: &mut Connection, random: &mut Random) {
             6 if !some.is_empty() => {
                 // Removes and adds the same ones.
                 tx.delete_elements(&id, some.clone()).unwrap();
-                tx.add_elements(&id, some.into_iter().map(fresh)).unwrap();
+                tx.add_elements(&id, some.into_iter().map(without_kernel_state))
+                    .unwrap();
             }
             7 | 8 => {
                 // Replaces these by others.
@@ -177,7 +178,7 @@ fn damage(nft: &mut Connection, random: &mut Random) {
 }
 
 /// Removes what only the kernel sets: the rest of a timeout, counters.
-fn fresh(mut element: Element<'_>) -> Element<'_> {
+fn without_kernel_state(mut element: Element<'_>) -> Element<'_> {
     element.expiration = None;
     element.expression = None;
     element.expressions = None;

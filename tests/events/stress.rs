@@ -34,8 +34,8 @@ const KEPT: &str = "kept";
 /// Long enough for a busy machine.
 const PATIENT: Retry = Retry::within(Duration::from_secs(300));
 
-fn number(name: &str, usual: u32) -> u32 {
-    std::env::var(name).map_or(usual, |given| given.parse().unwrap())
+fn number(name: &str, default: u32) -> u32 {
+    std::env::var(name).map_or(default, |given| given.parse().unwrap())
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ fn counted(nft: &mut Connection) -> Option<u32> {
 // The reconciler.
 
 /// One of the desired states of the reconciler's table.
-fn kept(state: u32) -> Snapshot {
+fn desired_state(state: u32) -> Snapshot {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -215,7 +215,7 @@ fn concurrent_users_do_not_interfere() {
     let time = Duration::from_secs(number("STRESS_SECONDS", 3).into());
     let sandbox = sandbox();
     let mut nft = connect(&sandbox).with_retry(PATIENT);
-    let states: Vec<_> = (0..6).map(kept).collect();
+    let states: Vec<_> = (0..6).map(desired_state).collect();
     committed(&mut nft, |tx| {
         tx.add(&Table::new(INET, SHARED)).unwrap();
         tx.add(&Table::new(IP, COUNT)).unwrap();
@@ -288,7 +288,7 @@ fn concurrent_users_do_not_interfere() {
         let patient = connect(&sandbox).with_retry(PATIENT);
         let mut mirror = Mirror::open_with(patient, &Scope::all(), options).unwrap();
         while begun.elapsed() < time || figures.updates < 10 {
-            take_in(&mut mirror, &mut figures);
+            receive_changes(&mut mirror, &mut figures);
             for writer in WRITERS {
                 stamp_of(mirror.snapshot(), writer);
             }
@@ -322,14 +322,14 @@ fn concurrent_users_do_not_interfere() {
     assert!(desired.plan(&now, exact).unwrap().is_empty());
     assert_eq!(counted(&mut nft), Some(figures.rounds));
 
-    while take_in(&mut mirror, &mut figures) > 0 {}
+    while receive_changes(&mut mirror, &mut figures) > 0 {}
     is_current(&mirror, &mut nft, "at the end");
     println!("{:?}: {figures:?}", begun.elapsed());
     assert!(figures.snapshots > 0 && figures.reconciliations > 0);
 }
 
 /// Makes the mirror receive pending changes. Returns their number.
-fn take_in(mirror: &mut Mirror, figures: &mut Figures) -> usize {
+fn receive_changes(mirror: &mut Mirror, figures: &mut Figures) -> usize {
     let updates = mirror.update();
     let updates = updates.unwrap_or_else(|error| panic!("{}", report(&error)));
     figures.updates += 1;
@@ -420,7 +420,7 @@ fn undeclared_tables_are_unchanged() {
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
     // nft requires the end of a statement before a brace.
     Tools::new(&sandbox).run_with("nft -f -", &FOREIGN.replace(" }", "\n}"));
-    let states: Vec<_> = (0..6).map(kept).collect();
+    let states: Vec<_> = (0..6).map(desired_state).collect();
     let (before, text) = (foreign(&mut nft), others(&sandbox));
     assert!(before.len() > 30 && text.contains("table bridge b"));
     let mut exact = PlanOptions::default();
@@ -487,7 +487,7 @@ fn operations(plan: &Plan) -> Vec<String> {
 fn a_mirror_plans_the_same_as_its_snapshot() {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
-    let states: Vec<_> = (0..3).map(|state| Arc::new(kept(state))).collect();
+    let states: Vec<_> = (0..3).map(|state| Arc::new(desired_state(state))).collect();
     let mut exact = PlanOptions::default();
     exact.remove_dynamic_elements = true;
     nft.reconcile(&*states[0], exact).unwrap();
@@ -519,8 +519,8 @@ fn a_mirror_plans_the_same_as_its_snapshot() {
             done.unwrap_or_else(|error| panic!("round {round}: {}\n{plan}", report(&error)));
             // Until the mirror has received its own events, a plan may repeat the operations.
             mirror.update().unwrap();
-            let left = mirror.plan(desired, options).unwrap();
-            assert!(left.is_empty(), "round {round}: {left}");
+            let remaining = mirror.plan(desired, options).unwrap();
+            assert!(remaining.is_empty(), "round {round}: {remaining}");
             assert!(mirror.snapshot().plan(desired, options).unwrap().is_empty());
         }
     }

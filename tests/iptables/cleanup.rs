@@ -66,10 +66,10 @@ fn without(text: &str) -> String {
         let appends = words
             .windows(2)
             .any(|two| two[0] == "-A" && two[1].starts_with("AZURE-NPM"));
-        let leads = words
+        let refers = words
             .windows(2)
             .any(|two| matches!(two[0], "-j" | "-g") && two[1].starts_with("AZURE-NPM"));
-        !declares && !appends && !leads
+        !declares && !appends && !refers
     };
     text.lines()
         .filter(stays)
@@ -274,10 +274,10 @@ fn reports_chains_that_were_added_again() {
         &left_behind(Family::Ipv4),
     );
     let other = RefCell::new(open(&sandbox, Backend::Nft));
-    let looks = Cell::new(0);
-    let left = |name: &BStr| {
-        looks.set(looks.get() + usize::from(name == "INPUT"));
-        if name == "INPUT" && looks.get() == 2 {
+    let calls = Cell::new(0);
+    let remaining = |name: &BStr| {
+        calls.set(calls.get() + usize::from(name == "INPUT"));
+        if name == "INPUT" && calls.get() == 2 {
             let mut other = other.borrow_mut();
             let make = |table: &mut TableEdit<'_>| table.new_chain("AZURE-NPM-NEW");
             other.update(Family::Ipv4, "filter", make).unwrap();
@@ -285,7 +285,7 @@ fn reports_chains_that_were_added_again() {
         is_of_npm(name)
     };
     let mut iptables = open(&sandbox, Backend::Nft);
-    let result = iptables.clean_up(&[Family::Ipv4], &Cleanup::chains(&left), false);
+    let result = iptables.clean_up(&[Family::Ipv4], &Cleanup::chains(&remaining), false);
     let error = result.expect_err("cleanup should report the chain");
     let Error::Recreated(again) = &error else {
         panic!("{error}");

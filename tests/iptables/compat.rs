@@ -1,4 +1,4 @@
-//! The forecast of how versions of iptables-nft read rules agrees with the recorded readings.
+//! The prediction of how versions of iptables-nft read rules agrees with the recorded readings.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ struct Case {
     userdata: Vec<u8>,
     means: Option<String>,
     /// The reading of 1.8.9.
-    usual: Option<String>,
+    as_reader: Option<String>,
 }
 
 /// All recorded cases.
@@ -55,7 +55,7 @@ fn cases() -> Vec<Case> {
             expressions: written.expressions.clone(),
             userdata: written.userdata.clone(),
             means: written.expected.clone(),
-            usual: written.read.clone(),
+            as_reader: written.read.clone(),
         })
         .collect();
     let written = parse_written(&read("written-by-nft.txt")).unwrap();
@@ -67,7 +67,7 @@ fn cases() -> Vec<Case> {
             expressions,
             userdata,
             means: None,
-            usual: None,
+            as_reader: None,
         });
     }
     cases
@@ -94,7 +94,7 @@ impl Case {
         tx
     }
 
-    /// The forecast.
+    /// The prediction.
     fn reading(&self, version: Version) -> Reading {
         let mut foreseen = compat::transaction(&self.transaction(), version);
         match foreseen.pop() {
@@ -135,7 +135,7 @@ impl SetNames for Sets {
     }
 }
 
-/// Returns how the forecast differs from the recorded reading.
+/// Returns how the prediction differs from the recorded reading.
 fn differs(case: &Case, predicted: &Reading, seen: &Put) -> Option<String> {
     let wrong = Some(format!(
         "{} {} by {}: {seen}\n    predicted: {predicted:?}",
@@ -181,7 +181,7 @@ fn predictions_match_recorded_output() {
                     used += 1;
                     seen.clone()
                 }
-                None => Put::Line(case.usual.clone().unwrap()),
+                None => Put::Line(case.as_reader.clone().unwrap()),
             };
             let predicted = case.reading(version);
             let kind = match &predicted {

@@ -76,7 +76,7 @@ impl PrintedRule {
 }
 
 /// The table and chain for a rule.
-fn place(random: &mut Random, made: &mut Made) -> (&'static str, BString) {
+fn random_table_and_chain(random: &mut Random, made: &mut Made) -> (&'static str, BString) {
     let table = random.pick(&TABLES);
     let name = match random.below(12) {
         0 | 1 => random.pick(builtins(table).unwrap()).chain,
@@ -369,7 +369,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
     let mut made = Vec::new();
     for _ in 0..number {
         let mut one = random::rule(&mut random, family);
-        let (table, chain) = place(&mut random, &mut one);
+        let (table, chain) = random_table_and_chain(&mut random, &mut one);
         let mut rule = Rule::new(family.into(), table, chain);
         let mut expressions = nft::expr::Expressions::new();
         for one in &one.expressions {

@@ -195,13 +195,13 @@ impl Model {
     }
 
     fn is_used(&self, name: &str) -> bool {
-        let leads = |rule: &String| {
+        let is_reference = |rule: &String| {
             rule.strip_suffix(name)
                 .is_some_and(|rest| rest.ends_with("-j ") || rest.ends_with("-g "))
         };
         self.chains
             .iter()
-            .any(|chain| chain.rules.iter().any(leads))
+            .any(|chain| chain.rules.iter().any(is_reference))
     }
 
     /// A random change, applied to the model; `None` if it is impossible.

@@ -54,8 +54,8 @@ fn same_as_saved(connection: &Connection, saved: &str) -> (usize, usize) {
             if let Some(hook) = chain.hook() {
                 assert_eq!(table.builtin(hook), Some(chain));
             }
-            let beside = if chain.hook().is_some() { 1 } else { 2 };
-            entries += saved.rules.len() + beside;
+            let implicit = if chain.hook().is_some() { 1 } else { 2 };
+            entries += saved.rules.len() + implicit;
             chains += 1;
             rules += saved.rules.len();
         }

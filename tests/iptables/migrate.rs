@@ -316,11 +316,11 @@ fn obstacles_are_reported_first() {
         let MigrationError::Obstacles(obstacles) = &error else {
             panic!("{error}");
         };
-        let leads = obstacles
+        let obstacle = obstacles
             .iter()
             .find(|obstacle| obstacle.chain == "users")
             .unwrap();
-        assert_eq!(leads.rule, Some(1));
+        assert_eq!(obstacle.rule, Some(1));
         assert_eq!([state(&sandbox, from), state(&sandbox, to)], states);
     }
 }

@@ -317,7 +317,7 @@ fn the_evidence_counts_chains_and_rules() {
     }
 }
 
-/// A watch reports when kubelet has initialised, in either backend, and when the other backend is used later.
+/// A watch reports when kubelet has initialized, in either backend, and when the other backend is used later.
 #[test]
 fn verdicts_are_reported_as_they_change() {
     for (first, second) in [

@@ -26,7 +26,7 @@ use chainwright_testing::Sandbox;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Short times, so that tests need not wait long.
-fn quick() -> GuardOptions {
+fn short_intervals() -> GuardOptions {
     GuardOptions {
         backoff: BackoffOptions {
             burst_gap: Duration::from_millis(5),
@@ -118,10 +118,10 @@ fn flush(sandbox: &Sandbox, name: &str, table: &str) -> u32 {
 fn a_flush_is_repaired_and_its_process_named() {
     let sandbox = sandbox();
     let declared = Kubelet::new().declared();
-    let (running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
+    let (running, events) = start(&sandbox, declared.clone(), Backend::Nft, short_intervals());
     assert_eq!(ready(&events), 12);
     // A change soon after a repair would belong to the same burst.
-    thread::sleep(quick().backoff.burst_gap);
+    thread::sleep(short_intervals().backoff.burst_gap);
     let generation = flush(&sandbox, "flusher", "filter");
     let repair = repaired(&events);
     let items: Vec<_> = repair.items.iter().map(ToString::to_string).collect();
@@ -159,7 +159,12 @@ fn a_flush_is_repaired_and_its_process_named() {
 #[test]
 fn undeclared_changes_are_ignored() {
     let sandbox = sandbox();
-    let (mut running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    let (mut running, events) = start(
+        &sandbox,
+        Kubelet::new().declared(),
+        Backend::Nft,
+        short_intervals(),
+    );
     ready(&events);
     let tools = Tools::new(&sandbox);
     tools.run("iptables-nft -A INPUT -s 192.0.2.1 -j DROP");
@@ -182,7 +187,12 @@ fn undeclared_changes_are_ignored() {
 #[test]
 fn a_renamed_chain_is_reported_as_missing() {
     let sandbox = sandbox();
-    let (_running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    let (_running, events) = start(
+        &sandbox,
+        Kubelet::new().declared(),
+        Backend::Nft,
+        short_intervals(),
+    );
     ready(&events);
     Tools::new(&sandbox).run("iptables-nft -t mangle -E KUBE-IPTABLES-HINT renamed");
     let items = repaired(&events).items;
@@ -193,7 +203,12 @@ fn a_renamed_chain_is_reported_as_missing() {
 #[test]
 fn an_idle_guard_does_not_wake_up() {
     let sandbox = sandbox();
-    let (mut running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    let (mut running, events) = start(
+        &sandbox,
+        Kubelet::new().declared(),
+        Backend::Nft,
+        short_intervals(),
+    );
     ready(&events);
     flush(&sandbox, "flusher", "filter");
     repaired(&events);
@@ -263,7 +278,7 @@ fn a_legacy_change_is_attributed_if_audited() {
     let declared = Kubelet::new().declared();
     let options = GuardOptions {
         poll: Duration::from_millis(if is_audited { 10_000 } else { 5 }),
-        ..quick()
+        ..short_intervals()
     };
     let mut guard = open(&sandbox, declared.clone(), Backend::Legacy, options);
     if let Ok(log) = log {
@@ -274,7 +289,7 @@ fn a_legacy_change_is_attributed_if_audited() {
         sandbox.run(|| guard.start(move |notification| drop(sender.send(notification.event))));
     let running = running.unwrap().unwrap();
     assert_eq!(ready(&events), 12);
-    thread::sleep(quick().backoff.burst_gap);
+    thread::sleep(short_intervals().backoff.burst_gap);
     let tools = Tools::new(&sandbox);
     tools.run("iptables-legacy -F");
     let repair = repaired(&events);
@@ -290,7 +305,7 @@ fn a_legacy_change_is_attributed_if_audited() {
     assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);
     if is_audited {
         // Only the audit log shows this change: size and number of entries stay the same.
-        thread::sleep(quick().backoff.burst_gap);
+        thread::sleep(short_intervals().backoff.burst_gap);
         tools.run("iptables-legacy -R INPUT 1 -j ACCEPT");
         assert_eq!(repaired(&events).items.len(), 1);
     }
@@ -307,7 +322,7 @@ fn a_text_is_kept_in_both_backends() {
         let text =
             "*filter\n:AGENT - [0:0]\n-I INPUT -j AGENT\n-A AGENT -s 192.0.2.1 -j DROP\nCOMMIT\n";
         let declared = Declared::of_text(Family::Ipv4, text).unwrap();
-        let (running, events) = start(&sandbox, declared.clone(), backend, quick());
+        let (running, events) = start(&sandbox, declared.clone(), backend, short_intervals());
         assert_eq!(ready(&events), 3);
         let tools = Tools::new(&sandbox);
         for (command, lost) in [
@@ -340,7 +355,7 @@ fn a_text_is_kept_in_both_backends() {
 #[test]
 fn guard_backs_off_from_a_persistent_rival() {
     let sandbox = sandbox();
-    let mut options = quick();
+    let mut options = short_intervals();
     options.backoff.repairs = 4;
     options.backoff.backoff_time = Duration::from_secs(3600);
     let declared = Kubelet::new().declared();
@@ -367,7 +382,7 @@ fn guard_backs_off_from_a_persistent_rival() {
 #[test]
 fn lost_events_are_recovered() {
     let sandbox = sandbox();
-    let mut options = quick();
+    let mut options = short_intervals();
     options.monitor = MonitorOptions {
         transaction: 64,
         ..options.monitor
@@ -396,7 +411,7 @@ fn failing_repairs_are_retried_until_they_succeed() {
     let tools = Tools::new(&sandbox);
     tools.run("nft add table ip filter { flags dormant ; }");
     let declared = Kubelet::new().declared();
-    let (_running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
+    let (_running, events) = start(&sandbox, declared.clone(), Backend::Nft, short_intervals());
     let Event::Failed { error, .. } = next(&events) else {
         panic!()
     };
@@ -418,7 +433,7 @@ fn guard_runs_as_a_task() {
     for backend in [Backend::Nft, Backend::Legacy] {
         let sandbox = sandbox();
         let declared = Kubelet::new().declared();
-        let guard = open(&sandbox, declared.clone(), backend, quick());
+        let guard = open(&sandbox, declared.clone(), backend, short_intervals());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -458,7 +473,12 @@ fn guard_runs_as_a_task() {
 fn guard_creates_no_second_hint_chain_in_another_backend() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run("iptables-legacy -t mangle -N KUBE-IPTABLES-HINT");
-    let (running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    let (running, events) = start(
+        &sandbox,
+        Kubelet::new().declared(),
+        Backend::Nft,
+        short_intervals(),
+    );
     let Event::Failed { error, .. } = next(&events) else {
         panic!()
     };

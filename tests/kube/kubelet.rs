@@ -258,7 +258,7 @@ fn rules_are_encoded_like_iptables_1_8_7() {
 }
 
 #[test]
-fn edits_by_iptables_beside_them_change_nothing() {
+fn edits_of_other_rules_by_iptables_change_nothing() {
     for old in [false, true] {
         let mut node = Node::ensured(old);
         let tools = node.tools();
@@ -315,7 +315,7 @@ fn ensure_can_be_limited_to_one_family() {
 
 /// Constant commits by another program, in its own table, cause no failure.
 #[test]
-fn ensure_completes_beside_constant_commits() {
+fn ensure_completes_despite_concurrent_commits() {
     let mut node = Node::new(false);
     let all = node.kubelet.check(&mut node.nft).unwrap();
     let mut rival = connect(&node.sandbox);
@@ -354,7 +354,7 @@ fn ensure_completes_beside_constant_commits() {
 /// Reading and committing are one step, whatever happens in between: of two that start at the same
 /// moment, only one creates each item.
 #[test]
-fn two_at_once_create_everything_once() {
+fn concurrent_ensures_create_each_rule_once() {
     const ROUNDS: usize = 100;
     let mut node = Node::new(true);
     let all = node.kubelet.check(&mut node.nft).unwrap();

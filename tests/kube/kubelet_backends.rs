@@ -204,7 +204,7 @@ fn chains_used_by_others_are_kept() {
     assert_eq!(remove().left, []);
     let saved = saves(&tools);
     assert!(!saved.contains("KUBE"), "{saved}");
-    // The content is unchanged, beside tables that are now in use.
+    // The content is unchanged, except for tables that are now in use.
     let of_filter = |save: &str| {
         let start = save.find("*filter").unwrap();
         save[start..]

@@ -22,7 +22,7 @@ use chainwright::legacy::LOCK_VARIABLE;
 use chainwright_kube::service::Layout;
 use flows_during_changes::By;
 
-/// The tests use their own lock for the legacy tables: the usual file belongs to root.
+/// The tests use their own lock for the legacy tables: the default file belongs to root.
 // SAFETY: on Linux std works before main; this starts no thread.
 #[ctor::ctor(unsafe)]
 fn choose_lock() {
@@ -73,12 +73,12 @@ const IPTABLES: Layout = Layout::Iptables(Backend::Nft);
 const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
 /// The step between numbers of endpoints, from 1 to 100, for which connections are counted: 1 covers all of them.
-fn step(usual: usize) -> usize {
-    number("DRAWN_STEP").unwrap_or((usual / thorough()).max(1))
+fn step(default: usize) -> usize {
+    number("DISTRIBUTION_STEP").unwrap_or((default / thorough()).max(1))
 }
 
 #[test]
-fn flat_draws_evenly() {
+fn flat_distributes_evenly() {
     distribution::evenly(Layout::Flat, step(1));
 }
 
@@ -103,7 +103,7 @@ fn rounds() -> usize {
 }
 
 #[test]
-fn flat_keeps_clients() {
+fn flat_keeps_client_affinity() {
     distribution::affinity(Layout::Flat, rounds());
 }
 
@@ -123,8 +123,8 @@ fn iptables_legacy_keeps_clients() {
 }
 
 /// Number of syncs that do not affect the watched service.
-fn syncs(usual: usize) -> usize {
-    from_env("UNDISTURBED", usual)
+fn syncs(default: usize) -> usize {
+    from_env("UNDISTURBED", default)
 }
 
 #[test]
@@ -202,8 +202,8 @@ fn nftables_matches_kube_proxy() {
 }
 
 #[test]
-fn nftables_adopts_rules_of_kube_proxy() {
-    kube_proxy::adopted();
+fn nftables_takes_over_rules_of_kube_proxy() {
+    kube_proxy::takes_over();
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn nftables_translates_every_flow_during_repair() {
 
 #[test]
 fn flat_replaces_leftover_elements() {
-    flows_during_changes::leftovers_make_room();
+    flows_during_changes::deferred_deletions_free_keys();
 }
 
 #[test]

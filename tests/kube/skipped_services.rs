@@ -62,8 +62,11 @@ impl Node {
         proxy::sync(&self.sandbox, &mut self.proxy, &mut self.services)
     }
 
-    fn aside(&self) -> Vec<ObjectName> {
-        self.proxy.skipped().map(|aside| aside.service).collect()
+    fn skipped_names(&self) -> Vec<ObjectName> {
+        self.proxy
+            .skipped()
+            .map(|skipped| skipped.service)
+            .collect()
     }
 
     fn ruleset(&self) -> String {
@@ -75,8 +78,8 @@ impl Node {
 const TOO_LONG: Duration = Duration::from_secs(20_000_000_000);
 
 fn names(synced: &Synced) -> Vec<ObjectName> {
-    let aside = synced.skipped.iter();
-    aside.map(|aside| aside.service.clone()).collect()
+    let skipped = synced.skipped.iter();
+    skipped.map(|skipped| skipped.service.clone()).collect()
 }
 
 #[test]
@@ -118,10 +121,10 @@ fn skips_a_service_with_an_overlong_timeout() {
     // It is retried at a complete sync, and when it changes.
     node.proxy.require_full_sync();
     assert_eq!(names(&node.sync()), [name(9)]);
-    assert_eq!(node.aside(), [name(9)]);
+    assert_eq!(node.skipped_names(), [name(9)]);
     node.set(9, 2, Some(Duration::from_secs(60)));
     assert_eq!(names(&node.sync()), []);
-    assert_eq!((node.aside(), endpoints(&node, 9)), (vec![], 2));
+    assert_eq!((node.skipped_names(), endpoints(&node, 9)), (vec![], 2));
     // A complete sync that finds no difference commits nothing.
     let generation = |node: &Node| connect(&node.sandbox).generation().unwrap();
     let before = generation(&node);
@@ -223,9 +226,9 @@ fn progress_is_reported() {
     }
 }
 
-/// The proxy adopts a changed configuration, with the same result as a new proxy.
+/// The proxy applies a changed configuration, with the same result as a new proxy.
 #[test]
-fn a_changed_configuration_is_adopted() {
+fn a_changed_configuration_is_applied() {
     for layout in [
         Layout::Flat,
         Layout::Nftables,

@@ -49,7 +49,7 @@ impl Node {
         node.set("log", &[1, 2]);
         node.sync();
         // Everything, as after a start.
-        assert_eq!(node.forget(), DeletedFlows::default());
+        assert_eq!(node.delete_stale_flows(), DeletedFlows::default());
         node
     }
 
@@ -64,7 +64,7 @@ impl Node {
         proxy::sync(&self.sandbox, &mut self.proxy, &mut self.services);
     }
 
-    fn forget(&mut self) -> DeletedFlows {
+    fn delete_stale_flows(&mut self) -> DeletedFlows {
         let stale = self.proxy.take_stale();
         let conntrack = &mut self.conntrack;
         let done = self.sandbox.run(|| {
@@ -131,16 +131,22 @@ fn many(family: Family) {
 
     node.set("dns", &[2, 3]);
     node.sync();
-    let forgotten = node.forget();
+    let deleted_flows = node.delete_stale_flows();
     match family {
         // The kernel deleted them, without sending entries here.
-        Family::Ipv4 => assert_eq!((forgotten.flushes, forgotten.listed.deleted), (1, 0)),
+        Family::Ipv4 => assert_eq!(
+            (deleted_flows.flushes, deleted_flows.listed.deleted),
+            (1, 0)
+        ),
         Family::Ipv6 => {
             let deleted = usize::from(MANY);
-            assert_eq!((forgotten.flushes, forgotten.listed.deleted), (0, deleted));
+            assert_eq!(
+                (deleted_flows.flushes, deleted_flows.listed.deleted),
+                (0, deleted)
+            );
         }
     }
-    assert_eq!(forgotten.listed.absent, 0);
+    assert_eq!(deleted_flows.listed.absent, 0);
     assert_eq!(node.entries(10, 1), 0);
     let others = usize::from(OTHERS);
     assert_eq!((node.entries(10, 3), node.entries(11, 4)), (others, others));
@@ -156,13 +162,16 @@ fn many(family: Family) {
     let stale = node.proxy.take_stale();
     assert_eq!(stale.len(), 1);
     let (conntrack, deleted) = (&mut node.conntrack, usize::from(MANY + OTHERS));
-    let forgotten = node
+    let deleted_flows = node
         .sandbox
         .run(|| stale[0].delete(conntrack))
         .unwrap()
         .unwrap();
     // Including entries of `log` to an endpoint that it never had.
-    assert_eq!((forgotten.flushes, forgotten.listed.deleted), (0, deleted));
+    assert_eq!(
+        (deleted_flows.flushes, deleted_flows.listed.deleted),
+        (0, deleted)
+    );
     let again = node
         .sandbox
         .run(|| stale[0].delete(conntrack))

@@ -138,7 +138,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn errors_of_scripts_name_the_reason_and_the_way_out() {
+fn script_errors_name_the_reason_and_a_remedy() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let options = Options::here();

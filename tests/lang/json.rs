@@ -373,7 +373,7 @@ fn writes_fields_that_nft_omits() {
 /// As in libnftables-json(5): the test kernel need not support these.
 #[test]
 fn writes_objects_of_rare_kernel_features() {
-    let model = FakeKernel::new().with_device("a").with_device("b");
+    let fake = FakeKernel::new().with_device("a").with_device("b");
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
     tx.add(&Chain::new(Family::INET, "t", "c")).unwrap();
@@ -406,7 +406,7 @@ fn writes_objects_of_rare_kernel_features() {
     for rule in &rules {
         tx.add(rule).unwrap();
     }
-    let mut nft = model.connect().unwrap();
+    let mut nft = fake.connect().unwrap();
     nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
     let snapshot = nft.snapshot(Scope::all()).unwrap();
     let options = Options::default();

@@ -97,7 +97,7 @@ fn expect(again: &Recreated, known: &[Known]) {
 }
 
 /// Documents of nft and of the library.
-const OF_BOTH: Known = &[(
+const LOST_BY_BOTH: Known = &[(
     "typeof ",
     "libnftables' JSON contains types where text contains expressions: the set exists, and is listed with its types",
     &[
@@ -113,7 +113,7 @@ const OF_BOTH: Known = &[(
     ],
 )];
 
-const OF_US: Known = &[
+const LOST_BY_CHAINWRIGHT: Known = &[
     (
         "early-two",
         "like nft, lists the devices of a chain by name, and sends them in reverse order",
@@ -143,7 +143,7 @@ const OF_US: Known = &[
 ];
 
 /// What nft 1.0.6 omits or writes wrongly.
-const OF_NFT: Known = &[
+const LOST_BY_NFT: Known = &[
     (
         "need types of a known length",
         "it contains types where text contains expressions, and so no lengths of numbers and names",
@@ -247,14 +247,14 @@ const OF_NFT: Known = &[
 #[test]
 fn nft_json_of_rulesets_round_trips() {
     let again = recreate(|first| Tools::new(first).run("nft -j list ruleset"));
-    expect(&again, &[OF_BOTH, OF_NFT]);
+    expect(&again, &[LOST_BY_BOTH, LOST_BY_NFT]);
     assert!(again.made >= 44, "{}", again.made);
 }
 
 #[test]
 fn our_json_of_rulesets_round_trips() {
     let again = recreate(written);
-    expect(&again, &[OF_BOTH, OF_US]);
+    expect(&again, &[LOST_BY_BOTH, LOST_BY_CHAINWRIGHT]);
     assert!(again.made >= 75, "{}", again.made);
 }
 
@@ -607,8 +607,8 @@ fn json_commands_match_text_commands() {
 /// Forms that listings do not have: an empty rule, constants in keys, and a list of keys with the same data.
 #[test]
 fn documents_match_nft() {
-    let (theirs, ours) = (sandbox(), sandbox());
-    let tools = Tools::new(&theirs);
+    let (real, chainwright) = (sandbox(), sandbox());
+    let tools = Tools::new(&real);
     let saddr = r#"{"payload": {"protocol": "ip", "field": "saddr"}}"#;
     let key = format!(r#"{{"concat": [{saddr}, 10002]}}"#);
     let set = r#""family": "ip", "table": "t", "name""#;
@@ -625,7 +625,7 @@ fn documents_match_nft() {
     }
     ";
     tools.run_with("nft -f -", text);
-    crate::common::scripts::apply(&ours, &mut connect(&ours), text).unwrap();
+    crate::common::scripts::apply(&chainwright, &mut connect(&chainwright), text).unwrap();
     for command in [
         rule("add", r#""expr": []"#),
         rule("insert", r#""expr": [], "comment": "empty""#),
@@ -652,9 +652,9 @@ fn documents_match_nft() {
     ] {
         let json = format!(r#"{{"nftables": [{command}]}}"#);
         tools.run_with("nft -j -f -", &json);
-        apply(&ours, &json).unwrap_or_else(|error| panic!("{error}"));
+        apply(&chainwright, &json).unwrap_or_else(|error| panic!("{error}"));
         // nft counts a list that is a key as one more element of an anonymous set.
-        compare_listings(&theirs, &ours, false)
+        compare_listings(&real, &chainwright, false)
             .unwrap_or_else(|differs| panic!("{json}: {differs}"));
     }
 }

@@ -50,7 +50,7 @@ fn here(file: &str) -> PathBuf {
 }
 
 #[test]
-fn python_bindings_get_the_same() {
+fn python_bindings_match_libnftables() {
     let outputs = Library::both().map(|library| {
         let mut command = library.command("/usr/bin/python3");
         command.arg(here("bindings.py"));
@@ -70,7 +70,7 @@ fn python_bindings_get_the_same() {
 
 /// The program `nft` itself, which is linked with libnftables.
 #[test]
-fn nft_prints_the_same() {
+fn nft_output_matches_libnftables() {
     let runs: [&[&str]; 7] = [
         &["add table inet t { chain c { tcp dport { 22, 80 } counter accept; }; }"],
         &["-a", "list", "ruleset"],
@@ -112,7 +112,7 @@ type States = Vec<(String, String, [bool; 2])>;
 
 /// Debian's firewalld starts, opens ports, reloads, panics and stops.
 #[test]
-fn firewalld_leaves_the_same() {
+fn firewalld_ruleset_matches_libnftables() {
     let [theirs, ours] = Library::both().map(|library| firewalld(&library));
     let answers: Vec<_> = theirs
         .iter()

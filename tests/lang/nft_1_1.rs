@@ -91,7 +91,7 @@ fn listing(
 
 /// Applies a text in a new sandbox.
 #[track_caller]
-fn made(text: &str) -> Sandbox {
+fn ruleset_of(text: &str) -> Sandbox {
     let sandbox = sandbox();
     let script = Script::parse("newer.nft", text).map_err(|error| error.to_string());
     script
@@ -102,7 +102,7 @@ fn made(text: &str) -> Sandbox {
 
 /// The same for a JSON document.
 #[track_caller]
-fn made_of_json(json: &str) -> Sandbox {
+fn ruleset_of_json(json: &str) -> Sandbox {
     let sandbox = sandbox();
     let script = Script::parse_json("newer.json", json).map_err(|error| error.to_string());
     script
@@ -116,7 +116,7 @@ fn syntax_of_newer_versions_creates_the_same_rules() {
     let file = data("nft/newer.txt");
     let cases = Case::all(&file);
     for case in &cases {
-        case.is_in(&made(case.text), "as written");
+        case.is_in(&ruleset_of(case.text), "as written");
     }
     println!("{} texts", cases.len());
     assert!(cases.len() >= 300, "{}", cases.len());
@@ -127,9 +127,9 @@ fn listings_of_newer_versions_round_trip() {
     let file = data("nft/newer.txt");
     let mut documents = 0;
     for case in Case::all(&file) {
-        case.is_in(&made(case.listed), "as nft 1.1.7 lists it");
+        case.is_in(&ruleset_of(case.listed), "as nft 1.1.7 lists it");
         if let Some(json) = case.json {
-            case.is_in(&made_of_json(json), "as nft 1.1.7 writes it in JSON");
+            case.is_in(&ruleset_of_json(json), "as nft 1.1.7 writes it in JSON");
             documents += 1;
         }
     }
@@ -141,12 +141,12 @@ fn listings_of_newer_versions_round_trip() {
 fn our_listings_of_newer_syntax_round_trip() {
     let file = data("nft/newer.txt");
     for case in Case::all(&file) {
-        let first = made(case.text);
+        let first = ruleset_of(case.text);
         for version in NftVersion::ALL {
-            let again = made(&listed(&first, version));
+            let again = ruleset_of(&listed(&first, version));
             case.is_in(&again, "as the library lists it");
             let json = listing(&first, version, |listing| listing.json().to_string());
-            case.is_in(&made_of_json(&json), "as the library writes it in JSON");
+            case.is_in(&ruleset_of_json(&json), "as the library writes it in JSON");
         }
     }
 }
@@ -171,7 +171,7 @@ fn objects_of_one_table_are_listed_and_reset() {
         "reset rules",
     ] {
         let [short, whole, all] = ["t", "table ip t", ""].map(|of| {
-            let sandbox = made(text);
+            let sandbox = ruleset_of(text);
             let mut nft = connect(&sandbox);
             let script = Script::parse("query", format!("{kind} {of}")).unwrap();
             let query = script.queries().next().expect("no query");
@@ -193,7 +193,7 @@ fn objects_of_one_table_are_listed_and_reset() {
     assert!(Script::parse("query", "list tables t").is_err());
 }
 
-/// nft 1.1.7 records its version and build time beside a table: that is no difference.
+/// nft 1.1.7 records its version and build time with a table: that is no difference.
 #[test]
 fn the_version_that_created_a_table_is_no_difference() {
     let of = |noted: &[u8]| {

@@ -70,7 +70,7 @@ fn compared(text: &str) -> String {
 }
 
 /// Whether the listing of a ruleset creates one with the same listing and rules; `None` if a part of it cannot be
-/// expressed and is a comment. nft's notes beside sets are not compared, because nft did not create these sets.
+/// expressed and is a comment. nft's notes next to sets are not compared, because nft did not create these sets.
 fn again(now: &Snapshot) -> Result<Option<()>, String> {
     let text = listed(now);
     let sandbox = sandbox();

@@ -150,7 +150,7 @@ fn corrects(nfts: &str, ours: &str) -> bool {
 
 /// Compares line by line. Returns the number of lines that nft has wrong.
 #[track_caller]
-fn same(name: &str, nfts: &str, ours: &str) -> usize {
+fn compare_lines(name: &str, nfts: &str, ours: &str) -> usize {
     let (nfts, ours): (Vec<&str>, Vec<&str>) = (nfts.lines().collect(), ours.lines().collect());
     let mut wrong = 0;
     let mut differ = Vec::new();
@@ -191,7 +191,7 @@ fn rulesets_are_listed_like_nft() {
             let ours = ours(&sandbox, change);
             let plain = |text: &str| without_remainders(text, any_order);
             let (nfts, ours) = (plain(&nfts), plain(&ours));
-            wrong += same(&format!("{} {option}", ruleset.name), &nfts, &ours);
+            wrong += compare_lines(&format!("{} {option}", ruleset.name), &nfts, &ours);
             compared += nfts.lines().count();
         }
     }
@@ -221,7 +221,7 @@ fn rules_of_every_expression_are_listed_like_nft() {
     let (sandbox, rules) = rules_of_every_expression();
     let tools = Tools::new(&sandbox);
     let nfts = tools.run("nft list ruleset");
-    let wrong = same("rules", &nfts, &ours(&sandbox, |_| {}));
+    let wrong = compare_lines("rules", &nfts, &ours(&sandbox, |_| {}));
     println!("compared {rules} rules; nft lists {wrong} of them wrongly");
     assert!(rules > 5_000, "{rules}");
 }
@@ -503,7 +503,10 @@ fn redundant_matches_of_the_family_are_not_listed() {
         .unwrap_or_else(|error| panic!("{error}"));
     let nfts = Tools::new(&sandbox).run("nft list ruleset");
     assert!(nfts.contains("\t\tudp dport 67\n"), "{nfts}");
-    assert_eq!(same("redundant", &nfts, &ours(&sandbox, |_| {})), 0);
+    assert_eq!(
+        compare_lines("redundant", &nfts, &ours(&sandbox, |_| {})),
+        0
+    );
 }
 
 /// A rule for two transport protocols, which no packet has: nft lists fields of both, and reads neither back.
@@ -551,5 +554,8 @@ fn client_rulesets_are_listed_like_nft() {
     let tools = Tools::new(&sandbox);
     tools.load_nft(include_str!("../data/kube-proxy-1.36-nftables.nft"));
     let nfts = tools.run("nft list ruleset");
-    assert_eq!(same("kube-proxy", &nfts, &ours(&sandbox, |_| {})), 0);
+    assert_eq!(
+        compare_lines("kube-proxy", &nfts, &ours(&sandbox, |_| {})),
+        0
+    );
 }

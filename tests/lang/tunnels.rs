@@ -1,7 +1,7 @@
 //! The inside of tunnels, and metadata of tunnel devices: sent, listed, and written as JSON as in nft 1.1.7.
 //!
 //! nft 1.0.6, with which everything else is compared, does not support these. `data/nft/tunnels.txt` contains what
-//! 1.1.7 sends, lists and writes for each rule, or set, in an empty chain beside the objects of [`setup`].
+//! 1.1.7 sends, lists and writes for each rule, or set, in an empty chain, in addition to the objects of [`setup`].
 //!
 //! ```text
 //! === FAMILY RULE
@@ -92,7 +92,7 @@ fn cases() -> Vec<Case> {
     cases.collect()
 }
 
-/// The objects beside each rule.
+/// The objects that exist in addition to each rule.
 fn setup(family: &str) -> String {
     format!(
         "table {family} t {{
@@ -220,10 +220,12 @@ fn differing(theirs: &[Vec<u8>], ours: &[Vec<u8>]) -> Option<String> {
 }
 
 /// The ruleset of [`setup`] in each family.
-fn beside() -> BTreeMap<String, Snapshot> {
+fn setups() -> BTreeMap<String, Snapshot> {
     let families = ["ip", "ip6", "inet", "netdev", "bridge"];
     let made = families.map(|family| {
-        let mut nft = FakeKernel::new().connect().expect("cannot create a model");
+        let mut nft = FakeKernel::new()
+            .connect()
+            .expect("cannot create a fake kernel");
         apply(&mut nft, &setup(family)).expect("the kernel rejects the ruleset");
         (
             family.to_owned(),
@@ -249,11 +251,11 @@ fn nothing_else(what: &str, wrong: &[String]) {
 
 #[test]
 fn tunnel_rules_are_sent_like_nft() {
-    let (cases, beside) = (cases(), beside());
+    let (cases, setups) = (cases(), setups());
     assert!(cases.len() > 250, "{}", cases.len());
     let (mut wrong, mut otherwise) = (Vec::new(), 0);
     for case in &cases {
-        let ours = of_text(&beside[&case.family], &case.command());
+        let ours = of_text(&setups[&case.family], &case.command());
         let differs = match ours {
             Ok(ours) => differing(&bare(&case.sent), &ours),
             Err(error) => Some(error),
@@ -308,11 +310,11 @@ fn json_of(snapshot: &Snapshot, case: &Case) -> Value {
     panic!("{}: {document}", case.text);
 }
 
-/// Applies a case in the kernel, beside the existing objects.
+/// Applies a case in the kernel, in addition to the existing objects.
 fn make(case: &Case, kernel: &Sandbox) -> Result<Snapshot, String> {
     let mut nft = connect(kernel);
-    let beside = format!("flush ruleset\n{}", setup(&case.family));
-    apply(&mut nft, &beside).expect("the kernel rejects the ruleset");
+    let script = format!("flush ruleset\n{}", setup(&case.family));
+    apply(&mut nft, &script).expect("the kernel rejects the ruleset");
     apply(&mut nft, &case.command())?;
     Ok(nft.snapshot(Scope::all()).expect("cannot read the ruleset"))
 }
@@ -335,7 +337,7 @@ fn is_again(
 /// The listing also creates the same rule again.
 #[test]
 fn tunnel_rules_are_listed_like_nft() {
-    let (beside, kernel) = (beside(), sandbox());
+    let (setups, kernel) = (setups(), sandbox());
     let (mut wrong, mut otherwise, mut refused) = (Vec::new(), [0; LISTED_DIFFERENTLY.len()], 0);
     for case in &cases() {
         let snapshot = match (make(case, &kernel), &case.json) {
@@ -359,7 +361,7 @@ fn tunnel_rules_are_listed_like_nft() {
             }
         }
         if !case.is_set() {
-            let now = &beside[&case.family];
+            let now = &setups[&case.family];
             let again = of_text(now, &format!("add rule {} t c {ours}", case.family));
             wrong.extend(is_again(case, now, &ours, again).err());
         }
@@ -373,7 +375,7 @@ fn tunnel_rules_are_listed_like_nft() {
 /// nft's JSON creates the same rule again, as does the library's.
 #[test]
 fn tunnel_rules_as_json_match_nft() {
-    let (beside, kernel) = (beside(), sandbox());
+    let (setups, kernel) = (setups(), sandbox());
     let (mut wrong, mut same) = (Vec::new(), 0);
     for case in &cases() {
         let Some(mut theirs) = case.json.clone() else {
@@ -402,7 +404,7 @@ fn tunnel_rules_as_json_match_nft() {
                 ));
             }
         }
-        let now = &beside[&case.family];
+        let now = &setups[&case.family];
         for written in written {
             let object = match case.is_set() {
                 true => json!({ &case.text[..3]: written }),

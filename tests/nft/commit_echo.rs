@@ -47,7 +47,7 @@ fn expressions_of(committed: &Committed, operation: usize) -> Option<Expressions
     rule.to_builder().into_owned().expressions
 }
 
-/// Opens a monitor beside the connection whose commits it must recognize.
+/// Opens a monitor in the namespace of the connection whose commits it must recognize.
 fn watch(nft: &Connection) -> Monitor {
     MonitorOptions::default().open_in_namespace_of(nft).unwrap()
 }

@@ -121,7 +121,7 @@ fn family(line: &Line) -> Family {
 }
 
 /// The target chain of the line, if it is user-defined.
-fn led_to(line: &Line) -> Option<&str> {
+fn jump_target(line: &Line) -> Option<&str> {
     let words: Vec<_> = line.rule.split(' ').collect();
     let at = words
         .iter()
@@ -137,7 +137,7 @@ fn put_in(sandbox: &Sandbox, written: &[(&Line, &Written)]) {
     let mut tx = Transaction::new();
     let mut chains = BTreeSet::new();
     for (line, _) in written {
-        let names = [Some(line.chain()), led_to(line)];
+        let names = [Some(line.chain()), jump_target(line)];
         for name in names.into_iter().flatten() {
             if chains.insert((line.family.0, &line.table, name)) {
                 tx.add(&nft::Table::new(line.family, &*line.table)).unwrap();

@@ -118,7 +118,7 @@ fn explains(error: &Error, reason: &str) {
 }
 
 #[test]
-fn refused_operations_name_the_reason_and_the_way_out() {
+fn refused_operations_name_the_reason_and_a_remedy() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     prepare(&mut nft);
@@ -364,7 +364,7 @@ fn other_mistakes_are_explained() {
 
 #[cfg(feature = "backup")]
 #[test]
-fn files_that_are_no_snapshots_are_explained() {
+fn errors_of_non_snapshot_files_are_explained() {
     use chainwright::nft::Snapshot;
 
     let folder = tempfile::tempdir().unwrap();

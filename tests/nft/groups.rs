@@ -1,5 +1,5 @@
 //! A change in groups: those that the kernel refuses are skipped, the rest is committed in one transaction. Each
-//! test runs with the kernel and with the model of it.
+//! test runs with the kernel and with the fake kernel.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use chainwright_testing::FakeKernel;
 
 const IP: Family = Family::IP;
 
-/// Runs a test with the kernel and with the model.
+/// Runs a test with the kernel and with the fake kernel.
 fn with_both(test: impl Fn(&mut Connection)) {
     let sandbox = sandbox();
     test(&mut connect(&sandbox));
@@ -73,18 +73,18 @@ fn committed<'g, K>(
 }
 
 /// The skipped groups: the texts of their failures, and the groups that caused them.
-fn aside<'g>(
+fn skipped_keys<'g>(
     committed: &CommittedGroups<'g, &'g str>,
 ) -> Vec<(&'g str, Vec<String>, Vec<&'g str>)> {
     let skipped = committed.skipped.iter();
     skipped
-        .map(|aside| {
-            let failures = aside.failures.iter().map(|failure| {
+        .map(|skipped| {
+            let failures = skipped.failures.iter().map(|failure| {
                 let operation = failure.operation.as_ref().unwrap();
                 format!("{operation}: {}", failure.errno.name())
             });
-            let caused_by = aside.caused_by.iter().map(|key| **key);
-            (*aside.key, failures.collect(), caused_by.collect())
+            let caused_by = skipped.caused_by.iter().map(|key| **key);
+            (*skipped.key, failures.collect(), caused_by.collect())
         })
         .collect()
 }
@@ -210,7 +210,7 @@ fn dependents_of_a_failed_group_are_skipped() {
         assert_eq!(done.committed, [&"base", &"dns"]);
         let refused = |words: &str| vec![format!("{words}: ENOENT")];
         assert_eq!(
-            aside(&done),
+            skipped_keys(&done),
             [
                 ("pods", refused("add rule ip t pods #1"), vec![]),
                 ("web", refused("add rule ip t web #1"), vec!["pods"]),
@@ -241,7 +241,7 @@ fn a_rejected_table_skips_everything_in_it() {
         groups.add("dns", written(|tx| chain(tx, "dns")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"other"]);
-        let skipped_groups = aside(&done);
+        let skipped_groups = skipped_keys(&done);
         assert_eq!(skipped_groups[0].1, ["create table ip t #1: EEXIST"]);
         assert_eq!(
             (skipped_groups[1].0, &skipped_groups[1].2[..]),
@@ -281,7 +281,7 @@ fn the_group_that_closes_a_loop_is_skipped() {
         groups.add("more", written(|tx| chain(tx, "d")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"base", &"a to b", &"b to c", &"more"]);
-        let skipped_groups = aside(&done);
+        let skipped_groups = skipped_keys(&done);
         assert_eq!(skipped_groups.len(), 1);
         assert_eq!(skipped_groups[0].0, "c to a");
         assert!(
@@ -313,7 +313,7 @@ fn the_group_with_an_unused_set_is_found() {
         groups.add("more", written(|tx| chain(tx, "d")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"base", &"more"]);
-        let skipped_groups = aside(&done);
+        let skipped_groups = skipped_keys(&done);
         assert_eq!(skipped_groups[0].1, ["add set ip t __set%d #1: EINVAL"]);
         assert_eq!((skipped_groups[1].0, skipped_groups.len()), ("chain", 2));
         assert_eq!(chains(nft), ["d"]);
@@ -337,7 +337,7 @@ fn bound_chains_of_several_groups_are_kept_apart() {
             groups.add(name, tx);
         }
         let done = committed(nft, &groups);
-        assert!(done.skipped.is_empty(), "{:?}", aside(&done));
+        assert!(done.skipped.is_empty(), "{:?}", skipped_keys(&done));
         assert_eq!(done.attempts, 1);
         let snapshot = nft.snapshot(Scope::all()).unwrap();
         let mut rules = Vec::new();
@@ -373,7 +373,7 @@ fn groups_that_failed_because_of_others_are_retried() {
         groups.add("good", written(|tx| chain(tx, "more")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"innocent", &"good"]);
-        let skipped_groups = aside(&done);
+        let skipped_groups = skipped_keys(&done);
         let keys: Vec<&str> = skipped_groups.iter().map(|(key, ..)| *key).collect();
         assert_eq!(keys, ["bad", "worse"]);
         assert_eq!(skipped_groups[0].1, ["create table ip t #1: EEXIST"]);
@@ -418,7 +418,7 @@ fn a_changed_generation_is_not_blamed_on_a_group() {
 
 /// Others constantly commit in their own tables.
 #[test]
-fn through_a_guard() {
+fn groups_commit_under_a_guard() {
     let sandbox = sandbox();
     let (mut nft, mut other) = (connect(&sandbox), connect(&sandbox));
     nft.commit(&base()).unwrap();

@@ -206,10 +206,10 @@ fn rival<'scope, 'env>(
     OnDrop(|| stop.store(true, Ordering::Relaxed))
 }
 
-/// Counts in the numbers of rules: what two writers read and then change, beside a third that commits
+/// Counts in the numbers of rules: what two writers read and then change, while a third commits
 /// constantly, is neither lost nor done twice.
 #[test]
-fn conditional_changes_succeed_beside_constant_commits() {
+fn conditional_changes_succeed_despite_concurrent_commits() {
     const ROUNDS: usize = 100;
     let sandbox = with_tables(&["mine", "other"]);
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -253,7 +253,7 @@ fn conditional_changes_succeed_beside_constant_commits() {
 
 /// Sixteen attempts each suffice, however much happens elsewhere.
 #[test]
-fn updates_and_reconciliations_succeed_beside_constant_commits() {
+fn updates_and_reconciliations_succeed_despite_concurrent_commits() {
     let sandbox = with_tables(&["mine", "other"]);
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
     let mut nft = connect(&sandbox).with_retry(Retry::times(16));

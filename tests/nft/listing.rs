@@ -386,14 +386,14 @@ fn a_listing_can_be_dropped_half_read() {
     let whole = whole.min().unwrap();
     let mut dropped = u128::MAX;
     for read in [0, 1, 200, CHAINS] {
-        for ask in 0..4 {
+        for request_kind in 0..4 {
             let mut listing = nft.chains(Scope::all()).unwrap();
             for _ in 0..read {
                 listing.try_next().unwrap().unwrap();
             }
             dropped = dropped.min(time(|| drop(listing)));
             // Any later request gets its own answer.
-            match ask {
+            match request_kind {
                 0 => assert!(nft.chain_exists(IP, "nat", name(7)).unwrap()),
                 1 => {
                     let mut count = 0;

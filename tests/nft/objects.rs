@@ -354,7 +354,7 @@ fn objects_are_filtered() {
 
 /// The comments of all kinds of objects agree with nft's, in both directions.
 #[test]
-fn comments() {
+fn comments_match_nft() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);

@@ -227,7 +227,7 @@ fn a_persistent_table_outlives_its_owner_and_can_be_adopted() {
     if !committed_if_supported(&mut keeper, |tx| fill(tx, "kept", PERSISTENT)) {
         return;
     }
-    // Nobody can adopt it while its owner exists.
+    // No process can take it over while its owner exists.
     assert!(
         commit(&mut rival, |tx| _ =
             tx.add(&table("kept", PERSISTENT)).unwrap())
@@ -250,8 +250,8 @@ fn a_persistent_table_outlives_its_owner_and_can_be_adopted() {
     assert_eq!(now, packets);
 
     // A connection that adds it again with the same flags owns it, with its content.
-    let mut heir = connect(&sandbox);
-    committed(&mut heir, |tx| {
+    let mut new_owner = connect(&sandbox);
+    committed(&mut new_owner, |tx| {
         _ = tx.add(&table("kept", PERSISTENT)).unwrap()
     });
     let adopted = owner(&mut rival, "kept");
@@ -264,34 +264,38 @@ fn a_persistent_table_outlives_its_owner_and_can_be_adopted() {
         packets
     );
     is_immune(&tools, &mut rival, "kept");
-    committed(&mut heir, |tx| {
+    committed(&mut new_owner, |tx| {
         tx.add(&Chain::new(IP, "kept", "more")).unwrap();
     });
 
     // In the meantime it is an ordinary table.
-    drop(heir);
+    drop(new_owner);
     eventually(|| owner(&mut rival, "kept").is_none());
     assert!(tools.succeeds("nft add chain ip kept anybodys"));
-    let mut heir = connect(&sandbox);
-    committed(&mut heir, |tx| {
+    let mut new_owner = connect(&sandbox);
+    committed(&mut new_owner, |tx| {
         _ = tx.add(&table("kept", PERSISTENT)).unwrap()
     });
     is_immune(&tools, &mut rival, "kept");
-    drop(heir);
+    drop(new_owner);
     eventually(|| owner(&mut rival, "kept").is_none());
     tools.run("nft flush ruleset");
     assert!(rival.table(IP, "kept").unwrap().is_none());
 
     // Without `persist` it cannot be adopted; neither can a table that never had an owner.
-    let mut heir = connect(&sandbox);
+    let mut new_owner = connect(&sandbox);
     committed(&mut rival, |tx| fill(tx, "free", TableFlags::empty()));
     for flags in [PERSISTENT, TableFlags::OWNER] {
-        assert!(commit(&mut heir, |tx| _ = tx.add(&table("free", flags)).unwrap()).is_err());
+        assert!(
+            commit(&mut new_owner, |tx| _ =
+                tx.add(&table("free", flags)).unwrap())
+            .is_err()
+        );
     }
-    committed(&mut heir, |tx| fill(tx, "kept", PERSISTENT));
+    committed(&mut new_owner, |tx| fill(tx, "kept", PERSISTENT));
 
     // To remove it for good, its owner deletes it.
-    committed(&mut heir, |tx| {
+    committed(&mut new_owner, |tx| {
         _ = tx.delete(&Table::new(IP, "kept")).unwrap()
     });
     assert!(rival.table(IP, "kept").unwrap().is_none());
@@ -450,18 +454,18 @@ fn a_restoration_over_an_orphan() {
     }
 }
 
-/// In one call: a new table, one whose owner is gone, and tables that cannot be owned; with the model as with the
+/// In one call: a new table, one whose owner is gone, and tables that cannot be owned; with the fake kernel as with the
 /// kernel.
 #[test]
 fn a_table_is_owned_with_its_content() {
     let sandbox = sandbox();
-    let model = FakeKernel::new();
+    let fake = FakeKernel::new();
     let on_kernel = || connect(&sandbox);
-    let on_model = || model.connect().unwrap();
-    // Whether the kernel supports such tables is determined elsewhere; the model supports all of them.
+    let on_fake = || fake.connect().unwrap();
+    // Whether the kernel supports such tables is determined elsewhere; the fake kernel supports all of them.
     let mut elsewhere = connect(&crate::common::sandbox());
     let known = committed_if_supported(&mut elsewhere, |tx| fill(tx, "t", PERSISTENT));
-    let connects: [(&dyn Fn() -> Connection, bool); 2] = [(&on_kernel, known), (&on_model, true)];
+    let connects: [(&dyn Fn() -> Connection, bool); 2] = [(&on_kernel, known), (&on_fake, true)];
     for (connect, known) in connects {
         let (mut first, mut other) = (connect(), connect());
         let owned = first.own(IP, "t").unwrap();

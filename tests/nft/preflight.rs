@@ -375,7 +375,7 @@ fn extensions_in_every_family() {
 
 /// If a kernel is built without flowtables, the result reports it and names the option.
 #[test]
-fn flowtables() {
+fn missing_flowtable_support_is_reported() {
     let sandbox = crate::common::sandbox();
     let mut nft = crate::common::connect(&sandbox);
     let mut tx = Transaction::new();
@@ -416,7 +416,7 @@ fn nested_expressions_are_checked() {
     );
 }
 
-/// The model supports everything.
+/// The fake kernel supports everything.
 #[test]
 fn the_fake_supports_preflight_checks() {
     let mut nft = FakeKernel::new().connect().unwrap();

@@ -223,7 +223,7 @@ fn comment(text: &str) -> Vec<u8> {
 /// The comments of a chain's rules in the library's listing, which must equal nft's.
 #[track_caller]
 fn comments(sandbox: &Sandbox, nft: &mut Connection) -> String {
-    let ours: Vec<_> = rules_of(nft, IP, "t", "c")
+    let chainwright: Vec<_> = rules_of(nft, IP, "t", "c")
         .iter()
         .map(|rule| {
             let userdata = rule.userdata.as_ref().unwrap();
@@ -236,8 +236,8 @@ fn comments(sandbox: &Sandbox, nft: &mut Connection) -> String {
         .filter_map(|object| object.get("rule"))
         .map(|rule| rule["comment"].as_str().unwrap())
         .collect();
-    assert_eq!(ours, printed);
-    ours.join(" ")
+    assert_eq!(chainwright, printed);
+    chainwright.join(" ")
 }
 
 #[test]
@@ -379,14 +379,14 @@ fn user_data_is_kept_verbatim() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     // The kernel accepts at most 256 bytes.
-    let blobs: Vec<Vec<u8>> = vec![
+    let user_data: Vec<Vec<u8>> = vec![
         vec![0],
         comment("a comment"),
         (0..=255).collect(),
         vec![0xff; 256],
     ];
     committed(&mut nft, |tx| {
-        for (index, blob) in blobs.iter().enumerate() {
+        for (index, blob) in user_data.iter().enumerate() {
             let name = format!("t{index}");
             let table = Table {
                 userdata: Some(blob.into()),
@@ -408,7 +408,7 @@ fn user_data_is_kept_verbatim() {
                 .unwrap();
         }
     });
-    for (index, blob) in blobs.iter().enumerate() {
+    for (index, blob) in user_data.iter().enumerate() {
         let name = format!("t{index}");
         let table = nft.table(IP, &name).unwrap().unwrap();
         assert_eq!(table.userdata(), Some(&blob[..]));
@@ -558,13 +558,13 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(error.outcome, Outcome::NothingApplied);
     assert_eq!(error.failures[0].operation.as_ref().unwrap().index, 1);
     assert_eq!(error.failures[0].errno.number(), libc::ENOENT);
-    let mut circle = Transaction::new();
+    let mut loop_of_jumps = Transaction::new();
     let base = Chain::new(Family::IP, "t", "base").with_hook("filter", 1, 0);
-    circle.add(&base).unwrap();
+    loop_of_jumps.add(&base).unwrap();
     let to = Rule::new(Family::IP, "t", "base").with(&Immediate::jump("c"));
-    circle.add(&to).unwrap().add(&jump("c")).unwrap();
+    loop_of_jumps.add(&to).unwrap().add(&jump("c")).unwrap();
     assert_eq!(
-        nft.check(&circle).unwrap_err().outcome,
+        nft.check(&loop_of_jumps).unwrap_err().outcome,
         Outcome::NothingApplied
     );
     let mut stale = Transaction::new();

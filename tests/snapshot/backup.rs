@@ -63,7 +63,7 @@ fn snapshot_of(text: &str) -> Snapshot {
     connect(&sandbox).snapshot(Scope::all()).unwrap()
 }
 
-/// Many chains, rules and elements beside the others.
+/// Many chains, rules and elements in addition to the others.
 fn large() -> Snapshot {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
@@ -94,9 +94,9 @@ fn file_of(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 /// A directory with a file that is rewritten each time.
-struct Place(TempDir);
+struct BackupDirectory(TempDir);
 
-impl Place {
+impl BackupDirectory {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -308,7 +308,7 @@ fn a_backup_file_round_trips() {
         snapshot_of(""),
         snapshot_of(include_str!("../rulesets/scenario-container-host.nft")),
     ] {
-        let place = Place::new();
+        let place = BackupDirectory::new();
         snapshot.save(place.path()).unwrap();
         let bytes = fs::read(place.path()).unwrap();
         assert_eq!(place.names(), ["backup"]);
@@ -352,7 +352,7 @@ fn the_scope_is_kept() {
     tools.run_with("nft -f -", SMALL);
     tools.run_with("nft -f -", LARGE);
     let mut nft = connect(&sandbox);
-    let place = Place::new();
+    let place = BackupDirectory::new();
     for (scope, tables) in [
         (Scope::all(), 4),
         (Scope::family(IP), 1),
@@ -388,7 +388,7 @@ fn the_scope_is_kept() {
 
 #[test]
 fn a_snapshot_without_a_generation_has_none_when_it_is_loaded() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let mut parts = Parts::of(&file_of(&snapshot_of(SMALL)));
     parts.set(16, &[0; 4]);
     let loaded = place.load(&parts.clone().file()).unwrap();

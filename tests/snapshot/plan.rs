@@ -13,7 +13,8 @@ use std::time::Duration;
 use crate::common::plan_rulesets::{operations, with};
 use crate::common::random::Random;
 use crate::common::rulesets::{
-    Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same, wait_for_collection,
+    Listing, OF_CLIENTS, Ruleset, diff_listings, listing, listing_in, loaded_data,
+    wait_for_collection,
 };
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, kernel, report, thorough};
@@ -39,7 +40,7 @@ fn exact() -> PlanOptions {
 }
 
 /// Executes a plan.
-fn reach(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
+fn apply_plan(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
     let now = snapshot(nft);
     let expected = rules_in_common(&now, desired);
     let plan = now.plan(desired, exact()).map_err(|error| report(&error))?;
@@ -51,14 +52,14 @@ fn reach(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
     if !left.is_empty() {
         return Err(format!("after\n{plan}\nnot done:\n{left}"));
     }
-    if plan.replaced.is_empty() && kept(&now, &snapshot(nft)) < expected {
+    if plan.replaced.is_empty() && count_common_rules(&now, &snapshot(nft)) < expected {
         return Err(format!("{expected} rules could stay\n{plan}"));
     }
     Ok(())
 }
 
 /// Number of rules that both rulesets contain, with the same handles.
-fn kept(before: &Snapshot, after: &Snapshot) -> usize {
+fn count_common_rules(before: &Snapshot, after: &Snapshot) -> usize {
     let handles = |snapshot: &Snapshot| -> BTreeSet<(String, u64)> {
         let tables = snapshot.tables();
         let rules = tables.flat_map(|table| {
@@ -302,7 +303,7 @@ fn change(tx: &mut Transaction, table: &SnapshotTable<'_>, random: &mut Random) 
 }
 
 #[test]
-fn plans_lead_from_any_ruleset_to_any_other() {
+fn plans_transform_any_ruleset_into_any_other() {
     let mut failures = BTreeMap::new();
     let mut random = Random::new();
     for ruleset in Ruleset::all() {
@@ -321,14 +322,14 @@ fn plans_lead_from_any_ruleset_to_any_other() {
             change_at_random(&mut here, &mut random, 8);
             change_at_random(&mut there, &mut random, 8);
             let desired = snapshot(&mut there);
-            let result = reach(&mut here, &desired).and_then(|()| {
-                same(
+            let result = apply_plan(&mut here, &desired).and_then(|()| {
+                diff_listings(
                     &in_order(&listing_in(&other, any_order)),
                     &in_order(&listing_in(&one, any_order)),
                 )
             });
             // And back to the whole.
-            let result = result.and_then(|()| reach(&mut there, &whole));
+            let result = result.and_then(|()| apply_plan(&mut there, &whole));
             if let Err(failure) = result {
                 failures.insert(format!("{} {round}", ruleset.name), failure);
                 break;
@@ -349,7 +350,7 @@ fn plan_between(now: &str, desired: &str) -> String {
     let plan = snapshot(&mut nft).plan(&desired, exact()).unwrap();
     nft.commit(plan.transaction())
         .unwrap_or_else(|error| panic!("{}\n{plan}", report(&error)));
-    same(&in_order(&listing(&other)), &in_order(&listing(&one))).unwrap();
+    diff_listings(&in_order(&listing(&other)), &in_order(&listing(&one))).unwrap();
     let replaced = plan.replaced.iter().map(|object| format!("{object}\n"));
     format!("{plan}replaced:\n{}", replaced.collect::<String>())
 }
@@ -541,14 +542,14 @@ fn a_restoration_keeps_equal_objects_and_all_tables() {
     // A reader always finds the table while it is repeatedly changed and restored.
     let stop = AtomicBool::new(false);
     let mut reader = connect(&sandbox);
-    let looks = std::thread::scope(|scope| {
-        let looks = scope.spawn(|| {
-            let mut looks = 0_u64;
+    let reads = std::thread::scope(|scope| {
+        let reads = scope.spawn(|| {
+            let mut reads = 0_u64;
             while !stop.load(Ordering::Relaxed) {
                 assert!(reader.table(Family::IP, "t").unwrap().is_some());
-                looks += 1;
+                reads += 1;
             }
-            looks
+            reads
         });
         for _ in 0..100 {
             Tools::new(&sandbox)
@@ -560,9 +561,9 @@ fn a_restoration_keeps_equal_objects_and_all_tables() {
             kept.restore(&mut nft).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
-        looks.join().unwrap()
+        reads.join().unwrap()
     });
-    assert!(looks > 100, "{looks}");
+    assert!(reads > 100, "{reads}");
     let after = snapshot(&mut nft);
     assert_eq!(handles(&after), handles(&kept));
     assert!(kept.plan(&after, exact()).unwrap().is_empty());
@@ -672,8 +673,8 @@ fn an_interval_set_is_recreated_only_if_it_would_overflow() {
 /// Others commit all the time, in this table and in another; each of their changes survives every reconciliation, or
 /// is reverted by it, and none is lost.
 #[test]
-fn reconciliation_succeeds_beside_constant_commits() {
-    /// Number of tables of the other writer, beside the one that both change.
+fn reconciliation_succeeds_despite_concurrent_commits() {
+    /// Number of tables of the other writer, in addition to the one that both change.
     const OTHERS: usize = 16;
     let sandbox = with("table ip t { chain c { counter accept; }; }");
     let mut nft = connect(&sandbox).with_retry(Retry::within(Duration::from_secs(120)));

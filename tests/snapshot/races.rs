@@ -256,7 +256,7 @@ fn every_snapshot_is_of_one_generation() {
     let (mut nft, mut other) = (connect(&sandbox), connect(&sandbox));
     let start = Instant::now();
     assert_eq!(number_of(&nft.snapshot(Scope::all()).unwrap()), 1);
-    let usual = start.elapsed();
+    let typical_time = start.elapsed();
     let mut random = Random::new();
     let (mut tx, mut across) = (Transaction::new(), 0);
     for number in 2..2_000 {
@@ -266,7 +266,7 @@ fn every_snapshot_is_of_one_generation() {
         }
         tx.clear();
         renumber(&mut tx, &["a", "b"], number);
-        let delay = random.within(usual * 2);
+        let delay = random.within(typical_time * 2);
         let (before, snapshot) = thread::scope(|scope| {
             let change = scope.spawn(|| {
                 spin(delay);

@@ -23,7 +23,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 /// Creates a ruleset, saves it to a file, flushes it, restores it, and compares.
 #[track_caller]
-fn comes_back(fill: impl FnOnce(&mut Transaction)) {
+fn assert_restored(fill: impl FnOnce(&mut Transaction)) {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, fill);
@@ -129,7 +129,7 @@ fn tunnels_with_options_of_every_kind() {
         .into_iter()
         .filter(|options| options.as_ref().is_none_or(|options| is_kept(options)));
     let options: Vec<_> = options.collect();
-    comes_back(|tx| {
+    assert_restored(|tx| {
         tx.add(&Table::new(Family::NETDEV, "t")).unwrap();
         for (number, options) in options.iter().enumerate() {
             for over_ip6 in [false, true] {
@@ -234,7 +234,7 @@ fn objects_of_every_type() {
         objects.push(expect.into());
     }
     for family in [Family::IP, Family::INET] {
-        comes_back(|tx| {
+        assert_restored(|tx| {
             tx.add(&Table::new(family, "t").with_comment("the table").unwrap())
                 .unwrap();
             for (number, data) in objects.iter().enumerate() {
@@ -348,7 +348,7 @@ fn sets_of_any_intervals() {
     });
     runner
         .run(&Intervals::any(), |intervals| {
-            comes_back(|tx| intervals.add_to(tx));
+            assert_restored(|tx| intervals.add_to(tx));
             Ok(())
         })
         .unwrap();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::rulesets::{
-    Listing, Ruleset, data, listing, listing_in, same, wait_for_collection,
+    Listing, Ruleset, data, diff_listings, listing, listing_in, wait_for_collection,
 };
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
@@ -37,10 +37,13 @@ fn without_counting(listing: &Listing) -> Listing {
 
 /// Like [`round_trip`]; if `collected`, elements that count connections may disappear meanwhile.
 fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result<(), String> {
-    let same = |before: &Listing, after: &Listing| match same(before, after) {
+    let same = |before: &Listing, after: &Listing| match diff_listings(before, after) {
         Err(_) if collected => {
             println!("the listings differ: compare them without elements that count connections");
-            crate::common::rulesets::same(&without_counting(before), &without_counting(after))
+            crate::common::rulesets::diff_listings(
+                &without_counting(before),
+                &without_counting(after),
+            )
         }
         other => other,
     };
@@ -329,7 +332,7 @@ insert rule ip t c position 999999"#
 
 /// Even if tables and sets are compared by the entries of their user data.
 #[test]
-fn bytes_behind_the_entries_of_user_data_are_compared() {
+fn bytes_after_the_entries_of_user_data_are_compared() {
     let with = |rest: &[u8]| {
         let userdata = [&[9, 0][..], rest].concat();
         let mut tx = Transaction::new();

@@ -62,13 +62,13 @@ fn guesses_handles(tx: &Transaction, before: &Snapshot) -> bool {
 }
 
 #[test]
-fn a_transaction_makes_what_is_listed() {
-    let mut model = FakeKernel::new().connect().unwrap();
+fn applying_a_transaction_gives_the_listed_ruleset() {
+    let mut fake = FakeKernel::new().connect().unwrap();
     let mut random = Random::new();
-    let transactions = crate::common::from_env("MODEL_TRANSACTIONS", 600);
+    let transactions = crate::common::from_env("FAKE_TRANSACTIONS", 600);
     let (mut accepted, mut refused, mut same_errors) = (0, 0, 0);
     for _ in 0..transactions {
-        let before = model.snapshot(Scope::all()).unwrap();
+        let before = fake.snapshot(Scope::all()).unwrap();
         let mut tx = Transaction::new();
         if random.once_in(200) {
             tx.flush_ruleset(Family::UNSPEC).unwrap();
@@ -80,10 +80,10 @@ fn a_transaction_makes_what_is_listed() {
         }
         let mut ruleset = Ruleset::try_from(&before).unwrap();
         let applied = ruleset.apply(&tx).map(|_| ());
-        match model.commit(&tx) {
+        match fake.commit(&tx) {
             Ok(()) => {
                 applied.unwrap_or_else(|error| panic!("{error} {:#?}", described(&tx)));
-                let after = model.snapshot(Scope::all()).unwrap();
+                let after = fake.snapshot(Scope::all()).unwrap();
                 let differences = differences(&ruleset, &after);
                 if !differences.is_empty() {
                     let ours = ruleset.to_snapshot(&Scope::all());
@@ -97,10 +97,10 @@ fn a_transaction_makes_what_is_listed() {
                 assert_eq!(ruleset, Ruleset::try_from(&after).unwrap());
                 accepted += 1;
             }
-            Err(of_model) => {
+            Err(of_fake) => {
                 refused += 1;
                 if let Err(error) = applied {
-                    same_errors += usize::from(first(&error) == first(&of_model));
+                    same_errors += usize::from(first(&error) == first(&of_fake));
                     // A refused transaction changes nothing.
                     assert!(differences(&ruleset, &before).is_empty());
                 }
@@ -184,13 +184,13 @@ fn a_refused_transaction_names_its_operation() {
 
 #[test]
 fn kept_tables_are_restored() {
-    let model = FakeKernel::new();
-    let mut rival = model.connect().unwrap();
+    let fake = FakeKernel::new();
+    let mut rival = fake.connect().unwrap();
     let mut desired = Ruleset::new();
     desired.add(&Table::new(Family::IP, "t")).unwrap();
     desired.add(&Chain::new(Family::IP, "t", "c")).unwrap();
     let mut plans = Vec::new();
-    let nft = model.connect().unwrap();
+    let nft = fake.connect().unwrap();
     let done = nft.keep(&desired, PlanOptions::default(), |plan| {
         plans.push(plan.to_string());
         let mut tx = Transaction::new();
@@ -209,11 +209,11 @@ fn kept_tables_are_restored() {
 
 #[tokio::test]
 async fn tables_are_kept_by_a_task() {
-    let model = FakeKernel::new();
+    let fake = FakeKernel::new();
     let mut desired = Ruleset::new();
     desired.add(&Table::new(Family::IP, "t")).unwrap();
     let (sender, mut plans) = tokio::sync::mpsc::unbounded_channel();
-    let nft = model.connect().unwrap();
+    let nft = fake.connect().unwrap();
     let task = tokio::spawn(
         nft.keep_async(desired, PlanOptions::default(), move |plan| {
             sender.send(plan.to_string()).unwrap();
@@ -223,7 +223,7 @@ async fn tables_are_kept_by_a_task() {
     let made = "add table ip t #0\n";
     assert_eq!(plans.recv().await.unwrap(), made);
     // More changes than the mirror reads at once. None of them needs a repair, which would read the rest.
-    let mut rival = model.connect().unwrap();
+    let mut rival = fake.connect().unwrap();
     let passing = Chain::new(Family::IP, "t", "passing");
     for _ in 0..1_400 {
         let mut tx = Transaction::new();
@@ -274,7 +274,7 @@ fn kept_sets_lose_elements_that_time_out() {
 
 /// A kernel lists the timeouts of a ruleset as they are, whatever ticks its timer has.
 #[test]
-fn odd_timeouts_are_reconciled_once() {
+fn timeouts_that_the_kernel_rounds_are_reconciled_once() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     for milliseconds in [1, 7, 1_002, 1_003, 1_011, 86_399_999] {
@@ -309,7 +309,7 @@ fn new_bound_chains_get_unused_names() {
 
 /// New names of chains and new properties of sets take effect at the end of a transaction.
 #[test]
-fn some_changes_take_effect_at_the_end() {
+fn names_and_set_properties_change_at_the_end_of_a_transaction() {
     let chain = |name| Chain::new(Family::IP, "t", name);
     let rule = |chain| Rule::new(Family::IP, "t", chain);
     let set = |timeout| {
@@ -356,21 +356,21 @@ fn some_changes_take_effect_at_the_end() {
         (&|tx, _| tx.add(&set(3)).map(drop), None),
     ];
     for (number, (build, expected)) in cases.into_iter().enumerate() {
-        let mut model = FakeKernel::new().connect().unwrap();
+        let mut fake = FakeKernel::new().connect().unwrap();
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::IP, "t")).unwrap();
         tx.add(&chain("a").with_hook("filter", Hook::INPUT, 0))
             .unwrap();
         tx.add(&chain("taken")).unwrap();
         tx.add(&set(1)).unwrap();
-        model.commit(&tx).unwrap();
-        let before = model.snapshot(Scope::all()).unwrap();
+        fake.commit(&tx).unwrap();
+        let before = fake.snapshot(Scope::all()).unwrap();
         let handle = before.chain(Family::IP, "t", "a").unwrap().chain().handle();
         let mut tx = Transaction::new();
         build(&mut tx, handle).unwrap();
         let mut ruleset = Ruleset::try_from(&before).unwrap();
         let applied = ruleset.apply(&tx).map(drop);
-        let committed = model.commit(&tx);
+        let committed = fake.commit(&tx);
         for result in [&applied, &committed] {
             let errno = result
                 .as_ref()
@@ -379,7 +379,7 @@ fn some_changes_take_effect_at_the_end() {
                 .map(|(_, errno)| errno);
             assert_eq!(errno, expected, "case {number}: {result:?}");
         }
-        let after = model.snapshot(Scope::all()).unwrap();
+        let after = fake.snapshot(Scope::all()).unwrap();
         assert_eq!(differences(&ruleset, &after), "", "case {number}");
     }
 }
@@ -388,12 +388,12 @@ fn some_changes_take_effect_at_the_end() {
 #[test]
 fn no_new_chain_gets_a_pending_name() {
     let chain = |name| Chain::new(Family::IP, "t", name);
-    let mut model = FakeKernel::new().connect().unwrap();
+    let mut fake = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();
     tx.add(&chain("a")).unwrap();
-    model.commit(&tx).unwrap();
-    let before = model.snapshot(Scope::all()).unwrap();
+    fake.commit(&tx).unwrap();
+    let before = fake.snapshot(Scope::all()).unwrap();
     let mut ruleset = Ruleset::try_from(&before).unwrap();
     let renamed = Chain {
         handle: Some(before.chain(Family::IP, "t", "a").unwrap().chain().handle()),
@@ -401,7 +401,7 @@ fn no_new_chain_gets_a_pending_name() {
     };
     let mut tx = Transaction::new();
     tx.add(&renamed).unwrap().add(&chain("b")).unwrap();
-    model.commit(&tx).unwrap();
+    fake.commit(&tx).unwrap();
     let error = ruleset.apply(&tx).unwrap_err();
     assert_eq!(first(&error), Some((Some(1), libc::EEXIST)));
     assert_eq!(differences(&ruleset, &before), "");
@@ -457,8 +457,8 @@ fn one_message_has_one_value_for_a_key() {
         .unwrap();
     let expected = Some((Some(2), libc::EEXIST));
     assert_eq!(first(&Ruleset::of(&tx).unwrap_err()), expected);
-    let mut model = FakeKernel::new().connect().unwrap();
-    assert_eq!(first(&model.commit(&tx).unwrap_err()), expected);
+    let mut fake = FakeKernel::new().connect().unwrap();
+    assert_eq!(first(&fake.commit(&tx).unwrap_err()), expected);
 }
 
 #[test]

@@ -67,8 +67,8 @@ fn of_tool(tools: &Tools<'_>) -> BTreeSet<String> {
 
 /// Checks that two listings are the same; shows what only one has.
 #[track_caller]
-fn same(ours: &BTreeSet<String>, other: &BTreeSet<String>, of: &str) {
-    let differ: Vec<_> = ours.symmetric_difference(other).collect();
+fn assert_same_entries(chainwright: &BTreeSet<String>, other: &BTreeSet<String>, of: &str) {
+    let differ: Vec<_> = chainwright.symmetric_difference(other).collect();
     assert!(differ.is_empty(), "{of}: {differ:#?}");
 }
 
@@ -89,9 +89,9 @@ fn entries_match_the_conntrack_tool() {
         tools.run(&format!("conntrack {line}"));
     }
     let mut conntrack = open(&sandbox);
-    let ours = lines(&mut conntrack, &Filter::all());
-    same(&ours, &of_tool(&tools), "the tool's");
-    assert_eq!(ours.len(), 8);
+    let chainwright = lines(&mut conntrack, &Filter::all());
+    assert_same_entries(&chainwright, &of_tool(&tools), "the tool's");
+    assert_eq!(chainwright.len(), 8);
     assert_eq!(conntrack.statistics().unwrap().entries, 8);
 
     // A translated connection.
@@ -112,8 +112,8 @@ fn entries_match_the_conntrack_tool() {
     };
     assert_eq!(conntrack.entry(&key).unwrap().unwrap().zone(), 3);
     assert!(conntrack.delete(&key).unwrap());
-    let ours = lines(&mut conntrack, &Filter::all());
-    same(&ours, &of_tool(&tools), "the tool's");
+    let chainwright = lines(&mut conntrack, &Filter::all());
+    assert_same_entries(&chainwright, &of_tool(&tools), "the tool's");
 }
 
 /// An entry with one of few addresses, protocols and ports, so that filters find some.
@@ -210,7 +210,7 @@ fn a_filter_is_exact() {
     }
     let all = lines(&mut conntrack, &Filter::all());
     assert!(all.len() > 100, "{}", all.len());
-    same(&all, &of_tool(&Tools::new(&sandbox)), "the tool's");
+    assert_same_entries(&all, &of_tool(&Tools::new(&sandbox)), "the tool's");
     let (mut some, mut none) = (0, 0);
     for _ in 0..400 {
         let filter = random_filter(&mut random);
@@ -225,7 +225,7 @@ fn a_filter_is_exact() {
             })
             .unwrap();
         let found = lines(&mut conntrack, &filter);
-        same(&found, &expected, &format!("{filter:?}"));
+        assert_same_entries(&found, &expected, &format!("{filter:?}"));
         match expected.is_empty() || expected.len() == all.len() {
             true => none += 1,
             false => some += 1,
@@ -239,10 +239,10 @@ fn a_filter_is_exact() {
     let deleted = conntrack.delete_matching(&filter).unwrap();
     assert_eq!((deleted.deleted, deleted.absent), (of_filter.len(), 0));
     assert!(deleted.deleted > 0);
-    let left: BTreeSet<_> = all.difference(&of_filter).cloned().collect();
-    same(
+    let remaining: BTreeSet<_> = all.difference(&of_filter).cloned().collect();
+    assert_same_entries(
         &lines(&mut conntrack, &Filter::all()),
-        &left,
+        &remaining,
         "the remaining entries",
     );
 }
@@ -271,14 +271,14 @@ fn a_flush_is_exact() {
                 Err(error) => panic!("{}", report(&error)),
             }
         }
-        let mut left = lines(&mut conntrack, &Filter::all());
+        let mut remaining = lines(&mut conntrack, &Filter::all());
         let of_filter = lines(&mut conntrack, &filter);
         if conntrack.flush_matching(&filter).unwrap() {
             flushed += usize::from(!of_filter.is_empty());
-            left.retain(|line| !of_filter.contains(line));
+            remaining.retain(|line| !of_filter.contains(line));
         }
         let what = format!("{filter:?}");
-        same(&lines(&mut conntrack, &Filter::all()), &left, &what);
+        assert_same_entries(&lines(&mut conntrack, &Filter::all()), &remaining, &what);
     }
     assert!(flushed > 10, "{flushed}");
     for filter in [

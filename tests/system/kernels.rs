@@ -59,7 +59,7 @@ fn expressions(
 
 /// The ruleset is saved, flushed, and restored unchanged.
 #[track_caller]
-fn comes_back(nft: &mut Connection) {
+fn assert_restored(nft: &mut Connection) {
     let before = nft.snapshot(Scope::all()).unwrap();
     let text = without_handles(&before.to_string());
     for _ in 0..2 {
@@ -141,7 +141,7 @@ fn flow_tables() {
         listed.contains("flow add @f") && listed.contains("flowtable f {"),
         "{listed}"
     );
-    comes_back(&mut nft);
+    assert_restored(&mut nft);
     // It cannot be deleted while in use, but together with its rule.
     let error = nft
         .commit(&transaction(|tx| _ = tx.delete(&flowtable).unwrap()))
@@ -155,7 +155,7 @@ fn flow_tables() {
 }
 
 #[test]
-fn queues() {
+fn queue_numbers_round_trip() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -184,7 +184,7 @@ fn queues() {
             found.flags.unwrap_or_default(),
             queue.flags.unwrap_or_default()
         );
-        comes_back(&mut nft);
+        assert_restored(&mut nft);
         committed(&mut nft, |tx| {
             tx.flush_chain(INET, "t", "c").unwrap();
             tx.delete(&Chain::new(INET, "t", "c")).unwrap();
@@ -203,7 +203,7 @@ fn queues() {
         panic!("{found:?}");
     };
     assert_eq!((found.sreg_qnum, found.num), (queue.sreg_qnum, None));
-    comes_back(&mut nft);
+    assert_restored(&mut nft);
 }
 
 /// A security mark requires kernel support and a security module that knows the context.
@@ -236,7 +236,7 @@ fn security_marks() {
         let mark = Objref::named(ObjectType::SECMARK, "s");
         tx.add(&Rule::new(INET, "t", "c").with(&mark)).unwrap();
     });
-    comes_back(&mut nft);
+    assert_restored(&mut nft);
 }
 
 /// Chains of devices, at both ends of one, with an existing or a future device.
@@ -294,7 +294,7 @@ fn chains_of_devices() {
         names.dedup(); // a single device is in both attributes
         assert_eq!(names, devices);
     }
-    comes_back(&mut nft);
+    assert_restored(&mut nft);
     // A packet passes them: those of its incoming and outgoing device.
     let answered = sandbox.run(|| {
         let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
@@ -328,7 +328,7 @@ fn chains_of_devices() {
         &mut tx,
         &["hooks on devices that do not exist yet"],
     ) {
-        comes_back(&mut nft);
+        assert_restored(&mut nft);
     }
 }
 
@@ -364,7 +364,7 @@ fn dummy_devices() {
     if kernel::commit_if_built(&mut nft, &mut tx, "flow tables", "built without flowtables") {
         assert!(nft.flowtable(INET, "t", "f").unwrap().is_some());
     }
-    comes_back(&mut nft);
+    assert_restored(&mut nft);
     // An older kernel removes the chain with its device; a newer one waits for the device.
     tools.run("ip link del d0");
     let snapshot = nft.snapshot(Scope::all()).unwrap();

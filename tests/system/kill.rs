@@ -266,7 +266,7 @@ impl Scene {
     }
 
     /// One more save, after which the scene contains no other files.
-    fn assert_nothing_stays_beside(&self) {
+    fn assert_no_temporary_file_remains(&self) {
         let target = self.path("target");
         Snapshot::load(&target).unwrap().save(&target).unwrap();
         for entry in fs::read_dir(self.directory.path()).unwrap() {
@@ -327,7 +327,7 @@ fn a_killed_save_leaves_the_old_file_or_the_new_one() {
         },
     );
     assert_whole(&left);
-    scene.assert_nothing_stays_beside();
+    scene.assert_no_temporary_file_remains();
 }
 
 /// The ruleset is read from the kernel and saved over a file with another one.
@@ -349,7 +349,7 @@ fn a_killed_backup_leaves_the_old_file_or_the_new_one() {
         },
     );
     assert_whole(&left);
-    scene.assert_nothing_stays_beside();
+    scene.assert_no_temporary_file_remains();
     assert_eq!(scene.nft.generation().unwrap(), generation);
 }
 

@@ -163,7 +163,7 @@ fn run_may_borrow_and_returns_the_result() {
 }
 
 #[test]
-fn run_inside_run() {
+fn nested_runs_restore_the_namespace() {
     let (a, b) = (sandbox(), sandbox());
     let inner = a.run(|| {
         let inner = b.run(Netns::current).unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! The kernel as judge of traces: random rulesets, real packets through a node that has them, and the kernel's report
 //! of their path, compared with the trace through the same rules.
 //!
-//! `WALKS=2000` uses that many rulesets, each with ten packets; `SEED` selects other ones.
+//! `TRACES=2000` uses that many rulesets, each with ten packets; `SEED` selects other ones.
 
 mod iptables;
 mod judge;
@@ -15,8 +15,8 @@ use std::collections::HashMap;
 
 use crate::common::random::Random;
 use chainwright_trace::{End, Options, Outcome, Packet, Rules, Trace};
-use packet::{Sent, Way};
-use world::{Place, Texts, World};
+use packet::{Route, Sent};
+use world::{Destination, Texts, World};
 
 /// Number of packets sent through each ruleset.
 const PACKETS: usize = 10;
@@ -49,12 +49,12 @@ impl Ruleset {
         };
         if matches!(kind, 3 | 5) {
             let (text, chance) = iptables::tables(random, is_ipv4);
-            open |= chance || iptables::asks_for_more(&text);
+            open |= chance || iptables::matches_undescribed_data(&text);
             texts.legacy.push((family, text));
         }
         if kind == 4 {
             let (text, chance) = iptables::tables(random, is_ipv4);
-            open |= chance || iptables::asks_for_more(&text);
+            open |= chance || iptables::matches_undescribed_data(&text);
             texts.iptables_nft.push((family, text));
         }
         let mut legacy_rules = HashMap::new();
@@ -143,11 +143,11 @@ impl Counts {
         // Ends that look the same cannot be distinguished by observation.
         let mut alike: HashMap<String, f64> = HashMap::new();
         for end in &trace.ends {
-            *alike.entry(judge::looks(end)).or_default() += end.probability;
+            *alike.entry(judge::describe(end)).or_default() += end.probability;
         }
         let squares: f64 = alike.values().map(|each| each.powi(2)).sum();
         let cubes: f64 = alike.values().map(|each| each.powi(3)).sum();
-        self.taken += alike[&judge::looks(taken)];
+        self.taken += alike[&judge::describe(taken)];
         self.expected += squares;
         self.variance += cubes - squares * squares;
     }
@@ -180,7 +180,7 @@ impl Run {
             let rules = Rules::new().with_legacy(&legacy).with_nft(&snapshot);
             let sent = Sent::random(random, ruleset.is_ipv4, first + number);
             let arrived = self.packet(&ruleset, &rules, &sent, judge::packet(&sent, None));
-            let answers = matches!(sent.way, Way::Forward) && sent.protocol != 6;
+            let answers = matches!(sent.route, Route::Forward) && sent.protocol != 6;
             if let (true, Some(arrived)) = (answers && !ruleset.fills_sets(), arrived) {
                 self.answer(&ruleset, &rules, &sent, &arrived);
             }
@@ -199,13 +199,13 @@ impl Run {
             return; // it is not tracked
         };
         let answer = Sent::answer(arrived, sent.hops);
-        let walked = judge::answered(judge::packet(&answer, Some(connection)), true);
-        self.packet(ruleset, rules, &answer, walked);
+        let traced = judge::answered(judge::packet(&answer, Some(connection)), true);
+        self.packet(ruleset, rules, &answer, traced);
         let Some(connection) = self.world.connection(sent) else {
             return;
         };
-        let walked = judge::answered(judge::packet(sent, Some(connection)), false);
-        self.packet(ruleset, rules, sent, walked);
+        let traced = judge::answered(judge::packet(sent, Some(connection)), false);
+        self.packet(ruleset, rules, sent, traced);
     }
 
     /// Sends and checks one packet. Returns what arrived at the server.
@@ -214,16 +214,16 @@ impl Run {
         ruleset: &Ruleset,
         rules: &Rules<'_>,
         sent: &Sent,
-        walked: Packet,
+        traced: Packet,
     ) -> Option<packet::Headers> {
         let mut options = Options::default();
         options.assume_static_sets = true;
         // Some of the random rulesets have more paths, only by chance, than are followed by default.
         options.branches = 1 << 16;
-        let trace = rules.trace(&walked, &judge::node(), &options);
+        let trace = rules.trace(&traced, &judge::node(), &options);
         // No part of the node answers the packet.
         let compares = ruleset.has_comparable_state()
-            && !matches!(sent.way, Way::In | Way::Local)
+            && !matches!(sent.route, Route::In | Route::Local)
             && matches!(
                 &trace.ends[..],
                 [End {
@@ -245,7 +245,7 @@ impl Run {
         let certain = matches!(&trace.ends[..], [end] if end.probability == 1.0);
         if let Some(before) = before {
             counts.states += 1;
-            sent::compare(&before, &walked, &self.world.snapshot());
+            sent::compare(&before, &traced, &self.world.snapshot());
         }
         let failed = match judge::end_of(&trace, sent, &observed) {
             Ok(_) if !ruleset.open && !certain => Some(format!(
@@ -274,7 +274,7 @@ impl Run {
             }
         }
         let arrived = seen.arrived.into_iter();
-        let mut at_server = arrived.filter(|arrived| arrived.place == Place::Server);
+        let mut at_server = arrived.filter(|arrived| arrived.place == Destination::Server);
         at_server.next().map(|arrived| arrived.headers)
     }
 }
@@ -282,13 +282,13 @@ impl Run {
 #[test]
 fn evaluation_matches_the_kernel() {
     let mut random = Random::new();
-    let walks = crate::common::from_env("WALKS", 100);
+    let traces = crate::common::from_env("TRACES", 100);
     let mut run = Run {
         world: World::new(),
         counts: Counts::default(),
-        observed: crate::common::from_env("TOLD", 3),
+        observed: crate::common::from_env("OBSERVED", 3),
     };
-    for number in 0..walks {
+    for number in 0..traces {
         // No packet has the source port of another one for the same rules.
         let first = (number % 2_000 * PACKETS) as u16;
         run.ruleset(&mut random, first);

@@ -13,8 +13,8 @@ use chainwright_testing::FakeKernel;
 /// The ruleset that results from a text in nft's language.
 #[track_caller]
 fn in_memory(text: &str) -> Snapshot {
-    let model = FakeKernel::new();
-    let mut nft = model.connect().unwrap();
+    let fake = FakeKernel::new();
+    let mut nft = fake.connect().unwrap();
     let script = Script::parse("rules.nft", text).unwrap_or_else(|error| panic!("{error}"));
     let change = script
         .transaction(None)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Captures the .bin files beside this script, each in a separate network namespace.
+# Captures the .bin files next to this script, each in a separate network namespace.
 # Needs root, python3, iptables-legacy, ip6tables-legacy and arptables-legacy (Debian: iptables, arptables).
 set -eu
 cd "$(dirname "$0")"

@@ -146,7 +146,7 @@ fn elements_expire_like_in_the_kernel() {
         });
     }
     let sets = [hash, tree, map, ranges];
-    let [kernel, model] = &mut pair;
+    let [kernel, of_fake] = &mut pair;
     fake.advance(soon);
     // The kernel removes expired elements of some sets only when the set changes.
     let touch = |nft: &mut Connection| {
@@ -163,7 +163,7 @@ fn elements_expire_like_in_the_kernel() {
             });
         }
     };
-    touch(model);
+    touch(of_fake);
     let state = |nft: &mut Connection| {
         let snapshot = nft.snapshot(Scope::all()).unwrap();
         let uses = nft.chain(INET, "t", "c").unwrap().unwrap().references();
@@ -171,7 +171,7 @@ fn elements_expire_like_in_the_kernel() {
         drop(snapshot);
         (elements(nft, &sets), uses, counts)
     };
-    let ours = state(model);
+    let ours = state(of_fake);
     let mut theirs = state(kernel);
     for _ in 0..1000 {
         if theirs == ours {
@@ -181,7 +181,7 @@ fn elements_expire_like_in_the_kernel() {
         crate::common::tick();
         theirs = state(kernel);
     }
-    assert_eq!(ours, theirs, "model (left) and kernel (right)");
+    assert_eq!(ours, theirs, "fake kernel (left) and kernel (right)");
     assert_eq!(ours.0[tree].len(), 4);
     let [theirs, ours] = monitors.each_mut().map(events);
     let mut of_kernel = theirs.clone();
@@ -255,21 +255,24 @@ fn timeouts_change_like_in_the_kernel() {
             });
             elements(nft, &["s"])
         });
-        assert_eq!(ours, theirs, "{title}: model (left) and kernel (right)");
+        assert_eq!(
+            ours, theirs,
+            "{title}: fake kernel (left) and kernel (right)"
+        );
     }
     // Time passes in milliseconds, also in smaller steps.
     let rest = |nft: &mut Connection| {
         let element = nft.element(INET, "t", "s", &port(1)).unwrap();
         element.map(|element| element.expiration().unwrap())
     };
-    let model = &mut pair[1];
-    let before = rest(model).unwrap();
+    let of_fake = &mut pair[1];
+    let before = rest(of_fake).unwrap();
     for _ in 0..4 {
         fake.advance(Duration::from_micros(500));
     }
-    assert_eq!(rest(model), Some(before - Duration::from_millis(2)));
+    assert_eq!(rest(of_fake), Some(before - Duration::from_millis(2)));
     fake.advance(Duration::MAX);
-    assert_eq!(rest(model), None);
+    assert_eq!(rest(of_fake), None);
 }
 
 /// Each kind of reset returns the state and then changes it as in the kernel.
@@ -387,12 +390,12 @@ fn counters_are_reset_like_in_the_kernel() {
         let [theirs, ours] = pair.each_mut().map(reset);
         assert_eq!(
             ours, theirs,
-            "{title}: reply of the model (left) and of the kernel (right)"
+            "{title}: reply of the fake kernel (left) and of the kernel (right)"
         );
         let [theirs, ours] = pair.each_mut().map(state);
         assert_eq!(
             ours, theirs,
-            "after {title}: model (left) and kernel (right)"
+            "after {title}: fake kernel (left) and kernel (right)"
         );
         states.push([theirs, ours]);
     }

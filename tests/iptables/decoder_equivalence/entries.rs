@@ -54,7 +54,7 @@ fn short(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// The parts of an entry that the kernel reads, normalised so that equivalent entries are equal.
+/// The parts of an entry that the kernel reads, normalized so that equivalent entries are equal.
 #[derive(Debug, PartialEq, Eq)]
 struct Normal {
     /// Addresses and masks.

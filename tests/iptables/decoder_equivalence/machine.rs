@@ -73,7 +73,7 @@ impl Packet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     Counted,
-    Asked(String, Vec<u8>),
+    MatchEvaluated(String, Vec<u8>),
     Limited(u64, u64, u32),
     Verdict(String),
     Marked(u32),
@@ -187,7 +187,7 @@ pub(crate) fn run(rule: &[Decoded<'_>], packet: &Packet) -> (Vec<Event>, bool) {
         let ends = |event: &Event| {
             !matches!(
                 event,
-                Event::Asked(..) | Event::Limited(..) | Event::Counted
+                Event::MatchEvaluated(..) | Event::Limited(..) | Event::Counted
             )
         };
         let at = events.iter().position(ends).unwrap_or(events.len());
@@ -353,7 +353,7 @@ fn step(
                     let seed = packet.seed.to_ne_bytes();
                     let answer = hash(&[name.as_bytes(), &[*revision as u8], &bytes, &seed]);
                     if !PURE.contains(&name.as_str()) {
-                        events.push(Event::Asked(name, bytes));
+                        events.push(Event::MatchEvaluated(name, bytes));
                     }
                     (!answer.is_multiple_of(4)).then_some(())
                 }

@@ -36,7 +36,7 @@ COMMIT
 
 /// Removes the counters in which the tool errs: the legacy one forgets those of policies whenever a table is
 /// changed, ip6tables-nft 1.8.9 those of new rules.
-fn normalised(save: &str, backend: Backend, family: Family) -> String {
+fn normalized(save: &str, backend: Backend, family: Family) -> String {
     let mut text = String::new();
     for line in save.lines() {
         match line.split_once(" [") {
@@ -158,7 +158,7 @@ fn restored(backend: Backend, family: Family) {
                 wrong.push(format!("{context}the real tool: {error}"));
                 continue;
             }
-            let save = |text: String| normalised(&text, backend, family);
+            let save = |text: String| normalized(&text, backend, family);
             let before = save(real_save(&our_tools, backend, family));
             let options = options(arguments);
             let wanted = options.table.as_ref().map(|table| format!("*{table}\n"));
@@ -339,7 +339,7 @@ fn both_families_are_restored_in_one_generation() {
         }
         for (family, text) in &texts {
             their_tools.run_with(&tool(backend, *family, "-restore --counters"), text);
-            let save = |tools| normalised(&real_save(tools, backend, *family), backend, *family);
+            let save = |tools| normalized(&real_save(tools, backend, *family), backend, *family);
             assert_eq!(save(&our_tools), save(&their_tools));
             assert!(real_save(&our_tools, backend, *family).contains("[4:400] -A used"));
         }

@@ -16,8 +16,8 @@ fn edits_match_the_real_tool() {
     let changes: &[Change] = &[
         (
             "-A INPUT -s 1.2.3.4 ! -i eth1 -p udp -m udp --sport 5:7 -j DROP",
-            |editor, theirs| {
-                let rule = copy(editor, &last_rule(theirs, "INPUT"));
+            |editor, real| {
+                let rule = copy(editor, &last_rule(real, "INPUT"));
                 editor.append(id(editor, "INPUT"), rule).unwrap();
             },
         ),
@@ -27,8 +27,8 @@ fn edits_match_the_real_tool() {
         ("-N AAA", |editor, _| _ = editor.add_chain("AAA").unwrap()),
         (
             "-I INPUT 2 -m comment --comment new -g gamma",
-            |editor, theirs| {
-                let rule = theirs.chain("INPUT").unwrap().rules().nth(1).unwrap();
+            |editor, real| {
+                let rule = real.chain("INPUT").unwrap().rules().nth(1).unwrap();
                 let rule = copy(editor, &rule);
                 editor.insert(id(editor, "INPUT"), 1, rule).unwrap();
             },
@@ -46,8 +46,8 @@ fn edits_match_the_real_tool() {
         ("-X zz", |editor, _| {
             editor.remove_chain(id(editor, "zz")).unwrap()
         }),
-        ("-R INPUT 2 -i lo", |editor, theirs| {
-            let rule = theirs.chain("INPUT").unwrap().rules().nth(1).unwrap();
+        ("-R INPUT 2 -i lo", |editor, real| {
+            let rule = real.chain("INPUT").unwrap().rules().nth(1).unwrap();
             let rule = copy(editor, &rule);
             editor.replace(id(editor, "INPUT"), 1, rule).unwrap();
         }),
@@ -62,8 +62,8 @@ fn edits_match_the_real_tool() {
                 .set_policy_counters(forward, Counters::default())
                 .unwrap();
         }),
-        ("-c 77 78 -A OUTPUT -j ACCEPT", |editor, theirs| {
-            let rule = copy(editor, &last_rule(theirs, "OUTPUT"));
+        ("-c 77 78 -A OUTPUT -j ACCEPT", |editor, real| {
+            let rule = copy(editor, &last_rule(real, "OUTPUT"));
             editor.append(id(editor, "OUTPUT"), rule).unwrap();
         }),
         ("-Z OUTPUT", |editor, _| {
@@ -83,12 +83,12 @@ fn edits_match_the_real_tool() {
         }),
         ("-X", |editor, _| editor.clear()),
     ];
-    let (theirs, ours) = (sandbox(), sandbox());
-    let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
+    let (real, chainwright) = (sandbox(), sandbox());
+    let (their_tools, our_tools) = (Tools::new(&real), Tools::new(&chainwright));
     for tools in [&their_tools, &our_tools] {
         tools.run_with("iptables-legacy-restore --counters", FILTER);
     }
-    let (their, our) = (open(&theirs, Family::Ipv4), open(&ours, Family::Ipv4));
+    let (their, our) = (open(&real, Family::Ipv4), open(&chainwright, Family::Ipv4));
     for (command, change) in changes {
         their_tools.run(&format!("iptables-legacy {command}"));
         let wanted = read(&their, "filter");

@@ -10,7 +10,7 @@ use metrics::{
     SharedString, Unit,
 };
 
-use super::{flush, quick, ready, repaired, sandbox, start};
+use super::{flush, ready, repaired, sandbox, short_intervals, start};
 
 /// The count for each name, and the number of recorded values.
 static COUNTED: OnceLock<Arc<Mutex<BTreeMap<String, u64>>>> = OnceLock::new();
@@ -86,7 +86,12 @@ fn repairs_are_counted() {
         all
     });
     let sandbox = sandbox();
-    let (running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    let (running, events) = start(
+        &sandbox,
+        Kubelet::new().declared(),
+        Backend::Nft,
+        short_intervals(),
+    );
     ready(&events);
     let value = |name: &str| all.lock().unwrap().get(name).copied().unwrap_or_default();
     let names = [

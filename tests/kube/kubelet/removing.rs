@@ -64,7 +64,7 @@ fn remove_keeps_a_chain_used_by_others() {
     assert_eq!(firewall_of(saves(&node.tools())), before);
     assert_eq!(foreign(&node.tools()), kept);
 
-    // A verdict map that leads to the chain.
+    // A verdict map that refers to the chain.
     let mut node = Node::ensured(false);
     node.tools().run_with(
         "nft -f -",

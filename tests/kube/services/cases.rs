@@ -531,7 +531,7 @@ impl Table {
     }
 
     /// Deletes stale conntrack entries.
-    fn forget(&mut self) {
+    fn delete_stale_flows(&mut self) {
         let stale = self.proxy.take_stale();
         let done = self.net.node.run(|| {
             let mut conntrack = conntrack::Connection::open()?;
@@ -595,7 +595,7 @@ impl Table {
         self.assert_answer("UDP", &to_ip, Some(0));
         self.assert_answer("UDP at the node port", &to_port, Some(0));
         assert_eq!(request_udp(&to_other), Answer::Refused);
-        self.forget();
+        self.delete_stale_flows();
         assert_eq!(self.entries_to(Protocol::Udp, port), 1);
 
         // Another one is added, and the first is terminating, but serves.
@@ -603,7 +603,7 @@ impl Table {
         udp_made.endpoints[0].ready = false;
         udp_made.endpoints[0].terminating = true;
         self.put(&udp_made);
-        self.forget();
+        self.delete_stale_flows();
         self.assert_answer("a terminating endpoint", &to_ip, Some(0));
         self.assert_answer("the same at the node port", &to_port, Some(0));
 
@@ -613,7 +613,7 @@ impl Table {
         self.put(&udp_made);
         self.assert_answer("a stale entry", &to_ip, Some(0));
         self.assert_answer("a stale entry of the node port", &to_port, Some(0));
-        self.forget();
+        self.delete_stale_flows();
         self.assert_answer("the stale entry is deleted", &to_ip, Some(1));
         self.assert_answer(
             "the stale entry of the node port is deleted",
@@ -626,11 +626,11 @@ impl Table {
         // Without endpoints there is no better destination.
         udp_made.endpoints.clear();
         self.put(&udp_made);
-        self.forget();
+        self.delete_stale_flows();
         assert_eq!(self.entries_to(Protocol::Udp, ip), 1);
         udp_made.endpoints = endpoints(self, &[2]);
         self.put(&udp_made);
-        self.forget();
+        self.delete_stale_flows();
         self.assert_answer("the first endpoint after none", &to_ip, Some(2));
         self.assert_answer("also at the node port", &to_port, Some(2));
 
@@ -646,7 +646,7 @@ impl Table {
         // As after a start, when the previous state is unknown.
         self.proxy.require_full_sync();
         self.sync();
-        self.forget();
+        self.delete_stale_flows();
         self.assert_answer("after the service exists", &socket, Some(1));
     }
 

@@ -261,7 +261,7 @@ pub(crate) fn node_ports_at_loopback(layout: Layout) {
     let setting = "/proc/sys/net/ipv4/conf/all/route_localnet";
     let loopback: IpAddr = [127, 0, 0, 1].into();
     let networks = |network: &str| NodePortAddresses::Networks(vec![network.parse().unwrap()]);
-    for (is_asked_for, addresses, is_served) in [
+    for (is_enabled, addresses, is_served) in [
         (true, NodePortAddresses::All, true),
         (true, networks("127.0.0.0/8"), true),
         (true, NodePortAddresses::These(vec![loopback]), true),
@@ -277,11 +277,11 @@ pub(crate) fn node_ports_at_loopback(layout: Layout) {
         let service = has(service, AddressKind::NodePort, cluster_ip);
         put(&mut services, &net, service, Some(0));
         let mut config = config();
-        config.localhost_node_ports = is_asked_for;
+        config.localhost_node_ports = is_enabled;
         config.node_port_addresses = addresses.clone();
         let mut proxy = proxy::open(&net.node, layout, config);
         sync(&net.node, &mut proxy, &mut services);
-        let what = format!("{layout:?}, {is_asked_for}, {addresses:?}");
+        let what = format!("{layout:?}, {is_enabled}, {addresses:?}");
         let read = net.node.run(|| std::fs::read_to_string(setting)).unwrap();
         assert_eq!(read.unwrap().trim() == "1", is_served, "{what}");
         let answer = net.request(

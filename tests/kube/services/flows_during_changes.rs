@@ -419,7 +419,7 @@ pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
     }
 }
 
-/// A load balancer's address leads to endpoints only after its firewall exists, whatever the table lacked.
+/// Packets to a load balancer's address reach endpoints only after its firewall exists, whatever the table lacked.
 pub(crate) fn firewalls_first(layout: Layout) {
     let node = sandbox();
     let tools = Tools::new(&node);
@@ -449,7 +449,7 @@ pub(crate) fn firewalls_first(layout: Layout) {
         }
         closed.put(&mut services);
         let all = transactions(&node, &mut proxy, &mut services);
-        let [firewall, leads] = match lacks {
+        let [firewall, targets] = match lacks {
             "rules" => ["+rule of firewall-check", "+rule of services"],
             _ => ["+firewall-ips", "+service-ips"],
         };
@@ -459,7 +459,7 @@ pub(crate) fn firewalls_first(layout: Layout) {
                 .position(|words| words.contains(&word.to_owned()));
             place.unwrap_or_else(|| panic!("{lacks}: {word}: {all:?}"))
         };
-        assert!(place(firewall) < place(leads), "{lacks}: {all:?}");
+        assert!(place(firewall) < place(targets), "{lacks}: {all:?}");
     }
 }
 
@@ -669,8 +669,9 @@ pub(crate) fn in_order() {
     );
 }
 
-/// What a change left in the kernel makes room for other elements with the same keys. Much is deleted by the change itself.
-pub(crate) fn leftovers_make_room() {
+/// Elements whose deletion a change deferred are deleted before other elements with the same keys are added. The change
+/// itself deletes most of them.
+pub(crate) fn deferred_deletions_free_keys() {
     let node = sandbox();
     let mut proxy = proxy::open(&node, Layout::Flat, config());
     let mut services = Services::new();

@@ -15,13 +15,15 @@ use crate::common::tools::Tools;
 use crate::common::{connect, orphaned, report};
 use crate::services::listed::assert_same;
 use crate::services::net::Net;
-use crate::services::open_connections::{Watch, change_other, config, fresh, open, watched};
+use crate::services::open_connections::{
+    Watch, change_other, config, listed_after_full_sync, open, watched,
+};
 use crate::services::proxy::sync;
 use crate::services::tables::listed;
 
 const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
-/// Number of services beside the watched one.
+/// Number of services in addition to the watched one.
 const OTHERS: u8 = 40;
 /// Number of services that change in one sync.
 const AT_ONCE: u8 = 8;
@@ -163,7 +165,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             let repairs = transactions - usize::from(layout == Layout::Nftables);
             let most = match layout {
                 LEGACY => 2,
-                // Additions, what leads to endpoints, and removals.
+                // Additions, rules and elements that send packets to endpoints, and removals.
                 Layout::Flat => 3,
                 // The same with firewalls first and separate removals of elements; twice, if the affinity timeout
                 // changes.
@@ -185,14 +187,14 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             }
             assert!(same > 3, "{task}: {before:?} {after:?}");
             // The result is the same as without interruption.
-            let expected = fresh(layout, &mut services(to));
+            let expected = listed_after_full_sync(layout, &mut services(to));
             assert_same(&task, &listed(layout, &net.node), &expected);
             now = to;
         }
     });
     println!(
         "{layout:?}: {longest:?}; {inside} kills during the task, {after} after its end; {repaired} starts repaired something; \
-         {checked} checks beside them"
+         {checked} checks during them"
     );
     assert!(repaired > kills / 4, "{repaired}");
     assert!(checked > kills, "{checked}");

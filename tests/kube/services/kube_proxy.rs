@@ -125,7 +125,7 @@ pub(crate) fn nftables() {
 }
 
 /// A table that kube-proxy left is taken over unchanged.
-pub(crate) fn adopted() {
+pub(crate) fn takes_over() {
     let (node, fresh) = (sandbox(), sandbox());
     Tools::new(&node).load_nft(NFTABLES);
     let mut services = services();

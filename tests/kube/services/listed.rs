@@ -70,9 +70,9 @@ pub(crate) fn assert_same<L: Ord + std::fmt::Debug>(
 }
 
 /// The content of the flat layout's table, independent of the services' numbers and the endpoints' slots: a group is
-/// named after the first address that leads to it, and endpoints are separated from slots.
+/// named after the first address that refers to it, and endpoints are separated from slots.
 pub(crate) fn canonical(listed: Listed) -> Listed {
-    const LEAD: [&str; 4] = [
+    const SERVICE_MAPS: [&str; 4] = [
         "service-ips",
         "service-nodeports",
         "local-ips",
@@ -86,8 +86,8 @@ pub(crate) fn canonical(listed: Listed) -> Listed {
     // The group of all endpoints and that of local ones belong to one service.
     let mut names: BTreeMap<u32, String> = BTreeMap::new();
     for (of, line) in &listed {
-        let leads = map(of).is_some_and(|map| LEAD.contains(&&map[..]));
-        let element = line.split_once(" : ").filter(|_| leads);
+        let is_service = map(of).is_some_and(|map| SERVICE_MAPS.contains(&&map[..]));
+        let element = line.split_once(" : ").filter(|_| is_service);
         if let Some((key, group)) = element.and_then(|(key, v)| Some((key, number(v)?))) {
             names.entry(group / 2).or_insert_with(|| key.to_owned());
         }
@@ -108,7 +108,7 @@ pub(crate) fn canonical(listed: Listed) -> Listed {
         let (first, second) = (keys.next().unwrap(), keys.next());
         let named = || name(first).unwrap_or_else(|| first.to_owned());
         let lines = match (&map[..], second) {
-            (lead, _) if LEAD.contains(&lead) => {
+            (map, _) if SERVICE_MAPS.contains(&map) => {
                 let value = name(value).unwrap_or_else(|| value.to_owned());
                 vec![format!("{key} : {value}")]
             }

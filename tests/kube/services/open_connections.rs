@@ -201,12 +201,12 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     assert_same(
         &layout,
         &listed(layout, &net.node),
-        &fresh(layout, &mut services),
+        &listed_after_full_sync(layout, &mut services),
     );
 }
 
 /// The listing in an empty namespace.
-pub(crate) fn fresh(layout: Layout, services: &mut Services) -> Listed {
+pub(crate) fn listed_after_full_sync(layout: Layout, services: &mut Services) -> Listed {
     let sandbox = sandbox();
     let mut proxy = proxy::open(&sandbox, layout, config());
     sync(&sandbox, &mut proxy, services);

@@ -68,7 +68,7 @@ pub(crate) fn repairs() {
     sync(&node, &mut proxy, &mut services);
     let before = listed(&node);
     let mut random = Random::new();
-    let spoilt = [
+    let damaged = [
         "flush map ip kube-services endpoints",
         "flush map ip kube-services groups",
         "flush set ip kube-services cluster-ips",
@@ -86,10 +86,10 @@ pub(crate) fn repairs() {
         "add chain ip kube-services pick-99",
     ];
     // Each alone, then some together.
-    for round in 0..spoilt.len() + 30 {
-        let what = match spoilt.get(round) {
+    for round in 0..damaged.len() + 30 {
+        let what = match damaged.get(round) {
             Some(one) => vec![*one],
-            None => (0..3).map(|_| random.pick(&spoilt)).collect(),
+            None => (0..3).map(|_| random.pick(&damaged)).collect(),
         };
         for what in &what {
             tools.run(&format!("nft {what}"));
@@ -206,17 +206,17 @@ pub(crate) fn own_commits(layout: Layout) {
     set(&mut services, 1);
     sync(&node, &mut proxy, &mut services);
     // A complete sync repairs damage by others; an ordinary change does not look for it.
-    let spoilt = match layout {
+    let damaged = match layout {
         Layout::Flat => "chain ip kube-services masquerading",
         _ => "chain ip kube-proxy masquerading",
     };
     let tools = Tools::new(&node);
     let is_damaged = || {
         !tools
-            .run(&format!("nft list {spoilt}"))
+            .run(&format!("nft list {damaged}"))
             .contains("masquerade")
     };
-    tools.run(&format!("nft flush {spoilt}"));
+    tools.run(&format!("nft flush {damaged}"));
     set(&mut services, 2);
     sync(&node, &mut proxy, &mut services);
     assert!(!is_damaged(), "{layout:?}: the damage should be repaired");

@@ -118,9 +118,9 @@ fn json_rulesets_round_trip_or_are_rejected() {
         };
         let tools = Tools::new(&sandbox);
         let before = bytecode(&tools);
-        let ours = all_of(&sandbox);
+        let chainwright = all_of(&sandbox);
         tools.run("nft flush ruleset");
-        match tools.takes("nft -j -f -", &ours) {
+        match tools.takes("nft -j -f -", &chainwright) {
             Ok(()) => {
                 // nor is the text
                 if ruleset.header("not-readable-back").next().is_none() {

@@ -163,8 +163,8 @@ fn tunnels_are_created_and_listed() {
         assert_eq!(listed(&first), text);
         apply(&again, &mut connect(&again), &listed(&first)).unwrap();
         crate::common::scripts::compare_objects(&first, &again).unwrap();
-        let asked = Script::parse("asked", "list tunnels; list tunnel netdev t x").unwrap();
-        for query in asked.queries() {
+        let script = Script::parse("script", "list tunnels; list tunnel netdev t x").unwrap();
+        for query in script.queries() {
             let answer = query.answer(&mut connect(&first)).unwrap();
             let (before, behind) = text.split_once("\n\tchain c").unwrap();
             assert!(behind.ends_with("\t}\n}\n"));

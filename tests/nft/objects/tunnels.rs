@@ -8,7 +8,7 @@ use super::*;
 
 /// Linux 6.18 supports tunnel keys in netdev tables only.
 #[test]
-fn tunnels() {
+fn tunnel_objects_round_trip() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let geneve = |option_type, data| {

@@ -42,11 +42,11 @@ fn element_lines_match_nft() {
     );
     let printed = tools.run("nft --debug=netlink list ruleset");
     let end = printed.find("table ip t {").unwrap();
-    let theirs: Vec<_> = printed[..end]
+    let real: Vec<_> = printed[..end]
         .lines()
         .filter(|line| line.contains(" @") || line.starts_with("\telement"))
         .collect();
-    let mut ours = Vec::new();
+    let mut chainwright = Vec::new();
     let mut sets = Vec::new();
     let mut listing = nft.sets(Scope::table(IP, "t")).unwrap();
     while let Some(set) = listing.try_next().unwrap() {
@@ -54,21 +54,21 @@ fn element_lines_match_nft() {
     }
     drop(listing);
     for (line, name) in sets {
-        ours.push(line);
+        chainwright.push(line);
         let mut elements = nft.elements(IP, "t", &name).unwrap();
         while let Some(element) = elements.try_next().unwrap() {
-            ours.push(format!("\t{element}"));
+            chainwright.push(format!("\t{element}"));
         }
     }
-    ours.sort();
-    let mut theirs: Vec<_> = theirs
+    chainwright.sort();
+    let mut real: Vec<_> = real.iter().map(|line| line.trim_end().to_owned()).collect();
+    real.sort();
+    let chainwright: Vec<_> = chainwright
         .iter()
         .map(|line| line.trim_end().to_owned())
         .collect();
-    theirs.sort();
-    let ours: Vec<_> = ours.iter().map(|line| line.trim_end().to_owned()).collect();
-    assert_eq!(ours, theirs);
-    assert!(ours.len() > 20);
+    assert_eq!(chainwright, real);
+    assert!(chainwright.len() > 20);
 }
 
 /// The kernel's listing of sets that nft made is written to another table byte for byte, and gives

@@ -130,7 +130,7 @@ fn maps_of_objects() {
 }
 
 #[test]
-fn ranges() {
+fn range_elements_round_trip() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);
@@ -262,7 +262,7 @@ fn several_values_at_once() {
 }
 
 #[test]
-fn timeouts() {
+fn timeouts_round_trip() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let tools = Tools::new(&sandbox);

@@ -56,8 +56,8 @@ fn a_hundred_thousand_elements_in_one_transaction() {
     }
     let snapshot = nft.snapshot(Scope::all()).unwrap(); // while the hash table shrinks again
     let set = snapshot.table(IP, "t").unwrap().set("s").unwrap();
-    let left: Vec<_> = set.elements().map(|element| element.to_builder()).collect();
-    assert_eq!(left, [Element::new(&keys[0])]);
+    let remaining: Vec<_> = set.elements().map(|element| element.to_builder()).collect();
+    assert_eq!(remaining, [Element::new(&keys[0])]);
 }
 
 /// An error of one element among many is the only one, and it names the message and the element.

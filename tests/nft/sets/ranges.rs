@@ -105,9 +105,9 @@ const KINDS: &[(&str, &str, &str)] = &[
 /// Each step is accepted or refused as by nft, alone and as a check, and the set is the same after it.
 #[test]
 fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
-    let (theirs, ours) = (sandbox(), sandbox());
-    let tools = Tools::new(&theirs);
-    let mut nft = connect(&ours);
+    let (real, chainwright) = (sandbox(), sandbox());
+    let tools = Tools::new(&real);
+    let mut nft = connect(&chainwright);
     let mut refused = 0;
     for (data_type, [range, same_start, all, within, behind, inside]) in TYPES {
         for (kind, of_data, data) in KINDS {
@@ -152,7 +152,7 @@ fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
                 assert_eq!(of_nft.is_ok(), of_us.is_ok(), "{context}");
                 assert_eq!(checked, of_us, "{context}");
                 refused += usize::from(of_us.is_err());
-                compare_listings(&theirs, &ours, false)
+                compare_listings(&real, &chainwright, false)
                     .unwrap_or_else(|d| panic!("{context}: {d}"));
             }
         }
@@ -382,12 +382,12 @@ fn ranges_are_changed_by_one_call() {
             None => before,
         };
         assert_eq!(nft.ranges(&set).unwrap(), expected, "{delete:?} {add:?}");
-        let is_said = match (left, delete.is_empty()) {
+        let is_reported = match (left, delete.is_empty()) {
             (Some(_), _) => true,
             (None, true) => matches!(done, Err(RangesError::Overlapping(_))),
             (None, false) => matches!(done, Err(RangesError::Missing(_))),
         };
-        assert!(is_said, "{delete:?} {add:?}: {done:?}");
+        assert!(is_reported, "{delete:?} {add:?}: {done:?}");
     }
 }
 

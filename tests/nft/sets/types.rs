@@ -68,7 +68,7 @@ const FIELDS: &[&str] = &[
 ];
 
 /// A table that has such packets, a field of addresses and an address.
-fn beside(field: &str) -> [&'static str; 3] {
+fn address_key_for(field: &str) -> [&'static str; 3] {
     match field.split(' ').next() {
         Some("ip6" | "icmpv6" | "frag" | "dst" | "srh") => ["ip6", "ip6 saddr", "2001:db8::1"],
         Some("arp") => ["arp", "arp saddr ip", "192.0.2.1"],
@@ -85,7 +85,7 @@ fn fields_are_known_later() {
     let tools = Tools::new(&sandbox);
     let mut nft = connect(&sandbox);
     for field in FIELDS {
-        let [family, of_address, address] = beside(field);
+        let [family, of_address, address] = address_key_for(field);
         // The declaration, an element, and a rule's key.
         let key = format!("{of_address} . {field}");
         let turned = format!("{field} . {of_address}");

@@ -100,7 +100,7 @@ fn a_commit_for_a_generation_of_another_namespace_is_refused() {
 fn a_generation_names_the_thread_and_so_the_process() {
     let sandbox = sandbox();
     let received = thread::scope(|scope| {
-        let asking = move || {
+        let send_requests = move || {
             let socket = Socket::netfilter().unwrap();
             let mut request = Vec::new();
             let header = NfGenMsg {
@@ -121,7 +121,7 @@ fn a_generation_names_the_thread_and_so_the_process() {
         };
         let thread = scope.spawn({
             let sandbox = &sandbox;
-            move || sandbox.run(asking).unwrap()
+            move || sandbox.run(send_requests).unwrap()
         });
         thread.join().unwrap()
     });

@@ -4,7 +4,7 @@ use chainwright::nft::{List, Refreshed};
 
 use super::*;
 
-/// Creates a table with this many chains beside its base chain.
+/// Creates a table with this many chains in addition to its base chain.
 fn many_chains(nft: &mut Connection, table: &'static str, count: usize) {
     for start in (0..count).step_by(5000) {
         committed(nft, |tx| {

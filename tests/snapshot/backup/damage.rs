@@ -33,7 +33,7 @@ impl Bystander {
 
 #[test]
 fn a_truncated_file_is_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let bystander = Bystander::new();
     let check = |bytes: &[u8], length: usize| {
         let error = place.refused(&bytes[..length]);
@@ -70,7 +70,7 @@ fn a_truncated_file_is_refused() {
 
 #[test]
 fn every_flipped_bit_is_detected() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let bystander = Bystander::new();
     let check = |bytes: &mut Vec<u8>, bit: usize| {
         let (at, mask) = (bit / 8, 1 << (bit % 8));
@@ -102,7 +102,7 @@ fn every_flipped_bit_is_detected() {
 
 #[test]
 fn data_after_the_checksum_is_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let bytes = file_of(&snapshot_of(SMALL));
     for more in [&[0][..], &[0; 4], &[0xff; 32], &bytes] {
         let error = place.refused(&[&bytes[..], more].concat());
@@ -112,7 +112,7 @@ fn data_after_the_checksum_is_refused() {
 
 #[test]
 fn rejects_other_kinds_of_files() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let bytes = file_of(&snapshot_of(SMALL));
     for other in [&b""[..], b"#!/usr/sbin/nft -f\n", &[0; 1000], b"CHAINWR\r"] {
         let error = place.refused(other);

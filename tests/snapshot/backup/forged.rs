@@ -32,7 +32,7 @@ fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
 
 /// Loads in bounded memory, and returns the error.
 #[track_caller]
-fn refused_cheaply(place: &Place, bytes: &[u8]) -> FileError {
+fn refused_cheaply(place: &BackupDirectory, bytes: &[u8]) -> FileError {
     fs::write(place.path(), bytes).unwrap();
     let mut error = None;
     let heap = allocation_counter::measure(|| {
@@ -45,7 +45,7 @@ fn refused_cheaply(place: &Place, bytes: &[u8]) -> FileError {
 
 #[test]
 fn false_lengths_are_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let parts = || Parts::of(&file_of(&snapshot_of(SMALL)));
     let count = parts().messages.len() as u64;
     let length = parts().messages.concat().len() as u64;
@@ -141,7 +141,7 @@ fn false_lengths_are_refused() {
 
 #[test]
 fn bytes_between_the_messages_and_the_checksum_are_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     for more in [1, 3, 4, 20, 32, 100] {
         let mut content = Parts::of(&file_of(&snapshot_of(SMALL))).content();
         content.resize(content.len() + more, 0);
@@ -164,7 +164,7 @@ fn bytes_between_the_messages_and_the_checksum_are_refused() {
 
 #[test]
 fn an_invalid_ruleset_is_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let parts = Parts::of(&file_of(&snapshot_of(SMALL)));
     let refuse = |messages: Vec<Vec<u8>>| match place.refused(
         &Parts {
@@ -227,7 +227,7 @@ fn an_invalid_ruleset_is_refused() {
 
 #[test]
 fn a_table_outside_of_the_scope_is_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let parts = || Parts::of(&file_of(&snapshot_of(SMALL)));
     for (family, table, fits) in [
         (0u32, &b""[..], true),
@@ -254,7 +254,7 @@ fn a_table_outside_of_the_scope_is_refused() {
 /// Expressions nested as deeply as their lengths allow: deeper than any kernel does.
 #[test]
 fn deep_nesting_is_refused() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let mut parts = Parts::of(&file_of(&snapshot_of(SMALL)));
     let rule = parts.messages.iter().position(|m| m[4] == 6).unwrap();
     // NFTA_DYNSET_EXPR and NFTA_INNER_EXPR contain an expression: NFTA_EXPR_NAME, NFTA_EXPR_DATA.
@@ -371,7 +371,7 @@ fn mutate(parts: &Parts, mutations: &[Mutation]) -> Vec<u8> {
 
 #[test]
 fn anything_loaded_can_be_read() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut small = vec![snapshot_of(SMALL), snapshot_of(LARGE)];

@@ -175,7 +175,7 @@ fn padded(bytes: &[u8], these: These, here: &mut dyn FnMut() -> bool) -> Vec<u8>
 }
 
 /// Everything that is derived from a snapshot.
-fn read(place: &Place, bytes: &[u8]) -> Vec<(String, String)> {
+fn read(place: &BackupDirectory, bytes: &[u8]) -> Vec<(String, String)> {
     let snapshot = || place.load(bytes).unwrap();
     let mut all = Vec::new();
     let mut add = |what: String, text: String| all.push((what, text));
@@ -237,11 +237,11 @@ fn read(place: &Place, bytes: &[u8]) -> Vec<(String, String)> {
     let omissions = tables.save(saved, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     add("iptables".into(), format!("{omissions:?}\n{text}"));
-    let mut model = FakeKernel::new().connect().unwrap();
-    let kept = model
+    let mut fake = FakeKernel::new().connect().unwrap();
+    let kept = fake
         .commit(&tx)
-        .map(|_| model.snapshot(Scope::all()).unwrap());
-    add("model".into(), format!("{}", kept.unwrap()));
+        .map(|_| fake.snapshot(Scope::all()).unwrap());
+    add("fake kernel".into(), format!("{}", kept.unwrap()));
     all
 }
 
@@ -257,22 +257,22 @@ fn padding_does_not_change_the_result() {
         .unwrap();
     nft.commit(&tx).unwrap();
     let snapshot = nft.snapshot(Scope::all()).unwrap();
-    // The kernel may lack flowtables, so use the model.
-    let mut model = FakeKernel::new().connect().unwrap();
+    // The kernel may lack flowtables, so use the fake kernel.
+    let mut fake = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     snapshot.write_to(&mut tx).unwrap();
-    model.commit(&tx).unwrap();
+    fake.commit(&tx).unwrap();
     let text = "table inet wide { flowtable f { hook ingress priority 0; devices = { lo }; }; }";
     let script = Script::parse("flowtable.nft", text).unwrap();
     let change = script.transaction(None).unwrap();
-    model.commit(change.transaction()).unwrap();
-    for snapshot in [snapshot, model.snapshot(Scope::all()).unwrap()] {
+    fake.commit(change.transaction()).unwrap();
+    for snapshot in [snapshot, fake.snapshot(Scope::all()).unwrap()] {
         padding_is_not_seen_in(&file_of(&snapshot));
     }
 }
 
 fn padding_is_not_seen_in(plain: &[u8]) {
-    let (place, other) = (Place::new(), Place::new());
+    let (place, other) = (BackupDirectory::new(), BackupDirectory::new());
     let expected = read(&place, plain);
     // Everywhere, and at every second position.
     for step in [1, 2, 2, 3] {

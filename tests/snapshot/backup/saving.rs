@@ -20,7 +20,7 @@ use super::*;
 
 #[test]
 fn a_file_is_readable_only_by_its_owner() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let (one, two) = (snapshot_of(SMALL), snapshot_of(LARGE));
     one.save(place.path()).unwrap();
     let mode = || fs::metadata(place.path()).unwrap().mode() & 0o7777;
@@ -41,7 +41,7 @@ fn a_file_is_readable_only_by_its_owner() {
 
 #[test]
 fn only_a_regular_file_is_replaced() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let snapshot = snapshot_of(SMALL);
     let refused = |name: &str, kind: NotRegular, message: &str| {
         let path = place.0.path().join(name);
@@ -84,7 +84,7 @@ fn only_a_regular_file_is_replaced() {
 
     // Only root can create a device, but any user can mount one here. A rename onto a mount is refused.
     fs::write(at("device"), "").unwrap();
-    apart(|| {
+    in_private_mount_namespace(|| {
         let none = None::<&str>;
         mount(
             Some("/dev/zero"),
@@ -133,7 +133,7 @@ fn failure(snapshot: &Snapshot, path: &Path) -> (&'static str, io::Error) {
 
 #[test]
 fn errors_name_an_invalid_path() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let snapshot = snapshot_of(SMALL);
     let path = place.0.path().join("missing/backup");
     let (_, error) = failure(&snapshot, &path);
@@ -150,7 +150,7 @@ fn errors_name_an_invalid_path() {
 }
 
 /// Runs a function on a thread with its own capabilities and mounts.
-fn apart(work: impl FnOnce() + Send) {
+fn in_private_mount_namespace(work: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
             unshare(CloneFlags::CLONE_NEWNS).unwrap();
@@ -171,7 +171,7 @@ fn mount_tmpfs(on: &Path, options: &str) {
 
 #[test]
 fn an_old_file_survives_a_directory_that_cannot_be_written() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let (one, two) = (snapshot_of(SMALL), snapshot_of(LARGE));
     one.save(place.path()).unwrap();
     let before = fs::read(place.path()).unwrap();
@@ -180,7 +180,7 @@ fn an_old_file_survives_a_directory_that_cannot_be_written() {
         assert_eq!(place.names(), ["backup"]);
     };
     fs::set_permissions(place.0.path(), Permissions::from_mode(0o500)).unwrap();
-    apart(|| {
+    in_private_mount_namespace(|| {
         for capability in [
             Capability::CAP_DAC_OVERRIDE,
             Capability::CAP_DAC_READ_SEARCH,
@@ -201,7 +201,7 @@ fn an_old_file_survives_a_directory_that_cannot_be_written() {
     still();
 
     // A read-only file system.
-    apart(|| {
+    in_private_mount_namespace(|| {
         mount_tmpfs(place.0.path(), "mode=0700");
         one.save(place.path()).unwrap();
         let before = fs::read(place.path()).unwrap();
@@ -225,9 +225,9 @@ fn an_old_file_survives_a_directory_that_cannot_be_written() {
 
 #[test]
 fn an_old_file_survives_a_full_disk() {
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let (one, two) = (snapshot_of(SMALL), large());
-    apart(|| {
+    in_private_mount_namespace(|| {
         mount_tmpfs(place.0.path(), "size=64k,mode=0700");
         one.save(place.path()).unwrap();
         let before = fs::read(place.path()).unwrap();
@@ -254,15 +254,15 @@ fn an_old_file_survives_a_full_disk() {
 /// Like a quota: `ulimit -f`, in a separate process, because it applies to all threads.
 #[test]
 fn an_old_file_survives_a_limit_of_file_size() {
-    const PLACE: &str = "CHAINWRIGHT_TEST_LIMITED";
-    if let Some(directory) = std::env::var_os(PLACE) {
+    const TEST_DIRECTORY_VARIABLE: &str = "CHAINWRIGHT_TEST_LIMITED";
+    if let Some(directory) = std::env::var_os(TEST_DIRECTORY_VARIABLE) {
         let path = Path::new(&directory).join("backup");
         let (action, error) = failure(&large(), &path);
         assert_eq!(action, "write");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         return;
     }
-    let place = Place::new();
+    let place = BackupDirectory::new();
     let small = snapshot_of(SMALL);
     small.save(place.path()).unwrap();
     let before = fs::read(place.path()).unwrap();
@@ -272,7 +272,7 @@ fn an_old_file_survives_a_limit_of_file_size() {
         .args(["-c", "ulimit -f 64; trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
-        .env(PLACE, place.0.path())
+        .env(TEST_DIRECTORY_VARIABLE, place.0.path())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -178,7 +178,7 @@ fn chains_of_one_priority_are_called_in_the_same_order_afterwards() {
                 };
                 let after = case.counted(&tools);
                 if !plan.is_empty() && lost < 2 && !whole_table {
-                    // Said, and what was counted is kept.
+                    // The plan reports it, and counters keep their values.
                     assert!(plan.contains("must be called before chain"), "{plan}");
                     for (was, is) in before.iter().zip(&after).skip(lost + 1) {
                         assert!(is >= was, "{context}: {before:?} {after:?}");
@@ -320,12 +320,12 @@ fn another_order_of_calling_is_a_difference() {
 /// handle.
 #[test]
 fn a_chain_is_rewritten_if_cheaper_and_keeps_its_counters() {
-    for (number, shuffled, is_anew) in [
+    for (number, shuffled, is_recreated) in [
         (600, true, false),
         (6_000, true, true),
         (6_000, false, false),
     ] {
-        // With the model, because transactions of a user without privileges are limited.
+        // With the fake kernel, because transactions of a user without privileges are limited.
         let mut nft = FakeKernel::new().connect().unwrap();
         let rule = |at: u64, packets: u64| {
             let mut rule = Rule::new(Family::IP, "t", "c").with(&Counter::new(packets, 7));
@@ -353,7 +353,7 @@ fn a_chain_is_rewritten_if_cheaper_and_keeps_its_counters() {
         fill(&mut nft, &sorted, &|at| at + 1);
         let plan = nft.reconcile(&desired, PlanOptions::default()).unwrap();
         let replaced: Vec<_> = plan.replaced.iter().map(ToString::to_string).collect();
-        let expected: &[&str] = if is_anew { &["rules ip t c"] } else { &[] };
+        let expected: &[&str] = if is_recreated { &["rules ip t c"] } else { &[] };
         assert_eq!(replaced, expected);
         let now = snapshot(&mut nft);
         let counted = |rule: RuleRef<'_>| {
@@ -373,7 +373,7 @@ fn a_chain_is_rewritten_if_cheaper_and_keeps_its_counters() {
                 .unwrap()
                 .is_empty()
         );
-        match (is_anew, shuffled) {
+        match (is_recreated, shuffled) {
             (true, _) => assert_eq!(plan.kept_rules, 0),
             (false, true) => assert!((20..100).contains(&plan.kept_rules), "{}", plan.kept_rules),
             (false, false) => assert!(plan.kept_rules >= 5_990),

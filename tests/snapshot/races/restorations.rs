@@ -46,7 +46,7 @@ fn restorations(
     // The time of one without concurrent commits.
     let start = Instant::now();
     snapshot.restore(&mut nft).unwrap();
-    let usual = start.elapsed();
+    let typical_time = start.elapsed();
     nft.set_retry(retry);
 
     let mut witness = Witness {
@@ -62,7 +62,7 @@ fn restorations(
         let _stop = repeat_in_background(scope, &sandbox, &stop, move |other| {
             witness.step(other);
             steps.fetch_add(1, Ordering::Relaxed);
-            thread::sleep(pause(usual));
+            thread::sleep(pause(typical_time));
         });
         for _ in 0..count {
             // The witness's table exists again.
@@ -103,7 +103,9 @@ fn restorations(
 #[test]
 fn a_restoration_succeeds_between_the_changes_of_others() {
     let mut random = Random::new();
-    let (restored, _) = restorations(20, Retry::DEFAULT, move |usual| random.within(usual * 6));
+    let (restored, _) = restorations(20, Retry::DEFAULT, move |typical_time| {
+        random.within(typical_time * 6)
+    });
     assert!(restored > 0);
 }
 

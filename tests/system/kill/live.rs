@@ -52,9 +52,9 @@ pub(crate) fn resync(nft: Connection, to: &str, notify: impl Fn(&[u8])) {
     }
     notify(b"b");
     let updates = mirror.update().unwrap();
-    let is_anew = |update: &Update| matches!(update, Update::Reread(_));
+    let is_reread = |update: &Update| matches!(update, Update::Reread(_));
     assert!(
-        updates.iter().any(is_anew),
+        updates.iter().any(is_reread),
         "the mirror should have missed something"
     );
     let plan = mirror.snapshot().plan(&desired, exact()).unwrap();
@@ -63,7 +63,7 @@ pub(crate) fn resync(nft: Connection, to: &str, notify: impl Fn(&[u8])) {
 
 /// After a kill the next start continues from the current state, and then nothing remains to be done.
 #[track_caller]
-fn goes_on(scene: &mut Scene, task: &str, is_there: impl Fn(&mut Scene) -> bool) {
+fn assert_continues(scene: &mut Scene, task: &str, is_there: impl Fn(&mut Scene) -> bool) {
     let to = scene.path(NAMES[scene.other()]);
     let victim = Victim::start(&scene.sandbox, "kill::victim", &format!("{task} {to}"));
     assert!(victim.end(), "the victim should complete its task");
@@ -89,7 +89,7 @@ fn killed_on_the_ruleset(task: &str, moved: u32) -> Vec<Left> {
                     was_old.set(was_old.get() + 1);
                     // Sometimes the next start is not killed.
                     if was_old.get() % 4 == 0 {
-                        goes_on(scene, task, |scene| {
+                        assert_continues(scene, task, |scene| {
                             let now = scene.nft.snapshot(Scope::all()).unwrap();
                             formatted(&now) == scene.formatted[scene.other()]
                         });

@@ -46,7 +46,7 @@ pub(crate) fn tables(random: &mut Random, is_ipv4: bool) -> (String, bool) {
 
 /// Whether rules match more than the description of a packet or the node contains: options, payload, and
 /// routes.
-pub(crate) fn asks_for_more(text: &str) -> bool {
+pub(crate) fn matches_undescribed_data(text: &str) -> bool {
     ["-m string", "--tcp-option", "-m addrtype", "0>>22"]
         .iter()
         .any(|words| text.contains(words))

@@ -14,18 +14,18 @@ use chainwright_trace::{
 };
 
 use crate::kernel::log::Logged;
-use crate::kernel::packet::{Headers, Sent, Way};
-use crate::kernel::world::{Arrived, NODE4, NODE6, Place, Seen};
+use crate::kernel::packet::{Headers, Route, Sent};
+use crate::kernel::world::{Arrived, Destination, NODE4, NODE6, Seen};
 
 /// A rule that was met, or the end of a base chain, in a form that both sides have: family, table, chain, and the
 /// rule's handle or number.
-pub(crate) type Met = (String, String, String, Option<u64>);
+pub(crate) type MatchedRule = (String, String, String, Option<u64>);
 
 /// The kernel's report about a packet.
 #[derive(Debug)]
 pub(crate) struct Formatted {
-    nft: Vec<Met>,
-    legacy: Vec<Met>,
+    nft: Vec<MatchedRule>,
+    legacy: Vec<MatchedRule>,
     /// Arrivals of the packet itself.
     arrived: Vec<Arrived>,
     /// Its mark where it left the rules.
@@ -79,12 +79,12 @@ pub(crate) fn connection(
 pub(crate) fn packet(sent: &Sent, connection: Option<TrackedConnection>) -> Packet {
     let is_for_node = NODE4.map(IpAddr::from).contains(&sent.destination)
         || NODE6.map(IpAddr::from).contains(&sent.destination);
-    let direction = match sent.way {
-        Way::Back if is_for_node => Direction::In, // except for what was translated before
-        Way::Forward | Way::Back => Direction::Forwarded,
-        Way::In => Direction::In,
-        Way::Out => Direction::Out,
-        Way::Local => Direction::Local,
+    let direction = match sent.route {
+        Route::Back if is_for_node => Direction::In, // except for what was translated before
+        Route::Forward | Route::Back => Direction::Forwarded,
+        Route::In => Direction::In,
+        Route::Out => Direction::Out,
+        Route::Local => Direction::Local,
     };
     let mut packet = Packet::between(direction, sent.protocol, sent.source, sent.destination);
     match sent.protocol {
@@ -103,22 +103,22 @@ pub(crate) fn packet(sent: &Sent, connection: Option<TrackedConnection>) -> Pack
     packet.length = Some(sent.length() as u32);
     packet.ttl = Some(sent.hops);
     packet.tos = Some(sent.tos);
-    let to_client = matches!(sent.way, Way::Back)
+    let to_client = matches!(sent.route, Route::Back)
         || matches!(sent.destination, IpAddr::V4(to) if to.octets()[1] == 1)
         || matches!(sent.destination, IpAddr::V6(to) if to.segments()[0] == 0xfd01);
     let leaves = if to_client { "c0" } else { "s0" };
-    let (comes, leaves) = match sent.way {
-        Way::Forward => (Some("c0"), Some(leaves)),
-        Way::In => (Some("c0"), None),
-        Way::Out => (None, Some(leaves)),
-        Way::Local => (Some("lo"), Some("lo")),
-        Way::Back => (Some("s0"), Some(leaves)),
+    let (comes, leaves) = match sent.route {
+        Route::Forward => (Some("c0"), Some(leaves)),
+        Route::In => (Some("c0"), None),
+        Route::Out => (None, Some(leaves)),
+        Route::Local => (Some("lo"), Some("lo")),
+        Route::Back => (Some("s0"), Some(leaves)),
     };
     packet.in_interface = comes.map(Into::into);
     packet.out_interface = leaves.map(Into::into);
     packet.packet_type = Some(0);
     packet.priority = Some(0);
-    if matches!(sent.way, Way::Out | Way::Local) {
+    if matches!(sent.route, Route::Out | Route::Local) {
         packet.user = Some(0);
         packet.group = Some(0);
     }
@@ -223,8 +223,9 @@ pub(crate) fn observed(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> u
     }
 }
 
-/// The rules of a backend that an end has met; the kernel reports only rules that it evaluated to their end.
-fn met(end: &End, backend: Backend) -> Vec<Met> {
+/// The rules of a backend that a packet with this end matched; the kernel reports only rules that it evaluated to their
+/// end.
+fn matched_rules(end: &End, backend: Backend) -> Vec<MatchedRule> {
     let of_it = end
         .steps
         .iter()
@@ -246,13 +247,16 @@ fn met(end: &End, backend: Backend) -> Vec<Met> {
 }
 
 /// The observable properties of an end.
-pub(crate) fn looks(end: &End) -> String {
-    let (nft, legacy) = (met(end, Backend::Nft), met(end, Backend::Legacy));
+pub(crate) fn describe(end: &End) -> String {
+    let (nft, legacy) = (
+        matched_rules(end, Backend::Nft),
+        matched_rules(end, Backend::Legacy),
+    );
     format!("{nft:?} {legacy:?} {} {:?}", end.outcome, end.packet)
 }
 
 /// Whether a part agrees with the observation; an unknown part agrees with everything.
-fn fits(part: &FinalValue, seen: &impl ToString) -> bool {
+fn agrees(part: &FinalValue, seen: &impl ToString) -> bool {
     part.known().is_none_or(|known| known == seen.to_string())
 }
 
@@ -262,23 +266,23 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
         (Backend::Nft, &observed.nft),
         (Backend::Legacy, &observed.legacy),
     ] {
-        let walked = met(end, backend);
-        if walked != *seen {
-            let at = walked
+        let traced = matched_rules(end, backend);
+        if traced != *seen {
+            let at = traced
                 .iter()
                 .zip(seen)
                 .take_while(|(one, other)| one == other)
                 .count();
             return Some(format!(
-                "{backend:?}: at step {at} it walks to {:?}, and the kernel went to {:?}",
-                walked.get(at),
+                "{backend:?}: at step {at} the trace goes to {:?}, and the kernel went to {:?}",
+                traced.get(at),
                 seen.get(at)
             ));
         }
     }
     let place = match end.outcome {
-        Outcome::Delivered => Some(vec![Place::Node]),
-        Outcome::Forwarded | Outcome::Sent => Some(vec![Place::Client, Place::Server]),
+        Outcome::Delivered => Some(vec![Destination::Node]),
+        Outcome::Forwarded | Outcome::Sent => Some(vec![Destination::Client, Destination::Server]),
         Outcome::Dropped | Outcome::Rejected(_) => None,
         ref other => return Some(format!("the trace ends as {other}")),
     };
@@ -301,13 +305,13 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
     }
     let headers = &arrived.headers;
     let packet = &end.packet;
-    let mut same = fits(&packet.source, &headers.source)
+    let mut same = agrees(&packet.source, &headers.source)
         && headers
             .destination
-            .is_none_or(|seen| fits(&packet.destination, &seen));
+            .is_none_or(|seen| agrees(&packet.destination, &seen));
     if matches!(sent.protocol, 6 | 17) {
-        same &= fits(&packet.source_port, &headers.ports.0)
-            && fits(&packet.destination_port, &headers.ports.1);
+        same &= agrees(&packet.source_port, &headers.ports.0)
+            && agrees(&packet.destination_port, &headers.ports.1);
     }
     if !same {
         return Some(format!(
@@ -319,8 +323,8 @@ fn differs(end: &End, sent: &Sent, observed: &Formatted) -> Option<String> {
         None => words.parse().ok(),
     };
     match (packet.mark.known().and_then(number), observed.mark) {
-        (Some(walked), Some(seen)) if walked != seen => Some(format!(
-            "the mark in the trace is {walked:#x}, the real one {seen:#x}"
+        (Some(traced), Some(seen)) if traced != seen => Some(format!(
+            "the mark in the trace is {traced:#x}, the real one {seen:#x}"
         )),
         _ => None,
     }

@@ -7,7 +7,7 @@ use crate::kernel::world::node_address;
 
 /// A packet's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// From the client through the node to the server.
     Forward,
     /// From the client to the node.
@@ -23,7 +23,7 @@ pub(crate) enum Way {
 /// A packet that is sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
-    pub(crate) way: Way,
+    pub(crate) route: Route,
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     pub(crate) protocol: u8,
@@ -69,16 +69,22 @@ pub(crate) fn far(is_ipv4: bool, number: u8) -> IpAddr {
 impl Sent {
     /// The packet with this number, which is unique within its ruleset.
     pub(crate) fn random(random: &mut Random, is_ipv4: bool, number: u16) -> Self {
-        let way = random.pick(&[Way::Forward, Way::Forward, Way::In, Way::Out, Way::Local]);
+        let route = random.pick(&[
+            Route::Forward,
+            Route::Forward,
+            Route::In,
+            Route::Out,
+            Route::Local,
+        ]);
         let node = node_address(is_ipv4, random.below(2));
         let one_client = client(is_ipv4, random.below(4) as u8);
         let one_far = far(is_ipv4, random.below(4) as u8);
-        let (source, destination) = match way {
-            Way::Forward => (one_client, one_far),
-            Way::In => (one_client, node),
-            Way::Out if random.once_in(3) => (node, one_client),
-            Way::Out => (node, one_far),
-            Way::Local | Way::Back => {
+        let (source, destination) = match route {
+            Route::Forward => (one_client, one_far),
+            Route::In => (one_client, node),
+            Route::Out if random.once_in(3) => (node, one_client),
+            Route::Out => (node, one_far),
+            Route::Local | Route::Back => {
                 let localhost = match is_ipv4 {
                     true => Ipv4Addr::LOCALHOST.into(),
                     false => Ipv6Addr::LOCALHOST.into(),
@@ -94,7 +100,7 @@ impl Sent {
             _ => ((20_000 + number, 0), (if is_ipv4 { 8 } else { 128 }, 0)),
         };
         Self {
-            way,
+            route,
             source,
             destination,
             protocol,
@@ -119,7 +125,7 @@ impl Sent {
     /// The answer to a packet that arrived.
     pub(crate) fn answer(arrived: &Headers, hops: u8) -> Self {
         Self {
-            way: Way::Back,
+            route: Route::Back,
             source: arrived.destination.expect("the destination is unknown"),
             destination: arrived.source,
             protocol: arrived.protocol,

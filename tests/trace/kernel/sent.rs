@@ -15,7 +15,7 @@ use chainwright_testing::FakeKernel;
 use chainwright_trace::{Direction, Outcome, Packet};
 
 use super::judge;
-use super::packet::{Sent, Way, client, far};
+use super::packet::{Route, Sent, client, far};
 use super::world::{Texts, World, node_address};
 use crate::common::rulesets::without_remainders;
 
@@ -128,7 +128,7 @@ const CASES: &[Case] = &[
 
 fn sent(number: u16, is_ipv4: bool, (from, port): (u8, u16)) -> Sent {
     Sent {
-        way: Way::Forward,
+        route: Route::Forward,
         source: client(is_ipv4, from),
         destination: far(is_ipv4, 0),
         protocol: 17,
@@ -179,8 +179,8 @@ fn events(monitor: &mut Monitor) -> Vec<String> {
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => all.extend(change.events().map(|event| event.to_string())),
-            Item::OutOfBand(notice) => {
-                let event = notice.event();
+            Item::OutOfBand(event) => {
+                let event = event.event();
                 let EventObject::Object(object) = event.object().unwrap() else {
                     panic!("{event}");
                 };
@@ -253,15 +253,15 @@ fn state_at_each_hook_matches_the_kernel() {
     );
     let node = node_address(true, 0);
     let packets = [
-        (Way::Forward, client(true, 0), far(true, 0)),
-        (Way::In, client(true, 1), node),
-        (Way::Out, node, far(true, 0)),
-        (Way::Local, node, node),
+        (Route::Forward, client(true, 0), far(true, 0)),
+        (Route::In, client(true, 1), node),
+        (Route::Out, node, far(true, 0)),
+        (Route::Local, node, node),
     ];
     let packets = (0..)
         .zip(packets)
-        .map(|(number, (way, source, destination))| Sent {
-            way,
+        .map(|(number, (route, source, destination))| Sent {
+            route,
             source,
             destination,
             ..sent(number, true, (0, 53))
@@ -281,7 +281,7 @@ fn inverted_updates_match_the_kernel() {
         ..Texts::default()
     };
     world.load(&texts).unwrap();
-    let (kernel, mut model) = fake(text);
+    let (kernel, mut fake) = fake(text);
     let mut tx = Transaction::new();
     for (op, set) in [
         (DynsetOp::ADD, "s"),
@@ -303,12 +303,12 @@ fn inverted_updates_match_the_kernel() {
         tx.add(&rule).unwrap();
     }
     world.commit(&tx);
-    model.commit(&tx).unwrap();
+    fake.commit(&tx).unwrap();
     for (number, from) in [0, 1, 0].into_iter().enumerate() {
         send_both(
             &mut world,
             &kernel,
-            &mut model,
+            &mut fake,
             &sent(number as u16, true, (from, 53)),
         );
     }
@@ -316,12 +316,12 @@ fn inverted_updates_match_the_kernel() {
 
 /// Sends a packet through the kernel's rules and the fake kernel's; compares the state after it.
 #[track_caller]
-fn send_both(world: &mut World, kernel: &FakeKernel, model: &mut Connection, sent: &Sent) {
+fn send_both(world: &mut World, kernel: &FakeKernel, fake: &mut Connection, sent: &Sent) {
     world.send(sent);
     kernel
         .send(&judge::packet(sent, None), &judge::node())
         .unwrap();
-    let now = listed(&model.snapshot(Scope::all()).unwrap());
+    let now = listed(&fake.snapshot(Scope::all()).unwrap());
     assert_eq!(now, listed(&world.snapshot()));
 }
 
@@ -338,7 +338,7 @@ pub(super) fn compare(before: &Snapshot, packet: &Packet, after: &Snapshot) {
     assert_eq!(now, expected, "{end}\n{before}");
 }
 
-/// The counters of base chains, which only iptables asks for.
+/// The counters of base chains, which only iptables requests.
 #[test]
 fn counters_of_base_chains_match_the_kernel() {
     let text = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:web - [0:0]\n\
@@ -351,7 +351,7 @@ fn counters_of_base_chains_match_the_kernel() {
     };
     world.load(&texts).unwrap();
     let kernel = FakeKernel::new();
-    let mut model = kernel.connect().unwrap();
+    let mut fake = kernel.connect().unwrap();
     let mut iptables = Iptables::over(kernel.connect().unwrap());
     iptables
         .restore(Family::Ipv4, text, &RestoreOptions::default())
@@ -360,11 +360,11 @@ fn counters_of_base_chains_match_the_kernel() {
         send_both(
             &mut world,
             &kernel,
-            &mut model,
+            &mut fake,
             &sent(number as u16, true, packet),
         );
     }
-    let snapshot = model.snapshot(Scope::all()).unwrap();
+    let snapshot = fake.snapshot(Scope::all()).unwrap();
     let forward = snapshot.chain(nft::Family::IP, "filter", "FORWARD");
     let counters = forward.unwrap().chain().counters().unwrap();
     assert_eq!((counters.packets, counters.bytes), (Some(2), Some(88)));
@@ -372,7 +372,7 @@ fn counters_of_base_chains_match_the_kernel() {
 
 /// A description that is not sufficient changes nothing, and the error names what is missing.
 #[test]
-fn what_a_description_leaves_open() {
+fn errors_name_missing_packet_fields() {
     let text = "table ip t {
         set s { type ipv4_addr; flags dynamic; }
         chain a { type filter hook forward priority 0; counter meta iifname c0 accept; }
@@ -414,7 +414,7 @@ fn what_a_description_leaves_open() {
 
 /// Each rate and each quota splits the trace, which follows 1,024 branches.
 #[test]
-fn rates_on_the_way_of_a_packet() {
+fn traces_at_most_ten_rate_limits() {
     for (number, is_traced) in [(10, true), (11, false)] {
         let rules = "limit rate 5/second counter;".repeat(number);
         let (kernel, _nft) = fake(&format!(

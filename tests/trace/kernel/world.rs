@@ -24,7 +24,7 @@ use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use crate::kernel::judge;
 use crate::kernel::log::Logged;
-use crate::kernel::packet::{Headers, Sent, Way};
+use crate::kernel::packet::{Headers, Route, Sent};
 
 /// The node's addresses.
 pub(crate) const NODE4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
@@ -41,9 +41,9 @@ const EMPTY: &str = "*raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n\
 /// Largest number of devices that pass a packet on before it reaches its end.
 const HOPS: usize = 6;
 
-/// Where a packet arrived.
+/// The destination at which a packet arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     Client,
     Server,
     /// A socket of the node.
@@ -53,7 +53,7 @@ pub(crate) enum Place {
 /// A packet that arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrived {
-    pub(crate) place: Place,
+    pub(crate) place: Destination,
     pub(crate) headers: Headers,
 }
 
@@ -342,10 +342,10 @@ impl World {
     pub(crate) fn send(&mut self, sent: &Sent) -> Seen {
         self.take();
         let index = usize::from(sent.source.is_ipv6());
-        let socket = match sent.way {
-            Way::Forward | Way::In => &self.from_client[index],
-            Way::Back => &self.from_server[index],
-            Way::Out | Way::Local => &self.from_node[index],
+        let socket = match sent.route {
+            Route::Forward | Route::In => &self.from_client[index],
+            Route::Back => &self.from_server[index],
+            Route::Out | Route::Local => &self.from_node[index],
         };
         let to = SocketAddr::new(sent.destination, 0);
         // A packet that the sender's own rules drop is refused.
@@ -374,8 +374,8 @@ impl World {
         let logged = self.log.take();
         let mut arrived = Vec::new();
         for (place, socket) in [
-            (Place::Client, &self.at_client),
-            (Place::Server, &self.at_server),
+            (Destination::Client, &self.at_client),
+            (Destination::Server, &self.at_server),
         ] {
             let mut buffer = [0; 2048];
             loop {
@@ -410,7 +410,7 @@ impl World {
                     false => Some(Headers::of_transport(*protocol, from.ip(), bytes)),
                 };
                 arrived.extend(headers.map(|headers| Arrived {
-                    place: Place::Node,
+                    place: Destination::Node,
                     headers,
                 }));
             }

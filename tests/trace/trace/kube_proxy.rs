@@ -252,9 +252,9 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
             let trace = trace(&packet);
             assert_same(name, &port, &trace, &expected);
             if masqueraded && !has_none {
-                let ours =
+                let chainwright =
                     |end: &End| end.packet.source == FinalValue::Known(NODE_ADDRESS.to_owned());
-                assert!(trace.ends.iter().all(ours), "{trace}");
+                assert!(trace.ends.iter().all(chainwright), "{trace}");
             }
             traced += 1;
         }

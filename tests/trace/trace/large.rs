@@ -17,7 +17,7 @@ use crate::common::{connect, sandbox};
 const RULESET: KubeProxy = KubeProxy { chains: 50_000 };
 
 /// To the first service, one in the middle, the last, and to none.
-fn walks(title: &str, rules: &Rules<'_>) {
+fn measure_traces(title: &str, rules: &Rules<'_>) {
     let node = Node {
         addresses: Some(Vec::new()),
         ..Node::default()
@@ -62,7 +62,7 @@ fn walks(title: &str, rules: &Rules<'_>) {
 }
 
 #[test]
-fn of_nf_tables() {
+fn traces_a_large_nf_tables_ruleset() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     RULESET.load(&mut nft).unwrap();
@@ -75,11 +75,11 @@ fn of_nf_tables() {
     let begun = Instant::now();
     let rules = Rules::new().with_nft(&snapshot);
     println!("nf_tables, preparation: {:.1?}", begun.elapsed());
-    walks("nf_tables", &rules);
+    measure_traces("nf_tables", &rules);
 }
 
 #[test]
-fn of_a_legacy_table() {
+fn traces_a_large_legacy_table() {
     let sandbox = sandbox();
     let table = sandbox
         .run(|| {
@@ -98,5 +98,5 @@ fn of_a_legacy_table() {
             connection.read("nat").unwrap().in_use().unwrap()
         })
         .unwrap();
-    walks("legacy", &Rules::new().with_legacy([&table]));
+    measure_traces("legacy", &Rules::new().with_legacy([&table]));
 }
