@@ -22,7 +22,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 /// The most CPU time of a query, as a multiple of the real tool's.
 const GOAL: f64 = 1.2;
 const ROUNDS: usize = 21;
-/// The number of anonymous maps beside the named one.
+/// The number of anonymous maps in addition to the named one.
 const MAPS: usize = 3_000;
 
 /// Queries of nft; `{chain}` is one of kube-proxy's chains.
@@ -76,7 +76,7 @@ const OF_VERBS: [(&str, &str); 7] = [
 
 fn main() -> Result {
     for chains in counts(&[50_000]) {
-        in_sandbox(|| beside(chains))?;
+        in_sandbox(|| with_many_chains(chains))?;
     }
     in_sandbox(|| {
         load(
@@ -89,7 +89,7 @@ fn main() -> Result {
         let programs = Programs::new()?;
         // For meters, nft reads all rules, in time that grows with the square of their number: here, there are few.
         for words in ["list map ip own m", "list meters"] {
-            let title = format!("nft {words}, beside {MAPS} anonymous maps");
+            let title = format!("nft {words}, with {MAPS} anonymous maps");
             programs.measure(&title, "nft", words, words)?;
         }
         Ok(())
@@ -112,7 +112,7 @@ fn load(text: &str) -> Result {
 }
 
 /// Measures all queries in a ruleset with this many chains.
-fn beside(chains: usize) -> Result {
+fn with_many_chains(chains: usize) -> Result {
     drop(loaded(chains)?);
     load(
         "table ip own {
@@ -126,16 +126,16 @@ fn beside(chains: usize) -> Result {
     let programs = Programs::new()?;
     let of = |words: &str| words.replace("{chain}", &chain);
     for words in OF_NFT {
-        let title = format!("nft {words}, beside {chains} chains");
+        let title = format!("nft {words}, with {chains} other chains");
         programs.measure(&title, "nft", &of(words), &of(words))?;
     }
     for words in OF_IPTABLES {
-        let title = format!("iptables -t nat {words}, beside {chains} chains");
+        let title = format!("iptables -t nat {words}, with {chains} other chains");
         let words = format!("-t nat {}", of(words));
         programs.measure(&title, "iptables-nft", &words, &words)?;
     }
     for (verb, words) in OF_VERBS {
-        let title = format!("chainwright {verb}, beside {chains} chains");
+        let title = format!("chainwright {verb}, with {chains} other chains");
         programs.measure(&title, "chainwright", &of(words), &of(verb))?;
     }
     Ok(())
@@ -154,7 +154,8 @@ impl Programs {
         for name in ["nft", "iptables-nft", "chainwright"] {
             symlink(PROGRAM, directory.path().join(name))?;
         }
-        let named = |variable, usual: &str| env::var_os(variable).unwrap_or(usual.into()).into();
+        let named =
+            |variable, default: &str| env::var_os(variable).unwrap_or(default.into()).into();
         Ok(Self {
             directory,
             nft: named("NFT", "nft"),
@@ -162,7 +163,7 @@ impl Programs {
         })
     }
 
-    /// Measures the command under this name beside the real program, each with its arguments.
+    /// Measures the command under this name and the real program, each with its arguments.
     fn measure(&self, title: &str, name: &str, their: &str, our: &str) -> Result {
         let real = match name {
             "iptables-nft" => &self.iptables,

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Format of the file; by default it is recognised by the content
+    /// Format of the file; by default it is recognized by the content
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 

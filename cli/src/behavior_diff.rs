@@ -174,7 +174,7 @@ fn print_text(
     )
 }
 
-/// Prints the fate of a packet in one of the two rulesets, and the rules that decide it.
+/// Prints the outcome of a packet in one of the two rulesets, and the rules that decide it.
 fn side(
     out: &mut Output,
     sign: &str,
@@ -200,7 +200,7 @@ fn side(
             lines(
                 out,
                 "      ",
-                &format!("{}: {words}", crate::trace_output::place(step)),
+                &format!("{}: {words}", crate::trace_output::rule_location(step)),
             )?;
         }
         if end.steps.last().is_some_and(|step| step.rule.is_none())

@@ -29,7 +29,7 @@ use crate::trace_output::{options, outcome};
 pub(crate) struct Args {
     /// A packet, `is`, and an outcome
     #[arg(value_name = "PACKET is OUTCOME", required = true, num_args = 1..)]
-    question: Vec<String>,
+    query: Vec<String>,
 
     /// Only rulesets from this moment on: @10:32, @yesterday, @-10m, @2026-11-28T10:32, @gen:77
     #[arg(long, value_name = "@TIME", value_parser = moment, allow_hyphen_values = true)]
@@ -61,20 +61,20 @@ const MAX_TRIED: usize = 500;
 const SAMPLES: usize = 64;
 
 /// A packet and an expected outcome.
-struct Question {
+struct Query {
     packet: Packet,
     expected: Expected,
     node: Node,
     as_is: bool,
 }
 
-impl Question {
+impl Query {
     fn parse(args: &Args) -> Result<Self, Error> {
-        let text = args.question.join(" ");
+        let text = args.query.join(" ");
         let words: Vec<&str> = text.split_whitespace().collect();
         let Some((packet, ["is", outcome @ ..])) = words.split_at_checked(3) else {
             return Err(Error::Other(format!(
-                "{text:?} is not a question: expected for instance \"tcp 192.0.2.1 10.0.0.5:80 is accepted\""
+                "{text:?} is not a query: expected for instance \"tcp 192.0.2.1 10.0.0.5:80 is accepted\""
             )));
         };
         let packet: Vec<String> = packet.iter().map(ToString::to_string).collect();
@@ -90,25 +90,25 @@ impl Question {
     }
 
     /// Traces the packet in a ruleset. Returns the result and its description.
-    fn ask(&self, snapshot: &Snapshot) -> Answer {
+    fn trace(&self, snapshot: &Snapshot) -> TraceResult {
         let rules = Rules::new().with_nft(snapshot);
         let trace = rules.trace(&self.packet, &self.node, &options(self.as_is));
-        let mut ways: Vec<String> = Vec::new();
+        let mut outcomes: Vec<String> = Vec::new();
         for end in trace.ends.iter().filter(|end| end.probability > 0.0) {
             let words = outcome(&self.packet, end);
-            if !ways.contains(&words) {
-                ways.push(words);
+            if !outcomes.contains(&words) {
+                outcomes.push(words);
             }
         }
-        Answer {
+        TraceResult {
             verdict: self.expected.verdict(&trace),
-            words: ways.join(", or "),
+            words: outcomes.join(", or "),
         }
     }
 }
 
 #[derive(Debug, Clone)]
-struct Answer {
+struct TraceResult {
     verdict: Verdict,
     words: String,
 }
@@ -116,14 +116,14 @@ struct Answer {
 /// Index of a ruleset whose result differs from that of the previous one.
 struct Step {
     index: usize,
-    before: Answer,
-    after: Answer,
+    before: TraceResult,
+    after: TraceResult,
 }
 
 /// A transaction that changes the result.
-struct Turn {
-    before: Answer,
-    after: Answer,
+struct OutcomeChange {
+    before: TraceResult,
+    after: TraceResult,
     entry: Entry,
 }
 
@@ -135,11 +135,11 @@ struct Document {
     tried: usize,
     last: Verdict,
     outcome: String,
-    changes: Vec<TurnRecord>,
+    changes: Vec<OutcomeChangeRecord>,
 }
 
 #[derive(Serialize)]
-struct TurnRecord {
+struct OutcomeChangeRecord {
     before: Verdict,
     outcome_before: String,
     after: Verdict,
@@ -179,7 +179,7 @@ fn rulesets(archive: &Archive, args: &Args) -> Result<Vec<u64>, Error> {
 
 struct Search<'a> {
     archive: &'a Archive,
-    question: &'a Question,
+    query: &'a Query,
     numbers: &'a [u64],
     tried: usize,
 }
@@ -191,13 +191,13 @@ impl Search<'_> {
     }
 
     /// Finds the rulesets, at this distance, whose result differs from that of the previous one.
-    fn turns(&mut self, step: usize) -> Result<(Answer, Vec<Step>), Error> {
+    fn changes(&mut self, step: usize) -> Result<(TraceResult, Vec<Step>), Error> {
         let archive = self.archive;
         let moment = Moment::Sequence(self.numbers[0]);
         let mut player = archive.play(moment).map_err(failed)?;
-        let mut last = (0, self.question.ask(player.snapshot()));
+        let mut last = (0, self.query.trace(player.snapshot()));
         self.tried = 1;
-        let mut turns = Vec::new();
+        let mut changes = Vec::new();
         for index in (1..self.numbers.len())
             .filter(|index| index.is_multiple_of(step) || *index == self.numbers.len() - 1)
         {
@@ -206,29 +206,29 @@ impl Search<'_> {
                     break;
                 }
             }
-            let answer = self.question.ask(player.snapshot());
+            let result = self.query.trace(player.snapshot());
             self.tried += 1;
-            if answer.verdict != last.1.verdict {
-                turns.push(self.narrow(last.clone(), (index, answer.clone()))?);
+            if result.verdict != last.1.verdict {
+                changes.push(self.narrow(last.clone(), (index, result.clone()))?);
             }
-            last = (index, answer);
+            last = (index, result);
         }
-        Ok((last.1, turns))
+        Ok((last.1, changes))
     }
 
     /// Halves the distance between two rulesets with different answers, until they are neighbors.
     fn narrow(
         &mut self,
-        mut low: (usize, Answer),
-        mut high: (usize, Answer),
+        mut low: (usize, TraceResult),
+        mut high: (usize, TraceResult),
     ) -> Result<Step, Error> {
         while high.0 - low.0 > 1 {
             let middle = low.0 + (high.0 - low.0) / 2;
-            let answer = self.question.ask(self.player(middle)?.snapshot());
+            let result = self.query.trace(self.player(middle)?.snapshot());
             self.tried += 1;
-            match answer.verdict == high.1.verdict {
-                true => high = (middle, answer),
-                false => low = (middle, answer),
+            match result.verdict == high.1.verdict {
+                true => high = (middle, result),
+                false => low = (middle, result),
             }
         }
         Ok(Step {
@@ -240,7 +240,7 @@ impl Search<'_> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let question = Question::parse(args)?;
+    let query = Query::parse(args)?;
     let archive = args.directory.open()?;
     let progress = Progress::new("trying recorded rulesets");
     let numbers = rulesets(&archive, args)?;
@@ -250,16 +250,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let mut search = Search {
         archive: &archive,
-        question: &question,
+        query: &query,
         numbers: &numbers,
         tried: 0,
     };
-    let (last, found) = search.turns(step)?;
+    let (last, found) = search.changes(step)?;
     let tried = search.tried;
-    let mut turns = Vec::new();
+    let mut changes = Vec::new();
     for step in found {
         let entry = archive.entry(numbers[step.index]).map_err(failed)?;
-        turns.extend(entry.map(|entry| Turn {
+        changes.extend(entry.map(|entry| OutcomeChange {
             before: step.before,
             after: step.after,
             entry,
@@ -269,21 +269,21 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     if json {
         let document = Document {
-            packet: format_packet(&question.packet),
+            packet: format_packet(&query.packet),
             rulesets: numbers.len(),
             tried,
             last: last.verdict,
             outcome: last.words,
-            changes: turns.iter().map(TurnRecord::of).collect(),
+            changes: changes.iter().map(OutcomeChangeRecord::of).collect(),
         };
         out.json("bisect", &document)?;
     } else {
-        print(&mut out, &question, &turns, &last)?;
+        print(&mut out, &query, &changes, &last)?;
     }
     out.flush()?;
     if !json {
-        if turns.len() > 1 {
-            note(&format!("the outcome changed {} times", turns.len()));
+        if changes.len() > 1 {
+            note(&format!("the outcome changed {} times", changes.len()));
         }
         if tried < numbers.len() {
             note(&format!(
@@ -292,38 +292,41 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             ));
         }
     }
-    Ok(match turns.is_empty() {
+    Ok(match changes.is_empty() {
         true => Exit::Absent,
         false => Exit::Done,
     })
 }
 
-impl TurnRecord {
-    fn of(turn: &Turn) -> Self {
+impl OutcomeChangeRecord {
+    fn of(change: &OutcomeChange) -> Self {
         Self {
-            before: turn.before.verdict,
-            outcome_before: turn.before.words.clone(),
-            after: turn.after.verdict,
-            outcome_after: turn.after.words.clone(),
-            entry: EntryRecord::of(&turn.entry, &summary(&turn.entry)),
+            before: change.before.verdict,
+            outcome_before: change.before.words.clone(),
+            after: change.after.verdict,
+            outcome_after: change.after.words.clone(),
+            entry: EntryRecord::of(&change.entry, &summary(&change.entry)),
         }
     }
 }
 
 fn print(
     out: &mut Output,
-    question: &Question,
-    turns: &[Turn],
-    last: &Answer,
+    query: &Query,
+    changes: &[OutcomeChange],
+    last: &TraceResult,
 ) -> Result<(), Error> {
-    writeln!(out, "{}", Printable(&format_packet(&question.packet)))?;
-    for turn in turns {
-        print_line(out, &turn.entry, &summary(&turn.entry))?;
-        let (before, after) = (Printable(&turn.before.words), Printable(&turn.after.words));
+    writeln!(out, "{}", Printable(&format_packet(&query.packet)))?;
+    for change in changes {
+        print_line(out, &change.entry, &summary(&change.entry))?;
+        let (before, after) = (
+            Printable(&change.before.words),
+            Printable(&change.after.words),
+        );
         writeln!(out, "  before: {before}")?;
         writeln!(out, "  after:  {after}")?;
     }
-    if turns.is_empty() {
+    if changes.is_empty() {
         writeln!(out, "always: {}", Printable(&last.words))?;
     }
     Ok(())

@@ -21,7 +21,7 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 use crate::iptables::Locking;
 use crate::output::{Error, Exit, note};
 pub(crate) use before::Reach;
-use keeper::{Request, Word};
+use keeper::{KeeperRequest, Request};
 use record::Record;
 pub(crate) use record::State;
 
@@ -35,7 +35,7 @@ pub(crate) struct Confirm {
         value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS),
         long_help = "Undo the change unless it is confirmed within this time: with Enter on the terminal, or with \
                      `chainwright confirm` from any session. Also undoes it if the terminal, the connection or this \
-                     process is gone. Without a terminal it returns at once. `chainwright get pending` shows what waits. See \
+                     process is keeper_ended_error. Without a terminal it returns at once. `chainwright get pending` shows what waits. See \
                      docs/confirm.md"
     )]
     confirm: Option<u64>,
@@ -60,7 +60,7 @@ impl Confirm {
             .skip(1)
             .collect::<Vec<_>>()
             .join(" ".as_ref());
-        let kept = Kept::before(what, seconds, reach, locking)?;
+        let kept = PendingChange::before(what, seconds, reach, locking)?;
         match change() {
             Ok(Exit::Done) => kept.wait_for_confirmation(),
             failed => {
@@ -75,21 +75,21 @@ impl Confirm {
     }
 }
 
-/// The state before a change, in the keeper.
-pub(crate) struct Kept {
+/// A change that waits for confirmation, and the connection to its keeper.
+pub(crate) struct PendingChange {
     keeper: Child,
     stream: BufReader<UnixStream>,
     record: Record,
 }
 
 /// Becomes readable when the change is undone.
-impl AsFd for Kept {
+impl AsFd for PendingChange {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.get_ref().as_fd()
     }
 }
 
-impl Kept {
+impl PendingChange {
     /// Starts a keeper, and waits until it has read the tables.
     ///
     /// # Errors
@@ -145,35 +145,40 @@ impl Kept {
     fn send(&mut self, message: &impl serde::Serialize) -> Result<(), Error> {
         let mut line = serde_json::to_vec(message).unwrap_or_default();
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line).map_err(|_| gone())
+        self.stream
+            .get_mut()
+            .write_all(&line)
+            .map_err(|_| keeper_ended_error())
     }
 
     /// Receives the next state.
     fn receive(&mut self) -> Result<Record, Error> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {
-            Ok(length) if length > 0 => serde_json::from_str(&line).map_err(|_| gone()),
-            _ => Err(gone()),
+            Ok(length) if length > 0 => {
+                serde_json::from_str(&line).map_err(|_| keeper_ended_error())
+            }
+            _ => Err(keeper_ended_error()),
         }
     }
 
     /// Reports that the change is complete; from now on it waits for the confirmation. Returns `false` if nothing was
     /// changed: then nothing waits.
     pub(crate) fn applied(&mut self) -> Result<bool, Error> {
-        self.send(&Word::Applied)?;
+        self.send(&KeeperRequest::Applied)?;
         self.record = self.receive()?;
         Ok(self.record.state != State::Unchanged)
     }
 
     /// Keeps the change; returns the state that this leads to, because the time may be over.
     pub(crate) fn confirm(mut self) -> Result<State, Error> {
-        self.send(&Word::Confirm)?;
+        self.send(&KeeperRequest::Confirm)?;
         self.end()
     }
 
     /// Restores the state before the change; returns the resulting state.
     pub(crate) fn undo(mut self) -> Result<State, Error> {
-        self.send(&Word::Undo)?;
+        self.send(&KeeperRequest::Undo)?;
         self.end()
     }
 
@@ -270,7 +275,7 @@ fn is_interactive() -> bool {
     stdin.is_terminal() && tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp())
 }
 
-fn gone() -> Error {
+fn keeper_ended_error() -> Error {
     Error::Other(
         "the process that keeps the state before the change has ended: the change is in force, and will not be undone"
             .into(),

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::legacy_tables;
-use crate::output::{Error, Exit, Output, note, say};
+use crate::output::{Error, Exit, Output, eprint_line, note};
 use crate::progress::Progress;
 use crate::ruleset_source::Source;
 use crate::scope::{Backend, Found, Scope, UnreadPart};
@@ -244,8 +244,8 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
     for line in refused.lines() {
         // In a line that shows a position, spaces matter.
         match line.chars().count() > WIDTH {
-            true => wrapped("", line).iter().for_each(|line| say(line)),
-            false => say(line),
+            true => wrapped("", line).iter().for_each(|line| eprint_line(line)),
+            false => eprint_line(line),
         }
     }
     Ok(graph)

@@ -14,8 +14,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
 
-use crate::confirm::{Kept, Reach, State};
-use crate::output::{Error, causes};
+use crate::confirm::{PendingChange, Reach, State};
+use crate::output::{Error, causes, eprint_line};
 
 /// The default timeout, in seconds.
 const TIMEOUT: u64 = 10;
@@ -45,14 +45,14 @@ pub(crate) fn run(name: &str, words: &[OsString]) -> u8 {
         Ok(Some(parsed)) => parsed,
         Ok(None) => return DONE,
         Err(message) => {
-            say(&format!("{name}: {message}"));
+            eprint_line(&format!("{name}: {message}"));
             return FAILED;
         }
     };
     match apply(plain, &parsed) {
         Ok(code) => code,
         Err(message) => {
-            say(&format!("{name}: {message}"));
+            eprint_line(&format!("{name}: {message}"));
             FAILED
         }
     }
@@ -152,7 +152,8 @@ fn apply(plain: &str, parsed: &Arguments) -> Result<u8, String> {
     let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
     let reason = |error: Error| causes(&error);
     let what = format!("{plain}-apply {shown}");
-    let mut kept = Kept::before(what.into(), parsed.seconds, Reach::NFT, None).map_err(reason)?;
+    let mut kept =
+        PendingChange::before(what.into(), parsed.seconds, Reach::NFT, None).map_err(reason)?;
 
     print(&format!("Applying {plain} rules from '{shown}'... "));
     if restored(plain, &rules) != DONE {
@@ -183,7 +184,7 @@ fn apply(plain: &str, parsed: &Arguments) -> Result<u8, String> {
 }
 
 /// Waits for an answer on standard input; returns whether it is a `y`, or `None` if the time is over.
-fn confirmed(signals: &SignalFd, kept: &Kept) -> Option<bool> {
+fn confirmed(signals: &SignalFd, kept: &PendingChange) -> Option<bool> {
     let stdin = io::stdin();
     let mut watched = [
         PollFd::new(kept.as_fd(), PollFlags::POLLIN),
@@ -235,8 +236,4 @@ fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut V
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -135,7 +135,7 @@ fn main() -> ExitCode {
     let command = match parsed {
         Ok(command) => command,
         Err(error) => {
-            // If the output is closed, nobody can read the error.
+            // If the output is closed, there is no reader of the error.
             let _ = error.print();
             let code = if error.use_stderr() {
                 called.usage_exit_code

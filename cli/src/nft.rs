@@ -13,12 +13,12 @@ use chainwright_libnftables::{Context, Error as Failure, OWN};
 use crate::dialect;
 use crate::get::nft_text::Format;
 use crate::get::rules::{format_rule, sets};
-use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::output::{Error, Exit, Output, Printable, eprint_line, note};
 
 /// Behave like the program `nft`, also through a link with the name nft
 ///
 /// Reads commands in nft's language from arguments, from a file, or line by line: changes (add, create, insert,
-/// replace, delete, destroy, flush, rename), listings (list), resets of counters and quotas (reset), look-ups of
+/// replace, delete, destroy, flush, rename), listings (list), resets of counters and quotas (reset), lookups of
 /// elements (get element), descriptions (describe) and monitor. All changes of one input are one transaction; requested
 /// listings show the state after it. If a line is wrong, if the kernel refuses one, or if a requested object would not
 /// exist, nothing is changed.
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 /// Prints an error: nft's lines, and chainwright's message if the error has no position; and that nothing was changed, if
 /// the text has changes.
 fn report(failure: Failure, changes: bool) {
-    failure.as_nft().lines().for_each(say);
+    failure.as_nft().lines().for_each(eprint_line);
     let is_unchanged = match failure {
         Failure::Run(RunError::Refused { outcome, .. }) => outcome == Outcome::NothingApplied,
         Failure::Run(_) => true,

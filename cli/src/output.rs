@@ -162,7 +162,7 @@ pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
 
 /// Prints a message for users on standard error.
 pub(crate) fn note(text: &str) {
-    // If standard error is closed, nobody can read the message.
+    // If standard error is closed, there is no reader of the message.
     let _ = writeln!(
         TerminalEscaper::new(io::stderr(), io::stderr().is_terminal()),
         "chainwright: {text}"
@@ -187,7 +187,7 @@ pub(crate) fn color_of_errors(color: AnsiColor) -> Style {
 }
 
 /// Writes text to standard error without escaping it.
-pub(crate) fn say(text: &str) {
+pub(crate) fn eprint_line(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 

@@ -47,13 +47,13 @@ impl Progress {
 
     /// Continues with another operation.
     pub(crate) fn now(&self, what: impl Into<String>) {
-        self.shared.say(Some(what.into()));
+        self.shared.set_message(Some(what.into()));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.shared.say(None);
+        self.shared.set_message(None);
         if let Some(shown) = self.shown.take() {
             // After this, the line is erased.
             let _ = shown.join();
@@ -62,7 +62,7 @@ impl Drop for Progress {
 }
 
 impl Shared {
-    fn say(&self, what: Option<String>) {
+    fn set_message(&self, what: Option<String>) {
         *self.what.lock().unwrap_or_else(PoisonError::into_inner) = what;
         self.changed.notify_all();
     }

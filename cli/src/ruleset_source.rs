@@ -102,8 +102,8 @@ fn text_of(mut input: impl BufRead, format: Option<Format>) -> io::Result<(Forma
     /// The maximum length of a line that is read before the format is known.
     const LINE: u64 = 1 << 20;
     let mut beginning = Vec::new();
-    let mut recognised = format;
-    while recognised.is_none() {
+    let mut recognized = format;
+    while recognized.is_none() {
         let start = beginning.len();
         if input
             .by_ref()
@@ -113,9 +113,9 @@ fn text_of(mut input: impl BufRead, format: Option<Format>) -> io::Result<(Forma
         {
             break;
         }
-        recognised = Format::of_line(&beginning[start..]);
+        recognized = Format::of_line(&beginning[start..]);
     }
-    let format = recognised.unwrap_or(Format::Nft);
+    let format = recognized.unwrap_or(Format::Nft);
     let input = beginning.as_slice().chain(input);
     let text = match format {
         Format::Iptables => chainwright::iptables::text::read(input),
@@ -124,7 +124,7 @@ fn text_of(mut input: impl BufRead, format: Option<Format>) -> io::Result<(Forma
     Ok((format, text?))
 }
 
-/// The contents of a file, recognised but not parsed.
+/// The contents of a file, recognized but not parsed.
 pub(crate) enum Contents {
     /// Written by `snapshot`.
     Snapshot(Box<Snapshot>),

@@ -74,7 +74,7 @@ impl Ruleset {
             .with_legacy(&self.legacy)
     }
 
-    /// Returns the purpose of the chain that a step leads to, from its first rules.
+    /// Returns the purpose of the chain to which a step jumps, from its first rules.
     fn purpose_of_target(&self, step: &Step) -> Option<ChainInfo> {
         let (RuleVerdict::Jump(to) | RuleVerdict::Goto(to)) = &step.verdict else {
             return None;
@@ -177,7 +177,7 @@ pub(crate) fn arrived(end: &End) -> String {
     }
 }
 
-/// Formats the fate of a packet, including a translated destination or source.
+/// Formats the outcome of a packet, including a translated destination or source.
 pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
     let mut words = end.outcome.to_string();
     let goes_on = matches!(
@@ -219,7 +219,7 @@ pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
 /// Formats the rule or policy that ended a packet's path, with its comment and its purpose in Kubernetes' terms.
 pub(crate) fn reason(ruleset: &Ruleset, end: &End) -> Option<String> {
     let step = end.steps.last()?;
-    let at = place(step);
+    let at = rule_location(step);
     let rule_text = ruleset.rule_text(step);
     let comment = rule_text.as_ref().and_then(|(_, comment)| comment.clone());
     let role = part(step, comment.as_deref());
@@ -232,7 +232,7 @@ pub(crate) fn reason(ruleset: &Ruleset, end: &End) -> Option<String> {
 }
 
 /// Formats a position: `ip nat KUBE-SERVICES rule 5`, `ip filter FORWARD, its policy`.
-pub(crate) fn place(step: &Step) -> String {
+pub(crate) fn rule_location(step: &Step) -> String {
     let table = format!("{} {}", step.family, step.table);
     let backend = match step.backend {
         Backend::Nft => "",
@@ -298,7 +298,7 @@ struct OutcomeGroup<'w> {
     end: &'w End,
 }
 
-/// Prints the fate of a packet, and then its paths.
+/// Prints the outcome of a packet, and then its paths.
 pub(crate) fn print_text(
     out: &mut Output,
     ruleset: &Ruleset,
@@ -493,7 +493,7 @@ fn steps(
             writeln!(out, "  {color}{} {}{color:#}", step.hook, step.priority)?;
         }
         let rule_text = ruleset.rule_text(step);
-        let mut line = format!("{}:", place(step));
+        let mut line = format!("{}:", rule_location(step));
         for action in &step.actions {
             line += &format!(" {action},");
         }

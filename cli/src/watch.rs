@@ -7,12 +7,12 @@ use std::time::SystemTime;
 use anstyle::AnsiColor;
 use chainwright::nft::live::{Change, Event, EventObject, Item, Lost, MonitorOptions};
 use chainwright::nft::{Bytes, Connection};
-use chainwright_lang::{EventFormatter, Formatted as Said};
+use chainwright_lang::{EventFormatter, Formatted};
 use clap::Subcommand;
 use serde::Serialize;
 
 use crate::get::rules::{Sets, format_rule, options, sets};
-use crate::output::{Error, Exit, Output, Printable, name_text, say};
+use crate::output::{Error, Exit, Output, Printable, eprint_line, name_text};
 use crate::scope::Scope;
 
 /// Print changes, or the rules that packets traverse, as they happen
@@ -71,7 +71,7 @@ struct ChangeArgs {
 
 /// The JSON document of an item.
 #[derive(Serialize)]
-struct Formatted<'t> {
+struct Document<'t> {
     time: String,
     #[serde(flatten)]
     item: ItemRecord<'t>,
@@ -187,7 +187,7 @@ fn changes(args: &ChangeArgs, json: bool) -> Result<Exit, Error> {
         out: Output::new(),
     };
     watch.load_formatter()?;
-    say(&format!(
+    eprint_line(&format!(
         "chainwright: watching nf_tables after generation {}",
         monitor.reported()
     ));
@@ -228,7 +228,7 @@ impl Watch<'_> {
     }
 
     /// Formats an event on one line; `None` if it is printed together with another one.
-    fn line(&self, event: &Event<'_>, reported: &Said) -> Option<String> {
+    fn line(&self, event: &Event<'_>, reported: &Formatted) -> Option<String> {
         let words = event.to_string();
         if let Ok(EventObject::Rule(rule)) = event.object()
             && rule.expressions().is_some()
@@ -237,11 +237,13 @@ impl Watch<'_> {
             return Some(format!("{words}: {options}"));
         }
         match (reported, event.object()) {
-            (Said::Within, _) => None,
-            (Said::Line(line), Ok(EventObject::Elements(_))) => Some(line.to_string()),
-            (Said::Line(line), _) if line.body.is_empty() => Some(words),
-            (Said::Line(line), Ok(EventObject::Rule(_))) => Some(format!("{words}: {}", line.body)),
-            (Said::Line(line), _) => Some(format!("{words} {}", line.body)),
+            (Formatted::Within, _) => None,
+            (Formatted::Line(line), Ok(EventObject::Elements(_))) => Some(line.to_string()),
+            (Formatted::Line(line), _) if line.body.is_empty() => Some(words),
+            (Formatted::Line(line), Ok(EventObject::Rule(_))) => {
+                Some(format!("{words}: {}", line.body))
+            }
+            (Formatted::Line(line), _) => Some(format!("{words} {}", line.body)),
             _ => {
                 let rule = rule_of(event, &self.sets).map(|rule| format!(": {rule}"));
                 Some(words + &rule.unwrap_or_default())
@@ -261,7 +263,7 @@ impl Watch<'_> {
                 }
                 if self.json {
                     let item = ItemRecord::Notice(EventRecord::of(&event, &self.sets));
-                    self.out.json("watch", &Formatted { time, item })?;
+                    self.out.json("watch", &Document { time, item })?;
                 } else {
                     let words = event.to_string();
                     let words = words.strip_prefix("add ").unwrap_or(&words);
@@ -280,7 +282,7 @@ impl Watch<'_> {
         // The formatter must see all events.
         let reported = match &mut self.formatter {
             Some(formatter) => formatter.format(change),
-            None => vec![Said::Inexpressible; change.events().len()],
+            None => vec![Formatted::Inexpressible; change.events().len()],
         };
         let admitted = |event: &Event<'_>| self.args.admits(event);
         let count = change.events().filter(admitted).count();
@@ -301,7 +303,7 @@ impl Watch<'_> {
                     .collect(),
             };
             let item = ItemRecord::Change(change);
-            self.out.json("watch", &Formatted { time, item })?;
+            self.out.json("watch", &Document { time, item })?;
             return Ok(true);
         }
         let by = match &name {
@@ -349,7 +351,7 @@ impl Watch<'_> {
                 through: lost.through.number(),
                 cause: lost.cause.to_string(),
             });
-            return self.out.json("watch", &Formatted { time, item });
+            return self.out.json("watch", &Document { time, item });
         }
         let text = lost.to_string();
         writeln!(self.out, "{time} {}", Printable(&text))

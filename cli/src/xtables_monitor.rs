@@ -23,7 +23,7 @@ use chainwright_libnftables::{Changes, wait};
 use chainwright_sys::nf_tables::NFT_RETURN;
 
 use crate::get::rules::{Sets, format_rule, sets};
-use crate::output::{Error, Output, Printable, causes, note, say};
+use crate::output::{Error, Output, Printable, causes, eprint_line, note};
 use crate::watch::packets::device;
 
 /// The name of the program.
@@ -71,7 +71,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
         Ok(parsed) => parsed,
         Err((code, text)) => {
             match code {
-                USAGE_ERROR => say(text.trim_end()),
+                USAGE_ERROR => eprint_line(text.trim_end()),
                 _ => drop(write!(out, "{text}").and_then(|()| out.flush())),
             }
             return code;
@@ -82,7 +82,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
         Err(error) => {
             if let Some(errno) = error.errno().filter(|_| error.is_permission()) {
                 let errno = Errno::new(errno).strerror();
-                say(&format!("cannot bind to nfnetlink socket: {errno}"));
+                eprint_line(&format!("cannot bind to nfnetlink socket: {errno}"));
             }
             error.report();
             FAILED
@@ -90,7 +90,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     }
 }
 
-/// Parses the arguments. Returns the exit code and the text to print if they do not ask for a monitor.
+/// Parses the arguments. Returns the exit code and the text to print if they do not request a monitor.
 fn parse(words: &[OsString]) -> Result<Arguments, (u8, String)> {
     let mut parsed = Arguments::default();
     let usage = || (FAILED, format!("{NAME} {VERSION} (nf_tables)\n{USAGE}"));

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::apply::Args;
 use crate::confirm::Reach;
 use crate::iptables::TableSelection;
-use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
+use crate::output::{Error, Exit, Output, Printable, color_of_errors, eprint_line, note};
 use crate::progress::Progress;
 
 /// A version of iptables that introduced another form of rules.
@@ -102,7 +102,7 @@ const WARNINGS: usize = 10;
 fn warn(name: &str, shortened: &[ShortenedLine]) {
     for one in shortened.iter().take(WARNINGS) {
         let (name, line) = (Printable(name), one.line);
-        say(&format!("{name}:{line}: warning: {}", one.shortened));
+        eprint_line(&format!("{name}:{line}: warning: {}", one.shortened));
     }
     if let Some(more) = shortened.len().checked_sub(WARNINGS + 1) {
         note(&format!(
@@ -183,7 +183,9 @@ fn change(
         Err(error) => {
             let nothing_applied = error.nothing_applied();
             match ErrorLocation::of(&error) {
-                Some(place) => say(&place.show(name, text, color_of_errors(AnsiColor::Red))),
+                Some(place) => {
+                    eprint_line(&place.show(name, text, color_of_errors(AnsiColor::Red)))
+                }
                 None => Error::from(error).report(),
             }
             if nothing_applied {

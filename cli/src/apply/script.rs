@@ -10,7 +10,7 @@ use crate::apply::Args;
 use crate::confirm::Reach;
 use crate::dialect;
 use crate::get::rules::{format_rule, sets};
-use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::output::{Error, Exit, Output, Printable, eprint_line, note};
 use crate::progress::Progress;
 
 /// The JSON document.
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, text: Vec<u8>, is_json: bool, json: bool) -> Resu
     let script = match parsed.and_then(only_changes) {
         Ok(script) => script.with_nft_version(dialect::selected()),
         Err(error) => {
-            say(&error.to_string());
+            eprint_line(&error.to_string());
             note("nothing was changed");
             return Ok(Exit::Failed);
         }
@@ -110,7 +110,7 @@ fn report_error(error: RunError) -> Result<(), Error> {
         RunError::Refused { outcome, .. } => *outcome == Outcome::NothingApplied,
         _ => return Err(error.into()),
     };
-    say(&error.to_string());
+    eprint_line(&error.to_string());
     if is_unchanged {
         note("nothing was changed");
     }

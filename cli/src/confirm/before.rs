@@ -238,7 +238,7 @@ fn read_nft() -> Result<Snapshot, Error> {
     }
 }
 
-/// Returns the handles of a table's objects. New objects have new handles, also if they are like the old ones.
+/// Returns the handles of a table's objects. New objects have new handles, even if they are like the old ones.
 fn handles(table: &SnapshotTable<'_>) -> Vec<u64> {
     let mut handles = vec![table.table().handle()];
     for chain in table.chains() {

@@ -39,10 +39,10 @@ pub(super) struct Request {
     pub(super) record: Record,
 }
 
-/// A later message of the command or of another process. The reply is a [`Record`].
+/// A request of the command or another process. The keeper replies with a [`Record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Word {
+pub(super) enum KeeperRequest {
     /// The change is complete. Only from the command.
     Applied,
     /// Keep the change.
@@ -50,7 +50,7 @@ pub(super) enum Word {
     /// Restore the state before. Only from the command.
     Undo,
     /// Only report the state.
-    Pending,
+    Status,
 }
 
 /// The maximum time for the change itself, if this is more than the time for its confirmation. Then the command is
@@ -142,7 +142,7 @@ struct Keeper {
 /// An event in the keeper.
 enum Event {
     /// A request of the command.
-    Command(Word),
+    Command(KeeperRequest),
     /// The command has ended.
     Gone,
     /// Another process confirms; it receives the result.
@@ -206,7 +206,7 @@ impl Keeper {
         let mut deadline = Instant::now() + timeout.max(APPLYING);
         let undo_now = loop {
             match self.next(&mut command, listener, signals, deadline) {
-                Event::Command(Word::Applied) => break None,
+                Event::Command(KeeperRequest::Applied) => break None,
                 Event::Command(_) => break Some("the change failed"),
                 Event::Gone => break Some(ENDED),
                 // It would leave the change half-done.
@@ -240,13 +240,13 @@ impl Keeper {
         self.report(&mut command);
         let reason = loop {
             match self.next(&mut command, listener, signals, deadline) {
-                Event::Command(Word::Confirm) => {
+                Event::Command(KeeperRequest::Confirm) => {
                     return self.end(State::Kept, None, &mut command, None);
                 }
                 Event::Confirm(stream) => {
                     return self.end(State::Kept, None, &mut command, Some(stream));
                 }
-                Event::Command(Word::Undo) => break "as requested".to_owned(),
+                Event::Command(KeeperRequest::Undo) => break "as requested".to_owned(),
                 // Another session may confirm it.
                 Event::Command(_) | Event::Gone => {}
                 Event::Terminated => {
@@ -332,9 +332,9 @@ impl Keeper {
         stream.set_read_timeout(Some(REQUEST)).ok()?;
         stream.set_write_timeout(Some(REQUEST)).ok()?;
         let mut stream = BufReader::new(stream);
-        let word: Word = serde_json::from_slice(&line(&mut stream).ok()?).ok()?;
+        let request: KeeperRequest = serde_json::from_slice(&line(&mut stream).ok()?).ok()?;
         let mut stream = stream.into_inner();
-        if word == Word::Confirm {
+        if request == KeeperRequest::Confirm {
             return Some(stream);
         }
         reply(&mut stream, &self.record).ok()?;

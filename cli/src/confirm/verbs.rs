@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use serde::Serialize;
 
-use super::keeper::Word;
+use super::keeper::KeeperRequest;
 use super::record::{Files, Record, State, directory};
 use crate::output::{Error, Exit, Output, Printable, note};
 
@@ -32,19 +32,19 @@ struct Document<'r> {
 }
 
 /// Returns the keeper's answer, or the last record; and whether there is a keeper.
-fn answer(files: &Files, word: Word) -> Result<(Option<Record>, bool), Error> {
+fn answer(files: &Files, request: KeeperRequest) -> Result<(Option<Record>, bool), Error> {
     let stream = files.connect()?;
     let is_kept = stream.is_some();
     // A keeper that has just ended has written the outcome.
-    match stream.and_then(|stream| send(stream, word)) {
+    match stream.and_then(|stream| send(stream, request)) {
         Some(record) => Ok((Some(record), is_kept)),
         None => Ok((files.read()?, false)),
     }
 }
 
 /// Sends a request to the keeper; returns `None` if it ends.
-fn send(mut stream: UnixStream, word: Word) -> Option<Record> {
-    let mut request = serde_json::to_vec(&word).ok()?;
+fn send(mut stream: UnixStream, request: KeeperRequest) -> Option<Record> {
+    let mut request = serde_json::to_vec(&request).ok()?;
     request.push(b'\n');
     stream.write_all(&request).ok()?;
     let mut line = String::new();
@@ -54,7 +54,7 @@ fn send(mut stream: UnixStream, word: Word) -> Option<Record> {
 
 pub(crate) fn confirm(_: &ConfirmArgs, json: bool) -> Result<Exit, Error> {
     let files = Files::here(directory())?;
-    let (record, is_kept) = answer(&files, Word::Confirm)?;
+    let (record, is_kept) = answer(&files, KeeperRequest::Confirm)?;
     let mut out = Output::new();
     if json {
         let change = record.as_ref();
@@ -79,7 +79,7 @@ pub(crate) fn confirm(_: &ConfirmArgs, json: bool) -> Result<Exit, Error> {
 
 pub(crate) fn pending(_: &PendingArgs, json: bool) -> Result<Exit, Error> {
     let files = Files::here(directory())?;
-    let (record, is_kept) = answer(&files, Word::Pending)?;
+    let (record, is_kept) = answer(&files, KeeperRequest::Status)?;
     let mut out = Output::new();
     if json {
         let change = record.as_ref();

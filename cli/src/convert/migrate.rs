@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::confirm::Reach;
 use crate::convert::Args;
 use crate::iptables::family_word;
-use crate::output::{Error, Exit, Output, Printable, counted, note, say};
+use crate::output::{Error, Exit, Output, Printable, counted, eprint_line, note};
 
 /// The backend that the tables leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -161,7 +161,7 @@ fn change(
     }
     out.flush()?;
     for obstacle in &obstacles {
-        say(&Printable(&obstacle.to_string()).to_string());
+        eprint_line(&Printable(&obstacle.to_string()).to_string());
     }
     if !obstacles.is_empty() {
         note(

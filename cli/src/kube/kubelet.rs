@@ -111,7 +111,7 @@ impl Which {
 /// Create the missing chains that a kubelet creates when it starts
 ///
 /// These are KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in iptables' form: in
-/// nf_tables in one transaction, in legacy tables one table at a time. Existing ones are recognised, regardless of the
+/// nf_tables in one transaction, in legacy tables one table at a time. Existing ones are recognized, regardless of the
 /// version of iptables that wrote them. Other chains and rules are not changed.
 ///
 /// If the other backend has the hint, creates no second one, and reports this. If a node has chains of Kubernetes only

@@ -23,7 +23,7 @@ use crate::scope::UnreadPart;
 /// kube-proxy's or chainwright's services in nf_tables, and everything that could not be read.
 ///
 /// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
-/// initialised, or its chains were flushed) or unavailable (it cannot be determined).
+/// initialized, or its chains were flushed) or unavailable (it cannot be determined).
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {

@@ -11,7 +11,9 @@ use super::{Session, TracedPacket};
 use crate::output::{Error, Exit, Output};
 use crate::packet::format_packet;
 use crate::scope::{Scope, UnreadPart};
-use crate::trace_output::{Ruleset, lines, options, percent, place, print_untraced, reason};
+use crate::trace_output::{
+    Ruleset, lines, options, percent, print_untraced, reason, rule_location,
+};
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -78,7 +80,7 @@ impl Decision {
             hook: step.hook.to_string(),
             rule: step.rule.map(|rule| rule.number),
             owner,
-            place: place(step),
+            place: rule_location(step),
         }
     }
 

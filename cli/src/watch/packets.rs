@@ -8,7 +8,7 @@ use nix::net::if_::if_indextoname;
 use serde::Serialize;
 
 use crate::get::rules::{Sets, format_rule, sets};
-use crate::output::{Error, Exit, Output, Printable, causes, name_text, note, say};
+use crate::output::{Error, Exit, Output, Printable, causes, eprint_line, name_text, note};
 use crate::scope::Scope;
 
 /// Print the rules that packets traverse
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut nft = Connection::open()?;
     let sets = sets();
     let mut out = Output::new();
-    say("chainwright: listening for traced packets");
+    eprint_line("chainwright: listening for traced packets");
     let mut left = args.count;
     while left != Some(0) && out.has_reader() {
         let item = tracer.receive()?;

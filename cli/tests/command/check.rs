@@ -140,7 +140,7 @@ const fn fault(
 const FILTER: (&str, Option<&str>) = ("ip", Some("filter"));
 const INPUT: Option<&str> = Some("INPUT");
 
-/// Faults that the real tools add beside kube-proxy's rules in nf_tables; its own rules in `INPUT`
+/// Faults that the real tools add to kube-proxy's rules in nf_tables; its own rules in `INPUT`
 /// are the first three.
 const FAULTS: &[Case] = &[
     fault(
@@ -390,7 +390,7 @@ const FAULTS: &[Case] = &[
 
 #[test]
 fn faults_are_found() {
-    // Faults are added beside the rules that exist once, not beside those that each service has.
+    // Faults are added to the rules that exist once, not to those that each service has.
     let of_a_service = |line: &str| {
         let prefixes = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-"];
         prefixes.iter().any(|prefix| line.contains(prefix))

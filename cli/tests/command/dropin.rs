@@ -362,12 +362,12 @@ fn calico() {
 }
 
 #[test]
-fn other_programs() {
+fn calls_of_other_programs_match() {
     assert_matches_the_real_tools("programs", 100);
 }
 
 #[test]
-fn by_hand() {
+fn calls_of_administrators_match() {
     assert_matches_the_real_tools("hands", 150);
 }
 

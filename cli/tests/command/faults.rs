@@ -87,7 +87,7 @@ fn is_whole(run: &Run, [state, old, new]: [&State; 3], leaves: Leaves) -> bool {
         let now = state.files.get(path);
         now == old.files.get(path) || now == new.files.get(path)
     };
-    // An interrupted backup can leave a temporary file beside the target.
+    // An interrupted backup can leave a temporary file next to the target.
     let stray = |path: &Path| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with(".chainwright-") && !old.files.contains_key(path)
@@ -251,8 +251,8 @@ fn judge(
             false => Err("the message leaves open a result that the command can determine"),
         };
     }
-    let tells = [", then failed: ", "was replaced"];
-    if changed && !tells.iter().any(|words| run.err.contains(words)) {
+    let reports = [", then failed: ", "was replaced"];
+    if changed && !reports.iter().any(|words| run.err.contains(words)) {
         return Err("the message does not name the change that was made");
     }
     let replies = right.calls[fault.call] == Kind::Receive;
@@ -336,7 +336,7 @@ fn backup_and_rollback() {
 // Commands that only read.
 
 #[test]
-fn lists() {
+fn listing_verbs_survive_faults() {
     let scene = Scene::new(Backend::Nft, OLD);
     for arguments in [
         &["chains", "--backend", "nft"][..],
@@ -369,7 +369,7 @@ fn common_set(tx: &mut Transaction) {
 }
 
 #[test]
-fn comparisons() {
+fn comparing_verbs_survive_faults() {
     let scene = Scene::new(Backend::Nft, OLD);
     let kept = scene.path("kept");
     scene.snapshot().save(&kept).unwrap();

@@ -76,7 +76,7 @@ fn filter(lines: &str) -> String {
 }
 
 #[test]
-fn long_lines() {
+fn long_lines_take_linear_time() {
     let backend = Backend::Legacy;
     // Thousands of matches, with the options after each match, or all after the last.
     let matches = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark --mark 1".repeat(n)));

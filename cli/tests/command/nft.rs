@@ -212,7 +212,7 @@ fn output_and_ruleset_match_nft() {
 
 /// The option is accepted before and after the verb, and by a link; also the version is that of the form.
 #[test]
-fn the_version_selects_the_form() {
+fn nft_version_selects_the_output_form() {
     let side = Side::newest();
     let rule = "add table ip t; add chain ip t c; add rule ip t c limit rate 5/second";
     assert_eq!(side.run(&[rule], "").code, Some(0));

@@ -105,8 +105,8 @@ fn manifests() -> (BTreeSet<Port>, BTreeSet<NodePort>) {
 /// Returns the ruleset of a text, in memory.
 fn snapshot(file: &str) -> Snapshot {
     let text = std::fs::read_to_string(crate::common::in_workspace(file)).unwrap();
-    let model = FakeKernel::new();
-    let connect = || -> Connection { model.connect().unwrap() };
+    let fake = FakeKernel::new();
+    let connect = || -> Connection { fake.connect().unwrap() };
     if file.ends_with(".save") {
         let mut iptables = Iptables::over(connect());
         iptables
@@ -574,19 +574,19 @@ fn graphs_of_kernel_and_file() {
 fn graphs_part_of_an_invalid_ruleset() {
     let ruleset = "table ip t { chain a { jump gone; }; }; table inet t { chain b { jump gone; }; }; \
                    table ip u { chain c { jump gone; }; }";
-    for (narrowed, printed) in [
+    for (arguments, printed) in [
         ("", vec!["a", "b", "c"]),
         ("--table t", vec!["a", "b"]),
         ("--family ip", vec!["a", "c"]),
         ("-4 --table u", vec!["c"]),
     ] {
-        let out = done(&format!("graph {narrowed} -"), ruleset);
+        let out = done(&format!("graph {arguments} -"), ruleset);
         let chains: Vec<_> = out
             .lines()
             .filter(|line| line.starts_with("  ") && line.ends_with("1 rule"))
             .map(|line| line.trim_start().split(' ').next().unwrap())
             .collect();
-        assert_eq!(chains, printed, "{narrowed}: {out}");
+        assert_eq!(chains, printed, "{arguments}: {out}");
     }
 }
 

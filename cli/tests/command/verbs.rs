@@ -458,7 +458,7 @@ fn chains_are_looked_up_by_name() {
     legacy("-t filter -6 INPUT").expect(1);
 }
 
-/// The time of a look-up does not depend on the number of chains: it receives one chain, and no listing.
+/// The time of a lookup does not depend on the number of chains: it receives one chain, and no listing.
 #[test]
 fn a_look_up_receives_no_listing() {
     let sandbox = sandbox();

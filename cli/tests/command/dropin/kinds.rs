@@ -539,7 +539,7 @@ fn rejects_other_program_names() {
     }
 }
 
-/// Behaviour of 1.8.13 that 1.8.9 does not always have: a chain cannot have the name of a target,
+/// Behavior of 1.8.13 that 1.8.9 does not always have: a chain cannot have the name of a target,
 /// and the counters of a policy are checked.
 #[test]
 fn rejects_names_of_targets_and_counters_of_policies() {

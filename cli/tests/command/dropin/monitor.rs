@@ -54,7 +54,9 @@ impl<'s> Monitored<'s> {
     /// runs.
     fn rest(&mut self) -> String {
         let lines = std::iter::from_fn(|| self.lines.recv_timeout(QUIET).ok());
-        lines.map(|line| same(&line) + "\n").collect()
+        lines
+            .map(|line| without_run_numbers(&line) + "\n")
+            .collect()
     }
 
     /// Returns what the monitor prints for a call.
@@ -74,7 +76,7 @@ impl Drop for Monitored<'_> {
 
 /// Replaces the numbers that differ between runs: generations, threads, packets, ports and sequence
 /// numbers.
-fn same(line: &str) -> String {
+fn without_run_numbers(line: &str) -> String {
     let mut words: Vec<_> = line.split(' ').map(str::to_owned).collect();
     let is_trace = line.starts_with("PACKET: ") || line.starts_with(" TRACE: ");
     for (place, word) in words.iter_mut().enumerate() {

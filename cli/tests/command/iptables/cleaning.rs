@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const LEFT: &str = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n\
+const REMAINING_RULES: &str = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n\
                     :AZURE-NPM - [0:0]\n:AZURE-NPM-X - [0:0]\n:KUBE-A - [0:0]\n\
                     -A INPUT -m comment --comment \"old net\" -j ACCEPT\n-A FORWARD -j AZURE-NPM\n\
                     -A FORWARD -j KUBE-A\n-A AZURE-NPM -j AZURE-NPM-X\n-A AZURE-NPM-X -j DROP\nCOMMIT\n";
@@ -23,7 +23,7 @@ fn cleanup_removes_stale_chains() {
         run_with(
             &sandbox,
             &format!("apply --lock none --backend {backend}"),
-            LEFT,
+            REMAINING_RULES,
         )
         .expect(0);
     }
@@ -67,31 +67,32 @@ fn cleanup_removes_stale_chains() {
     )
     .expect(0);
     assert_eq!(sorted(&done.out), sorted(&output("legacy")));
-    let left = [
+    let remaining = [
         "-A INPUT -m comment --comment \"old net\" -j ACCEPT",
         "-A FORWARD -j KUBE-A",
     ];
-    assert_eq!(rules(&sandbox, "legacy"), left);
+    assert_eq!(rules(&sandbox, "legacy"), remaining);
     assert_eq!(rules(&sandbox, "nft").len(), 5);
     run(
         &sandbox,
         "delete chains --comment old* --lock none AZURE-NPM*",
     )
     .expect(0);
-    assert_eq!(rules(&sandbox, "nft"), left[1..]);
-    assert_eq!(rules(&sandbox, "legacy"), left[1..]);
+    assert_eq!(rules(&sandbox, "nft"), remaining[1..]);
+    assert_eq!(rules(&sandbox, "legacy"), remaining[1..]);
     // The IPv6 tables were not created.
     assert!(legacy::status(legacy::Family::Ipv6).is_ok());
     assert_eq!(Tools::new(&sandbox).save("ip6tables-nft-save"), "");
 
     // A chain that an nft rule jumps to.
-    run_with(&sandbox, "apply", LEFT).expect(0);
+    run_with(&sandbox, "apply", REMAINING_RULES).expect(0);
     Tools::new(&sandbox).run("nft add rule ip filter INPUT tcp dport { 1, 2 } jump AZURE-NPM-X");
-    let ran = run(&sandbox, "delete chains --lock none AZURE-NPM*").expect(2);
+    let output = run(&sandbox, "delete chains --lock none AZURE-NPM*").expect(2);
     assert!(
-        ran.err.contains("AZURE-NPM-X") && ran.err.contains("nothing was changed in nf_tables"),
+        output.err.contains("AZURE-NPM-X")
+            && output.err.contains("nothing was changed in nf_tables"),
         "{}",
-        ran.err
+        output.err
     );
     // No glob.
     run(&sandbox, "delete chains").expect(2);
@@ -103,14 +104,14 @@ fn foreign_chains_are_kept() {
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let restore = format!("apply --lock none --backend {backend}");
-        run_with(&sandbox, &restore, LEFT).expect(0);
+        run_with(&sandbox, &restore, REMAINING_RULES).expect(0);
         let text = "*filter\n:INPUT DROP [0:0]\n:KUBE-A - [0:0]\n-A INPUT -i lo -j ACCEPT\n-A FORWARD -j DROP\n-A FORWARD -j KUBE-A\nCOMMIT\n";
         let keep = format!("{restore} --keep KUBE-* --keep CNI-*");
         run_with(&sandbox, &format!("{keep} --dry-run"), text).expect(0);
         assert_eq!(rules(&sandbox, backend).len(), 5);
-        let ran = run_with(&sandbox, &keep, text).expect(0);
+        let output = run_with(&sandbox, &keep, text).expect(0);
         assert_eq!(
-            ran.err,
+            output.err,
             "chainwright: skipped 2 chains and rules of <stdin>, because --keep keeps their chains\n"
         );
         let expected = [
@@ -132,8 +133,8 @@ fn foreign_chains_are_kept() {
         run_with(&sandbox, &format!("{keep} --noflush"), text).expect(2);
         // The error names the position in the text.
         let wrong = text.replace("-i lo", "--nix");
-        let ran = run_with(&sandbox, &keep, &wrong).expect(2);
-        assert!(ran.err.starts_with("<stdin>:4:10: "), "{}", ran.err);
+        let output = run_with(&sandbox, &keep, &wrong).expect(2);
+        assert!(output.err.starts_with("<stdin>:4:10: "), "{}", output.err);
     }
 }
 
@@ -141,11 +142,11 @@ fn foreign_chains_are_kept() {
 fn migrate_moves_tables_to_the_other_backend() {
     let sandbox = sandbox();
     let migrate = "convert --in-place --from legacy --to nft --lock none";
-    let ran = run(&sandbox, migrate).expect(0);
+    let output = run(&sandbox, migrate).expect(0);
     assert!(
-        ran.err.contains("no tables in the legacy tables"),
+        output.err.contains("no tables in the legacy tables"),
         "{}",
-        ran.err
+        output.err
     );
     run_with(&sandbox, "apply -c --lock none --backend legacy", TEXT).expect(0);
     let before = Tools::new(&sandbox).save("iptables-legacy-save -c");
@@ -164,13 +165,14 @@ fn migrate_moves_tables_to_the_other_backend() {
     // A kubelet would create its rules again.
     let canary = "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n";
     run_with(&sandbox, "apply --lock none --backend legacy", canary).expect(0);
-    let ran = run(&sandbox, migrate).expect(2);
+    let output = run(&sandbox, migrate).expect(2);
     assert!(
-        ran.err
+        output
+            .err
             .contains("chain KUBE-KUBELET-CANARY, table mangle (IPv4): another process uses")
-            && ran.err.contains("--force"),
+            && output.err.contains("--force"),
         "{}",
-        ran.err
+        output.err
     );
     assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
 
@@ -187,8 +189,8 @@ fn migrate_moves_tables_to_the_other_backend() {
     );
     run_with(&sandbox, "apply", "*nat\nCOMMIT\n").expect(0);
 
-    let ran = run(&sandbox, &format!("{migrate} --keep KUBE-KUBELET-*")).expect(0);
-    assert_eq!(ran.out, would.out);
+    let output = run(&sandbox, &format!("{migrate} --keep KUBE-KUBELET-*")).expect(0);
+    assert_eq!(output.out, would.out);
     // The backends save their tables in different orders.
     let tables = |save: &str| -> BTreeSet<String> {
         save.split_inclusive("COMMIT\n")
@@ -197,10 +199,10 @@ fn migrate_moves_tables_to_the_other_backend() {
     };
     let now = Tools::new(&sandbox).save("iptables-nft-save -c");
     assert_eq!(tables(&now), tables(&before));
-    let left = Tools::new(&sandbox).save("iptables-legacy-save");
+    let remaining = Tools::new(&sandbox).save("iptables-legacy-save");
     assert!(
-        !left.contains("-A ") && left.contains(":KUBE-KUBELET-CANARY"),
-        "{left}"
+        !remaining.contains("-A ") && remaining.contains(":KUBE-KUBELET-CANARY"),
+        "{remaining}"
     );
     run(&sandbox, "convert --in-place --from nft --to nft").expect(2);
 }

@@ -17,39 +17,43 @@ fn an_error_shows_its_position_and_changes_nothing() {
         let save = format!("iptables-{backend}-save -c");
         let before = tools.save(&save);
 
-        let ran = run_with(&sandbox, &restore, wrong).expect(2);
+        let output = run_with(&sandbox, &restore, wrong).expect(2);
         assert_eq!(
-            ran.err,
+            output.err,
             "<stdin>:3:23: unknown option `--ctsate` (did you mean --ctstate?)\n    \
              3 | -A INPUT -m conntrack --ctsate NEW -j DROP\n      \
              |                       ^^^^^^^^\n\
              chainwright: nothing was changed\n"
         );
-        let ran = run_with(&sandbox, &format!("{restore} -"), missing).expect(2);
-        assert!(ran.err.starts_with("<stdin>:3: "), "{}", ran.err);
+        let output = run_with(&sandbox, &format!("{restore} -"), missing).expect(2);
+        assert!(output.err.starts_with("<stdin>:3: "), "{}", output.err);
         assert!(
-            ran.err.contains("\n    3 | -A INPUT -j NOWHERE\n"),
+            output.err.contains("\n    3 | -A INPUT -j NOWHERE\n"),
             "{}",
-            ran.err
+            output.err
         );
-        assert!(ran.err.ends_with("nothing was changed\n"), "{}", ran.err);
+        assert!(
+            output.err.ends_with("nothing was changed\n"),
+            "{}",
+            output.err
+        );
 
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "*nat\n-A OUTPUT\n").unwrap();
         let path = file.path().display();
-        let ran = run(&sandbox, &format!("{restore} {path}")).expect(2);
+        let output = run(&sandbox, &format!("{restore} {path}")).expect(2);
         assert!(
-            ran.err.contains("without a COMMIT for table nat"),
+            output.err.contains("without a COMMIT for table nat"),
             "{}",
-            ran.err
+            output.err
         );
         assert_eq!(tools.save(&save), before, "{backend}");
 
-        let ran = run(&sandbox, &format!("{restore} /nowhere/at/all")).expect(2);
+        let output = run(&sandbox, &format!("{restore} /nowhere/at/all")).expect(2);
         assert!(
-            ran.err.contains("cannot read /nowhere/at/all"),
+            output.err.contains("cannot read /nowhere/at/all"),
             "{}",
-            ran.err
+            output.err
         );
     }
 }
@@ -99,9 +103,13 @@ fn rejects_what_the_real_tool_rejects() {
         let real = Tools::new(&sandbox).takes(&format!("iptables-{backend}-restore"), &text);
         assert!(real.is_err(), "{backend}: {line}: the real tool accepts it");
         let restore = format!("apply --lock none --backend {backend}");
-        let ran = run_with(&sandbox, &restore, &text).expect(2);
-        assert!(ran.err.starts_with("<stdin>:2: "), "{}", ran.err);
-        assert!(ran.err.contains(message), "{backend}: {line}: {}", ran.err);
+        let output = run_with(&sandbox, &restore, &text).expect(2);
+        assert!(output.err.starts_with("<stdin>:2: "), "{}", output.err);
+        assert!(
+            output.err.contains(message),
+            "{backend}: {line}: {}",
+            output.err
+        );
     }
     // Input that iptables accepts: a policy in the line of the chain, a chain that an older version
     // created, a target of another family.
@@ -112,27 +120,27 @@ fn rejects_what_the_real_tool_rejects() {
         let tools = Tools::new(&sandbox);
         tools.run_with(&format!("iptables-{backend}-restore"), text);
         let save = format!("iptables-{backend}-save -c");
-        let theirs = tools.save(&save);
+        let real = tools.save(&save);
         let restore = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &restore, text).expect(0);
-        assert_eq!(tools.save(&save), theirs);
+        assert_eq!(tools.save(&save), real);
     }
 }
 
 /// The hint is for other components: it is not created in a backend that this node's components do
 /// not read.
 #[test]
-fn kubelet_chains_are_not_created_beside_legacy_ones() {
+fn kubelet_chains_are_not_created_if_legacy_ones_exist() {
     for (option, family) in [("-4", "ip"), ("-6", "ip6")] {
         let sandbox = sandbox();
         let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
         let restore = format!("apply {option} --backend legacy --lock none");
         run_with(&sandbox, &restore, legacy).expect(0);
         let generation = connect(&sandbox).generation().unwrap();
-        let ran = run(&sandbox, "kube ensure").expect(2);
+        let output = run(&sandbox, "kube ensure").expect(2);
         let message =
             format!("uses the legacy tables: they contain {family} mangle KUBE-IPTABLES-HINT");
-        assert!(ran.err.contains(&message), "{}", ran.err);
+        assert!(output.err.contains(&message), "{}", output.err);
         assert_eq!(connect(&sandbox).generation().unwrap(), generation);
         run(&sandbox, "kube ensure --even-on-legacy").expect(0);
         // Both backends have the chains now.
@@ -160,8 +168,8 @@ fn waits_for_the_lock_and_names_it() {
     let path = file.path().display();
     let restore = format!("apply --backend legacy --wait 0 --lock {path}");
     let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
-    let ran = run_with(&sandbox, &restore, filter).expect(2);
-    assert!(ran.err.contains("is held by"), "{}", ran.err);
+    let output = run_with(&sandbox, &restore, filter).expect(2);
+    assert!(output.err.contains("is held by"), "{}", output.err);
     drop(held);
     run_with(&sandbox, &restore, filter).expect(0);
 }

@@ -115,7 +115,7 @@ table ip t {
 table inet u { chain e { type filter hook input priority -5; }; }
 "#;
 
-/// Sets with `auto-merge`, and the objects beside them.
+/// Sets with `auto-merge`, and other objects.
 const J: &str = r#"
 table inet j {
     set a { type ipv4_addr; flags interval; auto-merge; elements = { 10.0.0.0/24, 10.0.2.0/24, 192.0.2.1 }; }
@@ -152,16 +152,21 @@ const fn with(arguments: &'static str, input: &'static str) -> Case {
     }
 }
 
-const fn but_output(arguments: &'static str, why: &'static str, output: &'static str) -> Case {
+const fn but_output(arguments: &'static str, reason: &'static str, output: &'static str) -> Case {
     Case {
-        same: Same::ButOutput(why, output),
+        same: Same::ButOutput(reason, output),
         ..case(arguments)
     }
 }
 
-const fn but(arguments: &'static str, why: &'static str, code: i32, says: &'static str) -> Case {
+const fn but(
+    arguments: &'static str,
+    reason: &'static str,
+    code: i32,
+    message: &'static str,
+) -> Case {
     Case {
-        same: Same::AllBut(why, code, says),
+        same: Same::AllBut(reason, code, message),
         ..case(arguments)
     }
 }
@@ -170,9 +175,10 @@ const fn without_tables(case: Case) -> Case {
     Case { before: "", ..case }
 }
 
-const BEHIND: &str = "nft lists before it commits, and shows only some of the pending changes";
-const NEWER: &str = "newer versions of nft accept it";
-const BETTER: &str = "nft ignores it, or does nothing useful";
+const LISTS_BEFORE_COMMIT: &str =
+    "nft lists before it commits, and shows only some of the pending changes";
+const ACCEPTED_BY_NEWER_NFT: &str = "newer versions of nft accept it";
+const IGNORED_BY_NFT: &str = "nft ignores it, or does nothing useful";
 
 pub(crate) const CASES: &[Case] = &[
     // Listings.
@@ -581,7 +587,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case {
         input: r#"{"nftables": ["#,
-        ..but("-j -f -", BETTER, 1, "unexpected end of input")
+        ..but("-j -f -", IGNORED_BY_NFT, 1, "unexpected end of input")
     },
     with("-j -f -", r#"{"nftables": []}"#),
     case(r#"-j "{\"nftables\": [{\"add\": {\"table\": {\"family\": \"ip\", \"name\": \"x\"}}}]}""#),
@@ -690,12 +696,12 @@ pub(crate) const CASES: &[Case] = &[
     // Documented differences, with their reasons.
     but_output(
         "\"add rule ip t d accept; list chain ip t d\"",
-        BEHIND,
+        LISTS_BEFORE_COMMIT,
         "table ip t {\n\tchain d {\n\t\tmeta l4proto tcp counter name \"k\"\n\t\taccept\n\t}\n}\n",
     ),
     but_output(
         "\"delete element ip t s { 192.0.2.1 }; list set ip t s\"",
-        BEHIND,
+        LISTS_BEFORE_COMMIT,
         "table ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 192.0.2.2 }\n\t}\n}\n",
     ),
     but_output(
@@ -719,11 +725,21 @@ pub(crate) const CASES: &[Case] = &[
             "\n"
         ),
     ),
-    but("list rules", NEWER, 0, "chain c {"),
-    but("list ct helpers", NEWER, 0, "ct helper h {"),
-    but("destroy table ip t", NEWER, 0, ""),
-    but("-o list tables", BETTER, 1, "--optimize is not supported"),
-    but("-N list tables", BETTER, 1, "--reversedns is not supported"),
+    but("list rules", ACCEPTED_BY_NEWER_NFT, 0, "chain c {"),
+    but("list ct helpers", ACCEPTED_BY_NEWER_NFT, 0, "ct helper h {"),
+    but("destroy table ip t", ACCEPTED_BY_NEWER_NFT, 0, ""),
+    but(
+        "-o list tables",
+        IGNORED_BY_NFT,
+        1,
+        "--optimize is not supported",
+    ),
+    but(
+        "-N list tables",
+        IGNORED_BY_NFT,
+        1,
+        "--reversedns is not supported",
+    ),
     but(
         "-d mnl list tables",
         "this debug output is not implemented",

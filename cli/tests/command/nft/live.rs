@@ -96,8 +96,8 @@ fn events(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
 fn events_of(changes: &[&str], side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
     let child = listening(side, arguments);
     for change in changes {
-        let ran = side.run_with(&find("nft"), &["-f", "-"], change);
-        assert_eq!(ran.code, Some(0), "{change}: {}", ran.err);
+        let output = side.run_with(&find("nft"), &["-f", "-"], change);
+        assert_eq!(output.code, Some(0), "{change}: {}", output.err);
     }
     lines_until(child, |line| has(line, last))
 }
@@ -168,8 +168,11 @@ fn monitor_prints_events_like_nft() {
         ("monitor new elements", "add element ip last s"),
     ] {
         let words: Vec<&str> = arguments.split(' ').collect();
-        let (theirs, ours) = (Side::theirs(), Side::ours());
-        let (their, our) = (events(&theirs, &words, last), events(&ours, &words, last));
+        let (real, chainwright) = (Side::theirs(), Side::ours());
+        let (their, our) = (
+            events(&real, &words, last),
+            events(&chainwright, &words, last),
+        );
         assert_eq!(
             comparable(&our, arguments),
             comparable(&their, arguments),
@@ -294,9 +297,9 @@ fn monitor_prints_events_as_json_like_nft() {
             lines.retain(|line| !is_of_object(line));
             lines
         };
-        let (theirs, ours) = (of(&Side::theirs()), of(&Side::ours()));
-        assert_eq!(ours, theirs, "{arguments}");
-        assert!(!ours.is_empty());
+        let (real, chainwright) = (of(&Side::theirs()), of(&Side::ours()));
+        assert_eq!(chainwright, real, "{arguments}");
+        assert!(!chainwright.is_empty());
     }
 }
 
@@ -304,8 +307,12 @@ fn monitor_prints_events_as_json_like_nft() {
 /// know.
 #[test]
 fn json_events_name_deleted_objects() {
-    let ours = Side::ours();
-    let lines = events(&ours, &["-j", "monitor", "destroy"], r#""name":"last""#);
+    let chainwright = Side::ours();
+    let lines = events(
+        &chainwright,
+        &["-j", "monitor", "destroy"],
+        r#""name":"last""#,
+    );
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let element = r#"{"delete": {"element": {"family": "ip", "table": "t", "name": "m""#;
     assert!(lines[0].starts_with(element), "{lines:?}");
@@ -331,8 +338,8 @@ fn exits_successfully_when_the_reader_closes_the_pipe() {
     {
         let text = std::str::from_utf8(text).unwrap();
         let text = format!("add table ip t\nadd chain ip t c\n{text}");
-        let ran = side.run_with(&find("nft"), &["-f", "-"], &text);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let output = side.run_with(&find("nft"), &["-f", "-"], &text);
+        assert_eq!(output.code, Some(0), "{}", output.err);
     }
     let spawn = || {
         let listing = "list ruleset\n".repeat(20);
@@ -375,7 +382,7 @@ fn standard_input_may_be_closed() {
 
 #[test]
 fn reports_missing_privileges_like_nft() {
-    let (theirs, ours) = (Side::theirs(), Side::ours());
+    let (real, chainwright) = (Side::theirs(), Side::ours());
     for arguments in [
         "list ruleset",
         "add table ip x",
@@ -398,7 +405,7 @@ fn reports_missing_privileges_like_nft() {
             };
             side.sandbox.run(run).unwrap()
         };
-        let (their, our) = (run(&theirs), run(&ours));
+        let (their, our) = (run(&real), run(&chainwright));
         assert_eq!(their.status.code(), Some(1), "{arguments}");
         assert_eq!(our.status.code(), Some(1), "{arguments}");
         assert_eq!(our.stdout, b"");
@@ -418,7 +425,7 @@ fn reports_missing_privileges_like_nft() {
     }
     // Commands that need no kernel need no privileges.
     let words = ["describe", "ipv4_addr"];
-    assert_eq!(ours.run(&words, "").out, theirs.run(&words, "").out);
+    assert_eq!(chainwright.run(&words, "").out, real.run(&words, "").out);
 }
 
 /// A terminal gets a prompt for each line.
@@ -428,10 +435,10 @@ fn a_terminal_is_prompted() {
     let program = side.program.to_str().unwrap();
     let line = format!("{program} -i");
     let input = "add table ip x\nlist tables\nquit\n";
-    let ran = side.run_with(&find("script"), &["-qec", &line, "/dev/null"], input);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(ran.out.matches("nft> ").count(), 3, "{}", ran.out);
-    assert!(ran.out.contains("nft> table ip x\r\n"), "{}", ran.out);
+    let output = side.run_with(&find("script"), &["-qec", &line, "/dev/null"], input);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert_eq!(output.out.matches("nft> ").count(), 3, "{}", output.out);
+    assert!(output.out.contains("nft> table ip x\r\n"), "{}", output.out);
 }
 
 /// Devices and the values that a trace can show: a veth pair, and another one with one end in a
@@ -595,16 +602,16 @@ fn monitor_prints_changes_and_packets_together() {
             format!("add rule ip t out udp dport {number} accept"),
             format!("add table ip x{number}"),
         ] {
-            let ran = side.run_with(&find("nft"), &[&change], "");
-            assert_eq!(ran.code, Some(0), "{}", ran.err);
+            let output = side.run_with(&find("nft"), &[&change], "");
+            assert_eq!(output.code, Some(0), "{}", output.err);
             thread::sleep(Duration::from_millis(100));
-            let ran = side.run_with(&find("/usr/bin/python3"), &["-c", packet], "");
-            assert_eq!(ran.code, Some(0), "{}", ran.err);
+            let output = side.run_with(&find("/usr/bin/python3"), &["-c", packet], "");
+            assert_eq!(output.code, Some(0), "{}", output.err);
             thread::sleep(Duration::from_millis(100));
         }
     }
-    let ran = side.run_with(&find("nft"), &["add", "table", "ip", "last"], "");
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let output = side.run_with(&find("nft"), &["add", "table", "ip", "last"], "");
+    assert_eq!(output.code, Some(0), "{}", output.err);
     let mut events = children
         .into_iter()
         .map(|child| lines_until(child, |line| has(line, "last")));
@@ -631,11 +638,11 @@ fn monitor_prints_packet_traces_like_nft() {
     let side = Side::ours();
     for line in DEVICES {
         let words: Vec<&str> = line.split(' ').collect();
-        let ran = side.run_with(&find("ip"), &words, "");
-        assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
+        let output = side.run_with(&find("ip"), &words, "");
+        assert_eq!(output.code, Some(0), "{line}: {}", output.err);
     }
-    let ran = side.run(&["-f", "-"], TRACING);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let output = side.run(&["-f", "-"], TRACING);
+    assert_eq!(output.code, Some(0), "{}", output.err);
     let ways = [
         "monitor trace",
         "-n monitor trace",
@@ -650,8 +657,8 @@ fn monitor_prints_packet_traces_like_nft() {
             .out;
         let (_, address) = events.split_once("link/ether ").unwrap();
         let address = address.split(' ').next().unwrap();
-        let ran = side.run_with(&find("/usr/bin/python3"), &["-", from, address], SENDER);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let output = side.run_with(&find("/usr/bin/python3"), &["-", from, address], SENDER);
+        assert_eq!(output.code, Some(0), "{}", output.err);
     }
     let events: Vec<Vec<String>> = children
         .into_iter()
@@ -719,8 +726,8 @@ table arp t { chain in { type filter hook input priority 0; }; }
 #[test]
 fn hooks_are_listed_like_nft() {
     let side = Side::ours();
-    let ran = side.run(&["-f", "-"], HOOKED);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let output = side.run(&["-f", "-"], HOOKED);
+    assert_eq!(output.code, Some(0), "{}", output.err);
     Tools::new(&side.sandbox).run("iptables-legacy -A INPUT -j ACCEPT");
     for arguments in [
         "list hooks",
@@ -770,11 +777,11 @@ fn an_owned_table_lives_until_standard_input_ends() {
     let side = Side::ours();
     let input =
         "add table ip t { flags owner; }\nlist tables\nadd chain ip t c\nnothing\nlist chains\n";
-    let ran = side.run(&["-i"], input);
+    let output = side.run(&["-i"], input);
     assert_eq!(
-        ran.out, "table ip t\ntable ip t {\n\tchain c {\n\t}\n}\n",
+        output.out, "table ip t\ntable ip t {\n\tchain c {\n\t}\n}\n",
         "{}",
-        ran.err
+        output.err
     );
     assert_eq!(side.run(&["list tables"], "").out, "");
 }
@@ -803,14 +810,14 @@ fn table_handles_are_listed_with_the_whole_table() {
         ("get element ip t s { 1.1.1.1 }", false),
         ("reset counters", false),
     ] {
-        let ran = side.run(&["-a", text], "");
-        let first = ran.out.lines().next().unwrap_or_default();
+        let output = side.run(&["-a", text], "");
+        let first = output.out.lines().next().unwrap_or_default();
         let expected = if is_listed {
             "table ip t { # handle 1"
         } else {
             "table ip t {"
         };
-        assert_eq!(first, expected, "{text}: {}", ran.err);
+        assert_eq!(first, expected, "{text}: {}", output.err);
     }
 }
 
@@ -832,19 +839,19 @@ fn reset_prints_old_values_and_resets_them() {
         1011, 1012, 1013, 1014, 1015, 1021, 1022, 1023, 1024, 1031, 1041,
     ];
     const RULES: &[u64] = &[1011, 1012, 1013, 1014, 1015];
-    const OF_T: &[u64] = &[1011, 1012, 1013, 1015, 1021, 1022, 1023, 1024, 1031, 1041];
+    const TABLE_T: &[u64] = &[1011, 1012, 1013, 1015, 1021, 1022, 1023, 1024, 1031, 1041];
     let numbers = |text: &str| -> Vec<u64> {
         let words: HashSet<&str> = text.split(|c: char| !c.is_ascii_digit()).collect();
         let is_there = |number: &u64| words.contains(&*number.to_string());
         ALL.into_iter().filter(is_there).collect()
     };
-    for (question, listed, reset) in [
+    for (command, listed, reset) in [
         ("reset rules", &ALL[..], RULES),
         ("reset rules ip6", &[1014], &[1014]),
-        ("reset rules ip", OF_T, &[1011, 1012, 1013, 1015]),
-        ("reset rules ip t", OF_T, &[1011, 1012, 1013, 1015]),
-        ("reset rules t", OF_T, &[1011, 1012, 1013, 1015]),
-        ("reset rules table ip t", OF_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules ip", TABLE_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules ip t", TABLE_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules t", TABLE_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules table ip t", TABLE_T, &[1011, 1012, 1013, 1015]),
         ("reset rules ip t c", &[1011, 1012], &[1011, 1012]),
         ("reset rules t c", &[1011, 1012], &[1011, 1012]),
         ("reset rules chain ip t c", &[1011, 1012], &[1011, 1012]),
@@ -878,21 +885,21 @@ fn reset_prints_old_values_and_resets_them() {
             assert_eq!(made.code, Some(0), "{}", made.err);
             let all = side.run(&["-a", "list", "chain", "ip", "t", "c"], "").out;
             let (_, handle) = all.split_once("accept # handle ").unwrap();
-            let question = question.replace('H', handle.lines().next().unwrap());
-            let ran = side.run(&[options, &[&question]].concat(), "");
-            assert_eq!(ran.code, Some(0), "{question}: {}", ran.err);
-            assert_eq!(numbers(&ran.out), listed, "{question}: {}", ran.out);
-            let left: Vec<_> = ALL
+            let command = command.replace('H', handle.lines().next().unwrap());
+            let output = side.run(&[options, &[&command]].concat(), "");
+            assert_eq!(output.code, Some(0), "{command}: {}", output.err);
+            assert_eq!(numbers(&output.out), listed, "{command}: {}", output.out);
+            let remaining: Vec<_> = ALL
                 .into_iter()
                 .filter(|each| !reset.contains(each))
                 .collect();
             let now = side.run(&["list", "ruleset"], "").out;
-            assert_eq!(numbers(&now), left, "{question}: {now}");
+            assert_eq!(numbers(&now), remaining, "{command}: {now}");
         }
     }
     let side = Side::ours();
     assert_eq!(side.run(&["-f", "-"], BASE).code, Some(0));
-    for question in [
+    for command in [
         "reset set ip t m",
         "reset map ip t s",
         "reset set ip t nope",
@@ -908,15 +915,15 @@ fn reset_prints_old_values_and_resets_them() {
         "reset chain ip t c",
         "reset sets",
     ] {
-        let ran = side.run(&[question], "");
-        assert_eq!(ran.code, Some(1), "{question}: {}", ran.out);
+        let output = side.run(&[command], "");
+        assert_eq!(output.code, Some(1), "{command}: {}", output.out);
         assert!(
-            ran.out.is_empty() && ran.err.starts_with("Error: "),
-            "{question}: {}",
-            ran.err
+            output.out.is_empty() && output.err.starts_with("Error: "),
+            "{command}: {}",
+            output.err
         );
         let now = side.run(&["list", "ruleset"], "").out;
-        assert_eq!(numbers(&now), ALL, "{question}: {now}");
+        assert_eq!(numbers(&now), ALL, "{command}: {now}");
     }
 }
 
@@ -945,27 +952,27 @@ fn concatenated_ranges_are_looked_up_as_a_whole() {
         ("10.0.0.3-11.0.0.0 . 80", None),
         ("11.0.0.0/8 . 22-23", None),
     ] {
-        let ran = side.run(&[&format!("get element ip t s {{ {element} }}")], "");
+        let output = side.run(&[&format!("get element ip t s {{ {element} }}")], "");
         assert_eq!(
-            ran.code,
+            output.code,
             Some(i32::from(found.is_none())),
             "{element}: {}",
-            ran.err
+            output.err
         );
         let listed = found.map(|found| format!("elements = {{ {found} }}"));
         assert!(
-            listed.is_none_or(|listed| ran.out.contains(&listed)),
+            listed.is_none_or(|listed| output.out.contains(&listed)),
             "{}",
-            ran.out
+            output.out
         );
     }
     // The data of a map's key is not compared, as in nft 1.1.7.
     for data in ["", " : 1", " : 2"] {
-        let ran = side.run(&[&format!("get element ip t m {{ 1.1.1.1{data} }}")], "");
+        let output = side.run(&[&format!("get element ip t m {{ 1.1.1.1{data} }}")], "");
         assert!(
-            ran.out.contains("{ 1.1.1.1 : 0x00000001 }"),
+            output.out.contains("{ 1.1.1.1 : 0x00000001 }"),
             "{data}: {}",
-            ran.err
+            output.err
         );
     }
 }

@@ -55,7 +55,7 @@ impl Shown {
     }
 
     /// Runs the command and returns the expected lines below it.
-    fn carry_out(&self, directory: &Path) -> Vec<String> {
+    fn run(&self, directory: &Path) -> Vec<String> {
         let command = self.command();
         if let Some(file) = command.strip_prefix("cat ") {
             fs::write(directory.join(file), self.below.join("\n") + "\n").unwrap();
@@ -79,7 +79,7 @@ impl Shown {
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8(text).unwrap();
         if let Some(file) = file {
-            same(&root().join("docs").join(file), &text);
+            assert_file_content(&root().join("docs").join(file), &text);
             return Vec::new();
         }
         text.lines().take(head).map(str::to_owned).collect()
@@ -117,7 +117,7 @@ fn commands(block: &[&str]) -> Vec<Shown> {
 }
 
 /// Returns the page with the actual output, and the verbs that it shows.
-fn carried_out(page: &str) -> (String, BTreeSet<String>) {
+fn with_command_output(page: &str) -> (String, BTreeSet<String>) {
     let directory = directory();
     let lines: Vec<&str> = page.lines().collect();
     let (mut made, mut verbs) = (Vec::new(), BTreeSet::new());
@@ -143,7 +143,7 @@ fn carried_out(page: &str) -> (String, BTreeSet<String>) {
                     made.push(String::new());
                 }
                 verbs.extend(command.verb());
-                let below = command.carry_out(directory.path());
+                let below = command.run(directory.path());
                 for line in command.lines.iter().chain(&below) {
                     assert!(line.chars().count() <= WIDTH, "too long: {line}");
                     made.push(format!("    {line}").trim_end().to_owned());
@@ -157,7 +157,7 @@ fn carried_out(page: &str) -> (String, BTreeSet<String>) {
 
 /// Checks that a file has this content. With `CHAINWRIGHT_WRITE_DOCS` set, writes the file instead.
 #[track_caller]
-fn same(path: &PathBuf, made: &str) {
+fn assert_file_content(path: &PathBuf, made: &str) {
     if std::env::var_os("CHAINWRIGHT_WRITE_DOCS").is_some() {
         fs::write(path, made).unwrap();
     }
@@ -181,8 +181,8 @@ fn pages_match_the_printed_output() {
     ] {
         let path = root().join(page);
         let text = fs::read_to_string(&path).unwrap();
-        let (made, verbs) = sandbox().run(|| carried_out(&text)).unwrap();
-        same(&path, &made);
+        let (made, verbs) = sandbox().run(|| with_command_output(&text)).unwrap();
+        assert_file_content(&path, &made);
         assert!(
             verbs
                 .iter()
@@ -201,12 +201,12 @@ fn detects_outdated_output_in_pages() {
         )
     };
     let (made, verbs) = sandbox()
-        .run(|| carried_out(&page("    table ip t: 7 chains\n\n    more\n")))
+        .run(|| with_command_output(&page("    table ip t: 7 chains\n\n    more\n")))
         .unwrap();
     // An empty table has no chains.
     let nothing = "    chainwright: no matching chain found\n";
     assert_eq!(made, page(nothing));
     assert_eq!(verbs, BTreeSet::from(["graph".to_owned()]));
-    let (again, _) = sandbox().run(|| carried_out(&made)).unwrap();
+    let (again, _) = sandbox().run(|| with_command_output(&made)).unwrap();
     assert_eq!(again, made);
 }

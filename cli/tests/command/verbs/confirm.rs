@@ -186,7 +186,7 @@ impl Scene {
 
     /// Waits until no change of this scene is pending.
     #[track_caller]
-    fn settled(&self) {
+    fn wait_for_keepers(&self) {
         wait_until("the keeper has not ended", || self.keepers().is_empty());
     }
 }
@@ -279,7 +279,7 @@ fn unconfirmed_changes_are_undone_and_confirmed_ones_stay() {
             "{verb}: {}",
             ran.err
         );
-        scene.settled();
+        scene.wait_for_keepers();
         assert_eq!(scene.tables(), before, "{verb}");
         let ran = scene.run("get pending").expect(1);
         assert!(
@@ -305,7 +305,7 @@ fn unconfirmed_changes_are_undone_and_confirmed_ones_stay() {
             "{}",
             kept.out
         );
-        scene.settled();
+        scene.wait_for_keepers();
         assert_eq!(scene.tables(), changed, "{verb}");
         assert!(
             scene
@@ -334,7 +334,7 @@ fn a_migration_is_undone_in_both_backends() {
             &format!("convert --in-place --from {from} --to {to}"),
         );
         scene.run(&verb).expect(0);
-        scene.settled();
+        scene.wait_for_keepers();
         let empty =
             "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
         let after = scene.tables();
@@ -347,7 +347,7 @@ fn a_migration_is_undone_in_both_backends() {
 }
 
 #[test]
-fn the_user_of_a_terminal_answers() {
+fn a_user_confirms_or_undoes_on_a_terminal() {
     let scene = Scene::new();
     let before = scene.tables();
     let file = scene.file("other.save", OTHER);
@@ -359,7 +359,7 @@ fn the_user_of_a_terminal_answers() {
     terminal.expect(prompt);
     terminal.expect("the change was undone");
     assert_eq!(terminal.end(), Some(1), "{}", terminal.text);
-    scene.settled();
+    scene.wait_for_keepers();
     assert_eq!(scene.tables(), before);
 
     let line = format!("apply {file} --confirm 3600");
@@ -385,7 +385,7 @@ fn the_user_of_a_terminal_answers() {
     terminal.type_in("\n");
     terminal.expect("the change is kept");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.text);
-    scene.settled();
+    scene.wait_for_keepers();
     let after = scene.tables();
     assert!(after.matches(":NEW - [0:0]").count() == 2, "{after}");
 }
@@ -471,7 +471,7 @@ fn without_a_keeper_nothing_is_changed() {
         panic!()
     };
     kill(keeper, Signal::SIGTERM).unwrap();
-    scene.settled();
+    scene.wait_for_keepers();
     assert_eq!(
         scene.tables(),
         before,
@@ -502,7 +502,7 @@ fn a_killed_keeper_is_reported() {
     }
     // Its files do not prevent the next change.
     scene.run(&line.replace("3600", "1")).expect(0);
-    scene.settled();
+    scene.wait_for_keepers();
     scene.run("get pending").expect(1);
 }
 
@@ -536,7 +536,7 @@ fn a_command_that_hangs_is_killed() {
     };
     kill(keeper, Signal::SIGTERM).unwrap();
     assert_eq!(terminal.end(), None, "killed");
-    scene.settled();
+    scene.wait_for_keepers();
     drop(held);
     assert_eq!(scene.tables(), before);
 }
@@ -570,13 +570,13 @@ fn a_change_that_fails_in_part_is_undone_at_once() {
         "{}",
         ran.err
     );
-    scene.settled();
+    scene.wait_for_keepers();
     assert_eq!(scene.listed(), before);
     // A failure that changed nothing leaves nothing to undo.
     let file = scene.file("wrong.save", "*filter\n-A NONE -j ACCEPT\nCOMMIT\n");
     let ran = scene.run(&format!("apply {file} --confirm 3600")).expect(2);
     assert!(!ran.err.contains("undone"), "{}", ran.err);
-    scene.settled();
+    scene.wait_for_keepers();
     assert!(
         scene
             .run("get pending")
@@ -608,7 +608,7 @@ fn only_changed_tables_are_restored() {
         panic!()
     };
     kill(keeper, Signal::SIGTERM).unwrap();
-    scene.settled();
+    scene.wait_for_keepers();
     assert_eq!(tools.run("nft list table inet t"), before);
     assert!(tools.run("nft list tables").contains("table ip later"));
     assert_eq!(
@@ -668,7 +668,7 @@ fn packets_change_no_tables() {
 }
 
 /// The keeper tries several times, and then records what it could not restore. The other backend is restored anyway, also
-/// if somebody holds the lock of the legacy tools.
+/// if another process holds the lock of the legacy tools.
 #[test]
 fn a_failure_to_undo_is_recorded() {
     let scene = Scene::new();
@@ -697,7 +697,7 @@ fn a_failure_to_undo_is_recorded() {
         panic!()
     };
     kill(keeper, Signal::SIGTERM).unwrap();
-    scene.settled();
+    scene.wait_for_keepers();
     assert!(held.is_held());
     assert_eq!(tools.save("iptables-legacy-save -c"), legacy);
     let code = if is_owned { 2 } else { 1 };
@@ -737,7 +737,7 @@ fn pending_changes_as_json() {
         panic!()
     };
     kill(keeper, Signal::SIGTERM).unwrap();
-    scene.settled();
+    scene.wait_for_keepers();
     let undone = scene.run("get pending --json").expect(1);
     super::json::check("pending", &[&pending, &undone]);
     scene.run(&line).expect(0);
@@ -758,7 +758,7 @@ enum CutOff {
 /// Cuts the operator off at random moments. Afterwards the tables are always those before the change.
 /// `CHAINWRIGHT_CUT_OFFS` sets the number of trials.
 #[test]
-fn an_operator_who_is_cut_off_gets_the_state_before_back() {
+fn a_lost_connection_undoes_the_change() {
     let mut random = Random::new();
     let scene = Scene::new();
     let tools = scene.tools();
@@ -800,7 +800,7 @@ fn an_operator_who_is_cut_off_gets_the_state_before_back() {
             }
         }
         terminal.end();
-        scene.settled();
+        scene.wait_for_keepers();
         assert_eq!(
             scene.tables(),
             before,

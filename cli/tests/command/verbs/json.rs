@@ -62,13 +62,13 @@ fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTr
 pub(super) fn check(verb: &str, runs: &[&Ran]) {
     let keys = documented(verb);
     let mut seen = BTreeSet::new();
-    for ran in runs {
-        let document: Value = serde_json::from_str(&ran.out).unwrap();
+    for output in runs {
+        let document: Value = serde_json::from_str(&output.out).unwrap();
         assert_eq!(
             (&document["version"], &document["verb"]),
             (&1.into(), &verb.into())
         );
-        walk("", &ran.value(), &keys, &mut seen);
+        walk("", &output.value(), &keys, &mut seen);
     }
     let missing: Vec<_> = keys.keys().filter(|key| !seen.contains(*key)).collect();
     assert!(
@@ -276,11 +276,11 @@ fn guard_events_are_documented() {
         .map(|document| serde_json::from_str::<Value>(document).unwrap()["event"].clone())
         .collect();
     assert_eq!(events, ["failed", "ready", "repaired"]);
-    let ran = |out: &String| Ran {
+    let output = |out: &String| Ran {
         code: 0,
         out: out.clone(),
         err: String::new(),
     };
-    let all: Vec<_> = documents.iter().map(ran).collect();
+    let all: Vec<_> = documents.iter().map(output).collect();
     check("guard", &all.iter().collect::<Vec<_>>());
 }

@@ -88,8 +88,8 @@ impl Guard {
     pub(super) fn stop(self, signal: Signal) -> Receiver<String> {
         let id = Pid::from_raw(self.child.id() as i32);
         kill(id, signal).unwrap();
-        let ran: Ran = self.child.wait_with_output().unwrap().into();
-        let err = ran.expect(0).err;
+        let output: Ran = self.child.wait_with_output().unwrap().into();
+        let err = output.expect(0).err;
         // The only permitted note; it is about legacy tables.
         let unknown = "chainwright: processes that replace legacy tables will not be reported: ";
         assert!(err.is_empty() || err.starts_with(unknown), "{err}");
@@ -161,27 +161,27 @@ fn a_guard_keeps_a_file_in_either_backend() {
     // An invalid text is rejected with its position.
     fs::write(&file, "*filter\n-F\nCOMMIT\n").unwrap();
     let sandbox = sandbox();
-    let ran = run(&sandbox, &format!("kube guard --file {}", file.display())).expect(2);
-    assert!(ran.err.contains("RULES.save:2: "), "{}", ran.err);
+    let output = run(&sandbox, &format!("kube guard --file {}", file.display())).expect(2);
+    assert!(output.err.contains("RULES.save:2: "), "{}", output.err);
     run(&sandbox, "kube guard").expect(2);
 }
 
 #[test]
-fn detect_exit_code_tells_the_backend() {
+fn detect_exit_code_identifies_the_backend() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let ran = run(&sandbox, "kube status").expect(1);
-    assert!(ran.out.starts_with("undetermined: "), "{}", ran.out);
+    let output = run(&sandbox, "kube status").expect(1);
+    assert!(output.out.starts_with("undetermined: "), "{}", output.out);
     tools.run("iptables-nft -t mangle -N KUBE-IPTABLES-HINT");
     tools.run("iptables-nft -t nat -N KUBE-SERVICES");
-    let ran = run(&sandbox, "kube status").expect(0);
+    let output = run(&sandbox, "kube status").expect(0);
     assert!(
-        ran.lines().iter().all(|line| line.chars().count() <= 80),
+        output.lines().iter().all(|line| line.chars().count() <= 80),
         "{}",
-        ran.out
+        output.out
     );
     assert_eq!(
-        ran.lines()[..4],
+        output.lines()[..4],
         [
             "nft: this node's Kubernetes uses nf_tables",
             "",
@@ -190,21 +190,22 @@ fn detect_exit_code_tells_the_backend() {
         ]
     );
     assert!(
-        ran.lines()
+        output
+            .lines()
             .contains(&"nft     ip     nat       KUBE-*             1"),
         "{}",
-        ran.out
+        output.out
     );
-    let ran = run(&sandbox, "kube status --rules").expect(0);
+    let output = run(&sandbox, "kube status --rules").expect(0);
     let with_rules = "nft     ip     nat       KUBE-*             1       0";
-    assert!(ran.lines().contains(&with_rules), "{}", ran.out);
+    assert!(output.lines().contains(&with_rules), "{}", output.out);
     assert_eq!(
         run(&sandbox, "kube status --quiet").expect(0).lines().len(),
         1
     );
     tools.run("ip6tables-legacy -t mangle -N KUBE-KUBELET-CANARY");
-    let ran = run(&sandbox, "kube status --wait 5").expect(3);
-    assert!(ran.out.starts_with("mixed: "), "{}", ran.out);
+    let output = run(&sandbox, "kube status --wait 5").expect(3);
+    assert!(output.out.starts_with("mixed: "), "{}", output.out);
 }
 
 /// The command in a network namespace where these chains were created first, by a user whom the
@@ -261,9 +262,9 @@ impl Blind {
             }
         }
         command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-        let ran = sandbox.run(|| command.output().unwrap()).unwrap().into();
+        let output = sandbox.run(|| command.output().unwrap()).unwrap().into();
         drop(copy);
-        ran
+        output
     }
 }
 
@@ -284,9 +285,9 @@ const NFT: &[&str] = &[
 fn names_backends_that_were_not_examined() {
     let none = "no chains of Kubernetes, CNI plugins, azure-npm or Calico";
     for setup in [&[][..], NFT] {
-        let ran = Blind::All.run(setup, "detect").expect(2);
-        assert!(!ran.out.contains("no chains"), "{}", ran.out);
-        let (first, _) = ran.out.split_once('\n').unwrap();
+        let output = Blind::All.run(setup, "detect").expect(2);
+        assert!(!output.out.contains("no chains"), "{}", output.out);
+        let (first, _) = output.out.split_once('\n').unwrap();
         assert_eq!(first, "unavailable: cannot be determined");
         for line in [
             "KUBE-IPTABLES-HINT    ip, ip6: unknown  ip, ip6: unknown",
@@ -294,12 +295,12 @@ fn names_backends_that_were_not_examined() {
             "nf_tables: not examined completely",
             "the legacy tables: not examined completely",
         ] {
-            assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
+            assert!(output.lines().contains(&line), "{line}\n{}", output.out);
         }
         assert!(
-            ran.err.contains("nf_tables: not examined: ") && ran.err.contains("EPERM"),
+            output.err.contains("nf_tables: not examined: ") && output.err.contains("EPERM"),
             "{}",
-            ran.err
+            output.err
         );
         let value = Blind::All
             .run(setup, "kube status --json")
@@ -317,11 +318,12 @@ fn names_backends_that_were_not_examined() {
                 .all(|one| !one["reason"].as_str().unwrap().is_empty())
         );
         for arguments in ["doctor", "check --json"] {
-            let ran = Blind::All.run(setup, arguments).expect(2);
+            let output = Blind::All.run(setup, arguments).expect(2);
             assert!(
-                !ran.err.contains("no problems found") && !ran.err.contains("no iptables tables"),
+                !output.err.contains("no problems found")
+                    && !output.err.contains("no iptables tables"),
                 "{}",
-                ran.err
+                output.err
             );
         }
         for verb in [
@@ -335,32 +337,38 @@ fn names_backends_that_were_not_examined() {
             "trace tcp 10.0.0.1 10.0.0.2:80",
             "trace --why tcp 10.0.0.1 10.0.0.2:80",
         ] {
-            let ran = Blind::All.run(setup, verb).expect(2);
-            assert_eq!(ran.out, "", "{verb}");
-            assert!(ran.err.contains("CAP_NET_ADMIN"), "{verb}: {}", ran.err);
+            let output = Blind::All.run(setup, verb).expect(2);
+            assert_eq!(output.out, "", "{verb}");
+            assert!(
+                output.err.contains("CAP_NET_ADMIN"),
+                "{verb}: {}",
+                output.err
+            );
         }
     }
     for setup in [&[][..], NFT] {
-        let ran = Blind::Legacy.run(setup, "detect").expect(2);
+        let output = Blind::Legacy.run(setup, "detect").expect(2);
         let in_nft = format!("{none} in nf_tables");
         assert_eq!(
-            ran.lines().contains(&&*in_nft),
+            output.lines().contains(&&*in_nft),
             setup.is_empty(),
             "{}",
-            ran.out
+            output.out
         );
-        assert!(!ran.lines().contains(&none), "{}", ran.out);
+        assert!(!output.lines().contains(&none), "{}", output.out);
         assert!(
-            ran.lines()
+            output
+                .lines()
                 .contains(&"the legacy tables: not examined completely"),
             "{}",
-            ran.out
+            output.out
         );
         assert!(
-            ran.lines()
+            output
+                .lines()
                 .contains(&"KUBE-IPTABLES-HINT    -                 ip, ip6: unknown"),
             "{}",
-            ran.out
+            output.out
         );
         let value = Blind::Legacy
             .run(setup, "kube status --json")
@@ -377,18 +385,18 @@ fn names_backends_that_were_not_examined() {
             value["services"].as_array().unwrap().len(),
             usize::from(!setup.is_empty())
         );
-        let ran = Blind::Legacy.run(setup, "doctor").expect(2);
+        let output = Blind::Legacy.run(setup, "doctor").expect(2);
         assert!(
-            ran.err.contains("not examined: legacy, ip: ")
-                && ran.err.contains("not examined: legacy, ip6: "),
+            output.err.contains("not examined: legacy, ip: ")
+                && output.err.contains("not examined: legacy, ip6: "),
             "{}",
-            ran.err
+            output.err
         );
         let message = match setup {
             [] => "no tables found in the examined part",
             _ => "no problems found in the examined tables",
         };
-        assert!(ran.err.contains(message), "{}", ran.err);
+        assert!(output.err.contains(message), "{}", output.err);
         let value = Blind::Legacy.run(setup, "check --json").expect(2).value();
         assert_eq!(value["not_read"].as_array().unwrap().len(), 2);
         let found = i32::from(setup.is_empty());
@@ -399,8 +407,8 @@ fn names_backends_that_were_not_examined() {
             ("trace tcp 10.0.0.1 10.0.0.2:80", 2),
             ("trace --why tcp 10.0.0.1 10.0.0.2:80", 2),
         ] {
-            let ran = Blind::Legacy.run(setup, &format!("{verb} --json"));
-            let value = ran.expect(code).value();
+            let output = Blind::Legacy.run(setup, &format!("{verb} --json"));
+            let value = output.expect(code).value();
             let places: Vec<_> = value["not_read"]
                 .as_array()
                 .unwrap_or_else(|| panic!("{verb}: {value}"))
@@ -415,8 +423,8 @@ fn names_backends_that_were_not_examined() {
             "get rules --match x*",
             "check --backend legacy",
         ] {
-            let ran = Blind::Legacy.run(setup, verb).expect(2);
-            assert!(ran.err.contains("legacy"), "{verb}: {}", ran.err);
+            let output = Blind::Legacy.run(setup, verb).expect(2);
+            assert!(output.err.contains("legacy"), "{verb}: {}", output.err);
         }
     }
 }
@@ -445,8 +453,8 @@ fn distinguishes_service_tables() {
         services.iter().map(words).collect::<Vec<_>>()
     };
     assert!(services().is_empty());
-    let theirs = "table ip kube-proxy { comment \"rules for kube-proxy\"; }";
-    tools.run_with("nft -f -", theirs);
+    let kube_proxys = "table ip kube-proxy { comment \"rules for kube-proxy\"; }";
+    tools.run_with("nft -f -", kube_proxys);
     serve(Layout::Nftables);
     serve(Layout::Flat);
     tools.run("nft add table inet kube-proxy");
@@ -458,14 +466,14 @@ fn distinguishes_service_tables() {
         ["ip6", "kube-services", "flat"],
     ];
     assert_eq!(found, expected.map(|words| words.map(str::to_owned)));
-    let ran = run(&sandbox, "kube status").expect(1);
+    let output = run(&sandbox, "kube status").expect(1);
     for line in [
         "no chains of Kubernetes, CNI plugins, azure-npm or Calico",
         "nf_tables: table ip kube-proxy: kube-proxy's services (nftables mode)",
         "nf_tables: table ip6 kube-proxy: chainwright's services (layout nftables)",
         "nf_tables: table ip6 kube-services: chainwright's services (layout flat)",
     ] {
-        assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
+        assert!(output.lines().contains(&line), "{line}\n{}", output.out);
     }
     // The table keeps its owner's mark after a real tool copies it.
     let text = tools.run("nft list table ip6 kube-proxy");
@@ -490,17 +498,17 @@ fn distinguishes_service_tables() {
 fn doctor_lists_examined_tables() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let ran = run(&sandbox, "check").expect(0);
-    assert!(ran.err.contains("no tables found"), "{}", ran.err);
+    let output = run(&sandbox, "check").expect(0);
+    assert!(output.err.contains("no tables found"), "{}", output.err);
     tools.run("iptables-nft -A INPUT -s 192.0.2.1 -j DROP");
     for family in ["ip", "inet", "arp", "bridge", "netdev"] {
         tools.run(&format!("nft add table {family} own"));
     }
     tools.run("nft add table inet filter");
-    let ran = run(&sandbox, "check").expect(0);
-    assert!(ran.err.contains("no problems found\n"), "{}", ran.err);
+    let output = run(&sandbox, "check").expect(0);
+    assert!(output.err.contains("no problems found\n"), "{}", output.err);
     let examined = "examined: table netdev own (nft): 0 chains, 0 rules\n";
-    assert!(ran.out.contains(examined), "{}", ran.out);
+    assert!(output.out.contains(examined), "{}", output.out);
     let count = |arguments: &str| {
         let value = run(&sandbox, arguments).expect(0).value();
         value["tables"].as_array().unwrap().len()
@@ -515,15 +523,15 @@ fn doctor_lists_examined_tables() {
 #[test]
 fn kubelet_chains_are_created_in_the_backend_of_the_node() {
     let sandbox = sandbox();
-    let ran = run(&sandbox, "kube ensure --auto").expect(2);
-    assert!(ran.err.contains("undetermined"), "{}", ran.err);
+    let output = run(&sandbox, "kube ensure --auto").expect(2);
+    assert!(output.err.contains("undetermined"), "{}", output.err);
     Tools::new(&sandbox).run("iptables-legacy -t mangle -N KUBE-IPTABLES-HINT");
-    let ran = run(&sandbox, "kube ensure --auto --lock none").expect(0);
-    assert_eq!(ran.lines().len(), 11, "{}", ran.out);
+    let output = run(&sandbox, "kube ensure --auto --lock none").expect(0);
+    assert_eq!(output.lines().len(), 11, "{}", output.out);
     run(&sandbox, "kube check --backend legacy").expect(0);
     assert_eq!(generation(&sandbox).number(), 1);
-    let ran = run(&sandbox, "kube remove --backend legacy --lock none").expect(0);
-    assert_eq!(ran.lines().len(), 12);
+    let output = run(&sandbox, "kube remove --backend legacy --lock none").expect(0);
+    assert_eq!(output.lines().len(), 12);
     run(&sandbox, "kube status --quiet").expect(1);
     run(&sandbox, "kube check --backend all").expect(2);
 }

@@ -39,13 +39,13 @@ pub(super) fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
 
 #[track_caller]
 pub(super) fn end(child: Child) -> Ran {
-    let ran: Ran = child.wait_with_output().unwrap().into();
-    ran.expect(0)
+    let output: Ran = child.wait_with_output().unwrap().into();
+    output.expect(0)
 }
 
 /// Returns the lines without the times at their starts.
-pub(super) fn without_times(ran: &Ran) -> Vec<String> {
-    let lines = ran
+pub(super) fn without_times(output: &Ran) -> Vec<String> {
+    let lines = output
         .lines()
         .into_iter()
         .map(|line| match line.split_once(' ') {
@@ -60,7 +60,7 @@ fn watch_prints_changes_as_they_happen() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     // A table of another family, which the filter excludes.
-    let narrowed = listen(
+    let of_one_table = listen(
         &sandbox,
         "watch changes --count 2 --family ip --table filter",
     );
@@ -84,12 +84,12 @@ fn watch_prints_changes_as_they_happen() {
     assert_eq!(lines[5], "  … and 1 more");
     assert!(lines[6].ends_with("): 4 events"), "{}", all.out);
 
-    let narrowed = end(narrowed);
-    let lines = without_times(&narrowed);
+    let of_one_table = end(of_one_table);
+    let lines = without_times(&of_one_table);
     assert!(
         lines.iter().all(|line| !line.contains("other")),
         "{}",
-        narrowed.out
+        of_one_table.out
     );
     assert_eq!(
         lines[3],
@@ -136,14 +136,14 @@ fn exits_when_the_reader_closes_the_pipe() {
 #[test]
 fn legacy_tables_have_no_events() {
     for verb in ["watch changes", "watch packets"] {
-        let ran = run(&sandbox(), &format!("{verb} --backend legacy")).expect(2);
-        assert!(ran.err.contains("legacy tables"), "{}", ran.err);
+        let output = run(&sandbox(), &format!("{verb} --backend legacy")).expect(2);
+        assert!(output.err.contains("legacy tables"), "{}", output.err);
     }
 }
 
 /// Returns each line as the result of a run of its own.
-fn documents(ran: &Ran) -> Vec<Ran> {
-    let lines = ran.lines().into_iter().map(|line| Ran {
+fn documents(output: &Ran) -> Vec<Ran> {
+    let lines = output.lines().into_iter().map(|line| Ran {
         code: 0,
         out: line.to_owned(),
         err: String::new(),

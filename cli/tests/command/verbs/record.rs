@@ -209,7 +209,7 @@ fn bisect_finds_the_transaction() {
         let (culprit, total, text) = sandbox
             .run(|| random_history(&mut random, directory.path()))
             .unwrap();
-        let question = [
+        let command = [
             "bisect",
             "--dir",
             &at,
@@ -219,7 +219,7 @@ fn bisect_finds_the_transaction() {
             "in",
         ];
         let found = sandbox
-            .run(|| run_here(&question))
+            .run(|| run_here(&command))
             .unwrap()
             .expect(0)
             .value();
