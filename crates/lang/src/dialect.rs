@@ -74,7 +74,7 @@ macro_rules! forms {
         #[cfg(test)]
         const FORMS: &[tests::Description] = &[$(tests::Description {
             since: NftVersion::$since,
-            place: tests::Place::$place,
+            place: tests::FormScope::$place,
             about: $about,
             before: $before,
             after: $after,
@@ -121,9 +121,9 @@ forms! {
         "meta mark set ip dscp | 0x10" => "meta mark set ip dscp | cs2";
     TimeoutUnits: V1_1, Text, "the policy of a `ct timeout`",
         "policy = { replied : 300 }" => "policy = { replied : 5m }";
-    RangeExpression: V1_1, Sent, "a range that a rule compares with",
+    RangeExpression: V1_1, Kernel, "a range that a rule compares with",
         "[ cmp gte reg 1 0x00005000 ] [ cmp lte reg 1 0x00005a00 ]" => "[ range eq reg 1 0x00005000 0x00005a00 ]";
-    UdpChecksums: V1_1, Sent, "a statement that changes a field of UDP: a packet without a checksum gets none",
+    UdpChecksums: V1_1, Kernel, "a statement that changes a field of UDP: a packet without a checksum gets none",
         "[ payload write … csum_type 1 csum_off 6 csum_flags 0x0 ]" => "[ payload write … csum_type 0 csum_off 0 csum_flags 0x1 ]";
     JsonChainsFirst: V1_1, Json, "the order of a table's objects",
         "in words: objects, sets, flowtables, chains" => "in words: chains, objects, sets, flowtables";
@@ -144,22 +144,22 @@ mod tests {
 
     use super::*;
 
-    /// Where a form occurs.
+    /// The representations in which a form occurs.
     #[derive(Debug, Clone, Copy)]
-    pub(super) enum Place {
+    pub(super) enum FormScope {
         Text,
         Json,
         /// In both.
         Both,
         /// In instructions for the kernel.
-        Sent,
+        Kernel,
     }
 
     /// A line of the page.
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Description {
         pub(super) since: NftVersion,
-        pub(super) place: Place,
+        pub(super) place: FormScope,
         pub(super) about: &'static str,
         pub(super) before: &'static str,
         pub(super) after: &'static str,
@@ -174,10 +174,10 @@ mod tests {
         for form in FORMS {
             assert_eq!(form.since, NftVersion::V1_1, "the table has one column");
             let place = match form.place {
-                Place::Text => "text",
-                Place::Json => "JSON",
-                Place::Both => "both",
-                Place::Sent => "instructions",
+                FormScope::Text => "text",
+                FormScope::Json => "JSON",
+                FormScope::Both => "both",
+                FormScope::Kernel => "instructions",
             };
             let [before, after] = [form.before, form.after].map(example);
             // Into memory.

@@ -40,7 +40,7 @@ impl HookListing {
     fn of(
         family: Family,
         device: Option<&str>,
-        mut ask: impl FnMut(Family, u32, Option<&str>) -> Result<Vec<HookFunction>, Error>,
+        mut query: impl FnMut(Family, u32, Option<&str>) -> Result<Vec<HookFunction>, Error>,
     ) -> Result<Self, Error> {
         let families: &[Family] = match family {
             Family::UNSPEC => &[Family::ARP, Family::IP, Family::IP6, Family::BRIDGE],
@@ -59,20 +59,20 @@ impl HookListing {
                 }
             };
             if let Some(device) = device {
-                let mut functions = ask(Family::NETDEV, Hook::INGRESS, Some(device))?;
+                let mut functions = query(Family::NETDEV, Hook::INGRESS, Some(device))?;
                 // Functions registered for IPv4 and IPv6 only are not called for ARP packets.
                 functions.retain(|function| family != Family::ARP || is_of_netdev(function));
                 add("ingress", functions);
             }
             if family == Family::NETDEV {
                 if let Some(device) = device {
-                    add("egress", ask(family, Hook::EGRESS, Some(device))?);
+                    add("egress", query(family, Hook::EGRESS, Some(device))?);
                 }
                 continue;
             }
             for hook in Hook::PREROUTING..=Hook::POSTROUTING {
                 if let Some(name) = hook_name(family, hook) {
-                    add(name, ask(family, hook, None)?);
+                    add(name, query(family, hook, None)?);
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::parse::{
     SavedVariables, Source, Sources, Verb,
 };
 use super::query::Query;
-use super::syntax::{Expr, Line, Span, Statement, Target, Verdict};
+use super::syntax::{Expr, ListedRule, Span, Statement, Target, Verdict};
 use crate::zone::Zone;
 use chainwright::nft::{
     CommitError, Family, Name, Needed, Ruleset, Set, SetFlags, Snapshot, Transaction,
@@ -591,7 +591,7 @@ fn sets_of(statement: &Statement) -> Vec<&str> {
 
 /// Returns the statements of the anonymous chain that a statement jumps to.
 fn inner_statements(statement: &Statement) -> impl Iterator<Item = &Statement> {
-    fn lines(verdict: &Expr) -> &[Line] {
+    fn lines(verdict: &Expr) -> &[ListedRule] {
         match verdict {
             Expr::Verdict(
                 Verdict::Jump(Target::Rules(lines)) | Verdict::Goto(Target::Rules(lines)),

@@ -257,7 +257,7 @@ pub(super) enum Verdict {
 pub(super) enum Target {
     Chain(String),
     /// Rules of an anonymous chain.
-    Rules(Vec<Line>),
+    Rules(Vec<ListedRule>),
 }
 
 /// Set element.
@@ -289,13 +289,13 @@ impl Element {
 
 /// Rule as listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ListedRule {
     pub(super) statements: Vec<Statement>,
     pub(super) comment: Option<BString>,
     pub(super) handle: u64,
 }
 
-impl Line {
+impl ListedRule {
     /// Returns `true` if the rule contains an expression that nft's language cannot represent.
     pub(super) fn is_opaque(&self) -> bool {
         let is_opaque = |statement: &Statement| matches!(statement, Statement::Opaque(_));

@@ -69,7 +69,7 @@ pub(crate) struct MergePlan {
 }
 
 impl MergePlan {
-    fn look(&mut self, commands: &[&Command]) {
+    fn collect(&mut self, commands: &[&Command]) {
         let mut added: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, command) in commands.iter().enumerate() {
             if let Object::Elements(of) = &command.object {
@@ -98,7 +98,7 @@ impl MergePlan {
     /// Returns `true` if several commands are about elements of this set.
     fn are_several(&mut self, commands: &[&Command], set: &Named) -> bool {
         if self.added.is_none() {
-            self.look(commands);
+            self.collect(commands);
         }
         self.counts.get(set).is_some_and(|count| *count > 1)
     }
@@ -114,7 +114,7 @@ impl MergePlan {
             return Vec::new();
         }
         if self.added.is_none() {
-            self.look(commands);
+            self.collect(commands);
         }
         let Some(command) = commands.get(index) else {
             return Vec::new();

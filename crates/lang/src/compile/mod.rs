@@ -31,7 +31,7 @@ use bstr::BString;
 use crate::dialect::NftVersion;
 use crate::parse::{Command, Diagnostic, Elements, Object, Position, Rule, Verb, names_devices};
 use crate::script::updated_sets;
-use crate::syntax::{Expr, Line, Span};
+use crate::syntax::{Expr, ListedRule, Span};
 use crate::zone::Zone;
 use chainwright::netlink::MessageError;
 use chainwright::nft::Object as KernelObject;
@@ -211,7 +211,7 @@ impl<'c> Compiler<'c> {
     fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Diagnostic> {
         match added {
             Ok(_) => Ok(()),
-            Err(unfit) => Err(Diagnostic::new(self.span, unfit.to_string())),
+            Err(error) => Err(Diagnostic::new(self.span, error.to_string())),
         }
     }
 
@@ -425,7 +425,7 @@ impl<'c> Compiler<'c> {
         &mut self,
         family: Family,
         table: &Name<'static>,
-        rules: &[Line],
+        rules: &[ListedRule],
     ) -> Result<u32, Diagnostic> {
         self.chains += 1;
         let id = self.chains;

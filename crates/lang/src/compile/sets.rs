@@ -363,7 +363,7 @@ impl Compiler<'_> {
             .and_then(|tx| tx.add_elements(&name, elements));
         match added {
             Ok(_) => Ok(name),
-            Err(unfit) => Err(Diagnostic::new(self.span, unfit.to_string())),
+            Err(error) => Err(Diagnostic::new(self.span, error.to_string())),
         }
     }
 

@@ -73,7 +73,7 @@ pub(crate) fn document(text: &str, handles: &[(Span, u64)]) -> Option<String> {
 }
 
 /// Adds a handle at nft's position (observed in versions 1.0.6 to 1.1.7): at the end of an object that is added or
-/// inserted, and beside an object that is created or replaced. Removes an existing handle.
+/// inserted, and next to an object that is created or replaced. Removes an existing handle.
 fn insert_handle(entry: &mut Node<'_>, handle: Option<u64>) {
     let Some((key, value)) = only(entry) else {
         return;

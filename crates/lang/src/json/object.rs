@@ -80,7 +80,7 @@ pub(crate) struct Rule<'o> {
     handle: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'o, str>>,
-    expr: Words<'o>,
+    expr: Statements<'o>,
 }
 
 #[derive(Debug, Serialize)]
@@ -112,7 +112,7 @@ pub(crate) struct Set<'o> {
     #[serde(skip_serializing_if = "Elements::is_empty")]
     elem: Elements<'o>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stmt: Option<Words<'o>>,
+    stmt: Option<Statements<'o>>,
 }
 
 /// Writes a chain that is only named. As in nft, it has its table first, other objects their name.
@@ -154,12 +154,12 @@ impl<'o> Members<'o> {
 
 /// Statements, converted to JSON one at a time.
 #[derive(Debug)]
-struct Words<'o> {
+struct Statements<'o> {
     writer: Writer<'o>,
     statements: Vec<syntax::Statement>,
 }
 
-impl Serialize for Words<'_> {
+impl Serialize for Statements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let statements = self.statements.iter();
         serializer.collect_seq(statements.map(|each| each.json(self.writer)))
@@ -274,7 +274,7 @@ impl<'o> Writer<'o> {
             chain: name(rule.chain()),
             handle: line.handle,
             comment: rule.comment().map(name),
-            expr: Words {
+            expr: Statements {
                 writer: self,
                 statements: line.statements,
             },
@@ -349,7 +349,7 @@ impl<'o> Writer<'o> {
             elem,
             stmt: match statements {
                 Some(statements) if statements.is_empty() => None,
-                statements => Some(Words {
+                statements => Some(Statements {
                     writer: self.planned(),
                     statements: statements.unwrap_or_else(opaque_statements),
                 }),

@@ -5,12 +5,12 @@ use bstr::ByteSlice;
 use super::Writer;
 use super::expr::{Expression, Record, fib, numeric};
 use super::object::name;
-use crate::syntax::{Expr, Line, Operator, Relation, Statement};
+use crate::syntax::{Expr, ListedRule, Operator, Relation, Statement};
 use crate::types::HOUR;
 
 impl Writer<'_> {
     /// Writes a rule of an anonymous chain.
-    pub(crate) fn line<'s>(self, line: &'s Line) -> Expression<'s> {
+    pub(crate) fn line<'s>(self, line: &'s ListedRule) -> Expression<'s> {
         let comment = line.comment.as_ref();
         let comment = comment.map(|comment| name(comment.as_slice().as_bstr()).into_owned());
         let record =

@@ -334,7 +334,7 @@ impl Parser<'_> {
         }
         let Span { source, start, .. } = self.current.span;
         let run = Run::at(&self.sources.text(source), source, start)?;
-        self.go_behind(run.span);
+        self.skip_past(run.span);
         Some(run)
     }
 }
@@ -352,7 +352,7 @@ mod tests {
 
     /// Returns the elements in braces, and the token after them.
     fn read<T: ElementSink>(text: &str, mut taken: T) -> Result<(T, Token), Diagnostic> {
-        let mut parser = Parser::behind(&SavedVariables::default(), &NoIncludes);
+        let mut parser = Parser::with_definitions(&SavedVariables::default(), &NoIncludes);
         parser.open(vec![Source::new("test", text)], Span::default())?;
         parser.advance();
         parser.expect_sign("{")?;

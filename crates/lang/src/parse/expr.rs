@@ -160,12 +160,12 @@ impl Parser<'_> {
 
     /// Returns `true` if the current token is a word, and what follows it can only belong to a selector.
     fn is_misspelled(&mut self) -> bool {
-        const BEHIND: [&str; 6] = ["vmap", "map", "and", "or", "xor", "mod"];
+        const OPERATORS: [&str; 6] = ["vmap", "map", "and", "or", "xor", "mod"];
         let is_word = self.is_word() && !self.word().starts_with(|c: char| c.is_ascii_digit());
         is_word
             && self
                 .next_if_word()
-                .is_some_and(|word| !BEHIND.contains(&&*word))
+                .is_some_and(|word| !OPERATORS.contains(&&*word))
     }
 
     /// Parses a value, a range or a prefix.

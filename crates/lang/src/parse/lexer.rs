@@ -42,7 +42,7 @@ pub(crate) struct Lexer {
     text: Arc<str>,
     at: usize,
     /// Whether the next token cannot be an address with colons, because it follows `/`, `@` or `$`.
-    is_behind_sign: bool,
+    is_after_sign: bool,
 }
 
 const fn is_letter(byte: u8) -> bool {
@@ -70,14 +70,14 @@ impl Lexer {
             source,
             text,
             at: 0,
-            is_behind_sign: false,
+            is_after_sign: false,
         }
     }
 
     /// Continues at this position, which must be the end of a word.
     pub(crate) const fn go_to(&mut self, at: u32) {
         self.at = at as usize;
-        self.is_behind_sign = false;
+        self.is_after_sign = false;
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -137,7 +137,7 @@ impl Lexer {
     /// Returns the next token; at the end of the text always [`Kind::End`].
     pub(crate) fn next(&mut self) -> Token {
         let token = self.read();
-        self.is_behind_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
+        self.is_after_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
         token
     }
 
@@ -155,7 +155,7 @@ impl Lexer {
             b'"' => return self.quoted(start),
             _ => {}
         }
-        if !self.is_behind_sign
+        if !self.is_after_sign
             && let Some(length) = self.address(start)
         {
             self.at = start + length;

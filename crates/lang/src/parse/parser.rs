@@ -63,7 +63,7 @@ pub(crate) struct Parser<'i> {
 
 impl<'i> Parser<'i> {
     /// Creates a parser with predefined variables.
-    pub(crate) fn behind(kept: &SavedVariables, includes: &'i dyn Includes) -> Self {
+    pub(crate) fn with_definitions(kept: &SavedVariables, includes: &'i dyn Includes) -> Self {
         let nowhere = Span::default();
         Self {
             includes,
@@ -77,7 +77,7 @@ impl<'i> Parser<'i> {
             text: Arc::from(""),
             text_source: u32::MAX,
             before: nowhere,
-            variables: Variables::behind(kept),
+            variables: Variables::extending(kept),
             depth: 0,
             family: Family::IP,
             defines: false,
@@ -177,7 +177,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Advances after a range of text that starts with the current token. The next token must not have been read.
-    pub(crate) fn go_behind(&mut self, span: Span) {
+    pub(crate) fn skip_past(&mut self, span: Span) {
         if let Some(open) = self.open.last_mut() {
             open.lexer.go_to(span.end);
         }

@@ -4,12 +4,12 @@ use super::{Command, Error, NoIncludes, Object, Rule, Source, parse};
 use crate::dialect::NftVersion;
 use crate::list::Options;
 use crate::print::Printer;
-use crate::syntax::Line;
+use crate::syntax::ListedRule;
 
 /// Formats a rule in one line.
 pub(crate) fn printed(rule: &Rule) -> Option<String> {
     let statements = rule.statements.iter().map(|(statement, _)| statement);
-    let line = Line {
+    let line = ListedRule {
         statements: statements.cloned().collect(),
         comment: rule.comment.clone().map(Into::into),
         handle: 0,

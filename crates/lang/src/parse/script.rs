@@ -98,7 +98,7 @@ pub(crate) fn parse_with_definitions(
     source: Source,
     includes: &dyn Includes,
 ) -> Result<Parsed, Error> {
-    let mut parser = Parser::behind(kept, includes);
+    let mut parser = Parser::with_definitions(kept, includes);
     let mut commands = Vec::new();
     let read = parser
         .begin(source)

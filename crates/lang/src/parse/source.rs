@@ -110,7 +110,7 @@ impl Directories {
 
     /// Reads a file, if its real path is in one of the directories.
     ///
-    /// The check uses the file that was opened, so nobody can replace it between the check and the read.
+    /// The check uses the file that was opened, so no process can replace it between the check and the read.
     fn file(&self, path: &Path) -> Result<Option<Source>, String> {
         let shown_path = || shown(&path.to_string_lossy());
         let failed = |error: io::Error| format!("cannot read {}: {error}", shown_path());
@@ -531,12 +531,12 @@ mod tests {
         let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let beside = location.path().join("beside");
+                let replacement = location.path().join("replacement");
                 while !stopped() {
-                    std::fs::write(&beside, "inside").unwrap();
-                    std::fs::rename(&beside, &path).unwrap();
-                    std::os::unix::fs::symlink(&outside, &beside).unwrap();
-                    std::fs::rename(&beside, &path).unwrap();
+                    std::fs::write(&replacement, "inside").unwrap();
+                    std::fs::rename(&replacement, &path).unwrap();
+                    std::os::unix::fs::symlink(&outside, &replacement).unwrap();
+                    std::fs::rename(&replacement, &path).unwrap();
                 }
             });
             let below = Directories::new([inside.clone()]);

@@ -7,7 +7,7 @@ use super::parser::Parser;
 use crate::statements::mangle::Mangle;
 use crate::statements::update::Update;
 use crate::statements::{self, parse_reference};
-use crate::syntax::{Expr, Line, Span, Statement};
+use crate::syntax::{Expr, ListedRule, Span, Statement};
 use chainwright::nft::expr::{CtKey, ObjectType};
 
 /// First words of statements that do not begin with an expression.
@@ -49,7 +49,7 @@ impl Parser<'_> {
     }
 
     /// Parses `{ rules }` after `jump` or `goto`.
-    pub(crate) fn bound_rules(&mut self) -> Result<Vec<Line>, Diagnostic> {
+    pub(crate) fn bound_rules(&mut self) -> Result<Vec<ListedRule>, Diagnostic> {
         let start = self.current.span;
         self.expect_sign("{")?;
         self.deeper(|this| {
@@ -65,7 +65,7 @@ impl Parser<'_> {
                 let (statements, comment) = this.rule()?;
                 this.end_of_line()?;
                 let statements = statements.into_iter().map(|(statement, _)| statement);
-                lines.push(Line {
+                lines.push(ListedRule {
                     statements: statements.collect(),
                     comment: comment.map(Into::into),
                     handle: 0,

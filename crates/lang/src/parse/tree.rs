@@ -124,9 +124,9 @@ pub(crate) enum Kind {
 pub(crate) enum Position {
     /// At the end for `add`, at the beginning for `insert`.
     Any,
-    /// Behind or before the rule with this handle; for `replace` and `delete`, that rule.
+    /// After or before the rule with this handle; for `replace` and `delete`, that rule.
     Handle(u64),
-    /// Behind or before the rule with this index.
+    /// After or before the rule with this index.
     Index(u64),
 }
 

@@ -66,7 +66,7 @@ struct Value {
 
 impl Variables {
     /// Starts with the variables of previous texts.
-    pub(crate) fn behind(kept: &SavedVariables) -> Self {
+    pub(crate) fn extending(kept: &SavedVariables) -> Self {
         let more = kept.length.saturating_mul(EXPANSION_PER_BYTE);
         Self {
             kept: kept.clone(),

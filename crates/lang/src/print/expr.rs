@@ -107,12 +107,12 @@ impl<W: Write> Printer<'_, W> {
             }
             Expr::Prefix(value, bits) => {
                 self.expr(value)?;
-                self.blank_behind_word(value)?;
+                self.space_after_word(value)?;
                 write!(self.out, "/{bits}")
             }
             Expr::Range(from, to) => {
                 self.limit(from)?;
-                self.blank_behind_word(from)?;
+                self.space_after_word(from)?;
                 self.out.write_char('-')?;
                 self.limit(to)
             }
@@ -199,7 +199,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints a blank after a word, to separate it from a dash or slash.
-    fn blank_behind_word(&mut self, expr: &Expr) -> fmt::Result {
+    fn space_after_word(&mut self, expr: &Expr) -> fmt::Result {
         match expr {
             Expr::Symbol(symbol) => {
                 let is_number = symbol.text.starts_with(|c: char| c.is_ascii_digit());
@@ -209,7 +209,7 @@ impl<W: Write> Printer<'_, W> {
                     false => Ok(()),
                 }
             }
-            Expr::Binary(_, _, last) => self.blank_behind_word(last),
+            Expr::Binary(_, _, last) => self.space_after_word(last),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use super::constant::{Quoted, escaped, quotable};
 use super::list::Options;
-use super::syntax::{Element, Line};
+use super::syntax::{Element, ListedRule};
 
 /// Printer for syntax trees.
 pub(crate) struct Printer<'o, W> {
@@ -46,7 +46,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints the rules of a chain.
-    pub(crate) fn rules(&mut self, rules: impl Iterator<Item = Line>) -> fmt::Result {
+    pub(crate) fn rules(&mut self, rules: impl Iterator<Item = ListedRule>) -> fmt::Result {
         for rule in rules {
             self.indent()?;
             self.rule(&rule)?;
@@ -56,7 +56,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints a rule without indentation and newline.
-    pub(crate) fn rule(&mut self, rule: &Line) -> fmt::Result {
+    pub(crate) fn rule(&mut self, rule: &ListedRule) -> fmt::Result {
         let is_opaque = rule.is_opaque();
         if is_opaque {
             self.out.write_char('#')?;

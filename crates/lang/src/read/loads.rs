@@ -144,13 +144,13 @@ impl Reader<'_, '_> {
         let (field, shift) = self.around(place, (!kept & ones) | set | turned)?;
         let within = Value::ones(field.bits);
         let mut to = Expr::Payload(field);
-        for (operator, number, usual) in [
+        for (operator, number, neutral) in [
             (Operator::And, kept, within),
             (Operator::Xor, turned, 0),
             (Operator::Or, set, 0),
         ] {
             let number = number >> shift & within;
-            if number != usual {
+            if number != neutral {
                 let value = Expr::Value(of_field(&field, number));
                 to = Expr::Binary(operator, Box::new(to), Box::new(value));
             }

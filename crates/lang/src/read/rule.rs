@@ -10,7 +10,7 @@ use super::set;
 use super::tunnel::has_no_syntax;
 use crate::constant::{is_name, quotable};
 use crate::dialect::NftVersion;
-use crate::syntax::{Expr, Line, Relation, Statement, Target, Value, Verdict};
+use crate::syntax::{Expr, ListedRule, Relation, Statement, Target, Value, Verdict};
 use crate::tunnels::Tunnel;
 use crate::types;
 use chainwright::nft::build::ByteOrder;
@@ -32,7 +32,11 @@ const SECOND: u128 = 1_000_000_000;
 const MAX_EXPRESSIONS: usize = 128;
 
 /// Decodes a rule. One that nft's language cannot represent becomes bytecode.
-pub(crate) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, version: NftVersion) -> Line {
+pub(crate) fn rule(
+    table: &SnapshotTable<'_>,
+    rule: &RuleRef<'_>,
+    version: NftVersion,
+) -> ListedRule {
     at_depth(table, rule, version, 0, &Cell::new(MAX_NESTED_RULES))
 }
 
@@ -42,7 +46,7 @@ fn at_depth(
     version: NftVersion,
     depth: usize,
     left: &Cell<usize>,
-) -> Line {
+) -> ListedRule {
     let mut decoded = Vec::new();
     for expression in rule.expressions().into_iter().flatten() {
         match expression.and_then(|expression| expression.decode()) {
@@ -96,8 +100,8 @@ fn is_of_frame(expressions: &[Decoded<'_>], index: usize) -> bool {
     before.any(is_of_frame) || end.is_some_and(is_of_frame)
 }
 
-fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
-    Line {
+fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> ListedRule {
+    ListedRule {
         statements,
         comment: rule.comment().map(ToOwned::to_owned),
         handle: rule.handle(),
@@ -309,7 +313,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the rules of an anonymous chain.
-    pub(crate) fn bound_rules(&self, name: &[u8]) -> Option<Vec<Line>> {
+    pub(crate) fn bound_rules(&self, name: &[u8]) -> Option<Vec<ListedRule>> {
         let chain = self.table.chain(name)?;
         let flags = chain.chain().flags().unwrap_or_default();
         let rules = chain.rules();

@@ -142,8 +142,8 @@ impl ClauseObject for CtTimeout {
         (!states.is_empty()).then_some(())?;
         let mut policy = Vec::new();
         for (state, seconds) in timeout.timeouts.iter().flat_map(Timeouts::iter) {
-            let (name, usual) = states.get(usize::from(state).checked_sub(1)?)?;
-            if seconds != *usual {
+            let (name, default_timeout) = states.get(usize::from(state).checked_sub(1)?)?;
+            if seconds != *default_timeout {
                 policy.push(StateTimeout {
                     state: (*name).to_owned(),
                     seconds,
@@ -175,8 +175,8 @@ impl Object for CtTimeout {
             .l4proto
             .ok_or_else(|| Diagnostic::new(span, "missing protocol"))?;
         let states = states(l4proto);
-        let usual = states.iter().map(|(_, seconds)| *seconds);
-        let mut all: BTreeMap<u16, u32> = (1..).zip(usual).collect();
+        let default_timeout = states.iter().map(|(_, seconds)| *seconds);
+        let mut all: BTreeMap<u16, u32> = (1..).zip(default_timeout).collect();
         for StateTimeout {
             state,
             seconds,

@@ -79,7 +79,7 @@ impl Clause<Option<String>> for Prefix {
 
     #[cfg(feature = "json")]
     fn read(&self, key: &str, fields: &Fields<'_, '_>) -> Result<Option<String>, Diagnostic> {
-        let prefix = fields.get(key).map(|node| node.kept("a prefix"));
+        let prefix = fields.get(key).map(|node| node.lossless_text("a prefix"));
         Ok(prefix.transpose()?.map(str::to_owned))
     }
 

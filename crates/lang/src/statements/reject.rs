@@ -10,12 +10,12 @@ use crate::syntax::{Symbol, Value};
 use crate::types;
 use chainwright::nft::expr::RejectType;
 
-/// The answer; `None` for the family's default.
+/// The reply; `None` for the family's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reject(Option<Answer>);
+pub(crate) struct Reject(Option<RejectWith>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum RejectWith {
     TcpReset,
     /// An ICMP error: the type of its code, and the code.
     Icmp(DataType, u8),
@@ -29,7 +29,7 @@ const ICMP: [(&str, DataType, u8); 3] = [
     ("icmpx", DataType::ICMPX_CODE, 1),
 ];
 
-impl Answer {
+impl RejectWith {
     const fn word(self) -> &'static str {
         match self {
             Self::TcpReset => TCP_RESET,
@@ -40,7 +40,7 @@ impl Answer {
     }
 
     /// Returns the default for packets of this IP version, or of either.
-    const fn usual(version: Option<Family>) -> Self {
+    const fn default_for(version: Option<Family>) -> Self {
         let (_, data_type, code) = match version {
             Some(Family::IP) => ICMP[0],
             Some(Family::IP6) => ICMP[1],
@@ -67,7 +67,7 @@ impl Answer {
         }
     }
 
-    /// Returns the protocol of the packets that it can answer, if it is only one.
+    /// Returns the protocol of the packets to which it can reply, if it is only one.
     const fn protocol(self) -> Option<&'static Protocol> {
         match self {
             Self::TcpReset => Some(&protocols::TCP),
@@ -88,21 +88,21 @@ impl Text for Reject {
         let word = parser.one_of(&["tcp", ICMP[0].0, ICMP[1].0, ICMP[2].0])?;
         if word == "tcp" {
             parser.expect("reset")?;
-            return Ok(Self(Some(Answer::TcpReset)));
+            return Ok(Self(Some(RejectWith::TcpReset)));
         }
         parser.eat("type");
-        Answer::icmp(word, &parser.constant("a code")?).map(|answer| Self(Some(answer)))
+        RejectWith::icmp(word, &parser.constant("a code")?).map(|reply| Self(Some(reply)))
     }
 
     fn print<W: Write>(&self, printer: &mut Printer<'_, W>) -> fmt::Result {
         printer.out.write_str("reject")?;
-        let Some(answer) = self.0 else {
+        let Some(reply) = self.0 else {
             return Ok(());
         };
-        write!(printer.out, " with {}", answer.word())?;
-        match answer {
-            Answer::TcpReset => Ok(()),
-            Answer::Icmp(data_type, code) => {
+        write!(printer.out, " with {}", reply.word())?;
+        match reply {
+            RejectWith::TcpReset => Ok(()),
+            RejectWith::Icmp(data_type, code) => {
                 let code = Value {
                     data_type,
                     bits: 8,
@@ -119,7 +119,7 @@ impl Linearize for Reject {
     const ENDS_RULE: bool = true;
 
     fn add_dependencies(&self, rule: &mut RuleBuilder<'_, '_>) -> Result<(), Diagnostic> {
-        match self.0.and_then(Answer::protocol) {
+        match self.0.and_then(RejectWith::protocol) {
             Some(protocol) => {
                 let field = Expr::Payload(field_of(protocol, 0));
                 rule.first(|rule| rule.add_dependency(&field))
@@ -133,24 +133,24 @@ impl Linearize for Reject {
             Family::IP | Family::IP6 => Some(rule.family),
             _ => rule.protocols.version(),
         };
-        let reject = match self.0.unwrap_or_else(|| Answer::usual(version)) {
-            Answer::TcpReset => expr::Reject {
+        let reject = match self.0.unwrap_or_else(|| RejectWith::default_for(version)) {
+            RejectWith::TcpReset => expr::Reject {
                 icmp_code: Some(0),
                 ..expr::Reject::tcp_reset()
             },
-            Answer::Icmp(DataType::ICMPX_CODE, _)
+            RejectWith::Icmp(DataType::ICMPX_CODE, _)
                 if matches!(rule.family, Family::IP | Family::IP6) =>
             {
                 return Err(rule.error(
                     "`icmpx` is for packets of either IP version: use `icmp` or `icmpv6` here",
                 ));
             }
-            Answer::Icmp(DataType::ICMPX_CODE, code) => expr::Reject {
+            RejectWith::Icmp(DataType::ICMPX_CODE, code) => expr::Reject {
                 reject_type: Some(RejectType::ICMPX_UNREACH),
                 icmp_code: Some(code),
                 ..expr::Reject::default()
             },
-            Answer::Icmp(_, code) => expr::Reject::icmp(code),
+            RejectWith::Icmp(_, code) => expr::Reject::icmp(code),
         };
         rule.push(&reject);
         Ok(())
@@ -161,16 +161,16 @@ impl Delinearize<expr::Reject> for Reject {
     fn delinearize(reject: &expr::Reject, reader: &mut Reader<'_, '_>) -> Option<Self> {
         let code = reject.icmp_code.unwrap_or_default();
         let family = reader.family();
-        let usual = Answer::usual(None);
+        let default = RejectWith::default_for(None);
         Some(Self(match reject.reject_type? {
             RejectType::TCP_RST => {
                 if matches!(family, Family::IP | Family::IP6) {
                     reader.context.take_protocol("tcp", &mut reader.statements);
                 }
-                Some(Answer::TcpReset)
+                Some(RejectWith::TcpReset)
             }
             RejectType::ICMPX_UNREACH => {
-                Some(Answer::Icmp(DataType::ICMPX_CODE, code)).filter(|answer| *answer != usual)
+                Some(RejectWith::Icmp(DataType::ICMPX_CODE, code)).filter(|reply| *reply != default)
             }
             RejectType::ICMP_UNREACH => {
                 let version = match family {
@@ -182,9 +182,10 @@ impl Delinearize<expr::Reject> for Reject {
                     _ => DataType::ICMPV6_CODE,
                 };
                 reader.context.take(Layer::Network, &mut reader.statements);
-                let answer = Answer::Icmp(data_type, code);
-                let is_usual = answer == Answer::usual(Some(version)) && family == version;
-                (!is_usual).then_some(answer)
+                let reply = RejectWith::Icmp(data_type, code);
+                let is_default =
+                    reply == RejectWith::default_for(Some(version)) && family == version;
+                (!is_default).then_some(reply)
             }
             _ => return None,
         }))
@@ -199,28 +200,30 @@ impl Json for Reject {
         }
         let fields = Fields::new(node, "a reject statement", &["type", "expr"])?;
         let types = [TCP_RESET, ICMP[0].0, ICMP[1].0, ICMP[2].0];
-        let answer = match (
+        let reply = match (
             fields.word("type", "reject type", &types)?,
             fields.get("expr"),
         ) {
             (None, None) => return Ok(Self(None)),
             (None, Some(_)) => return Err(fields.missing("type")),
-            (Some(TCP_RESET), None) => Answer::TcpReset,
+            (Some(TCP_RESET), None) => RejectWith::TcpReset,
             (Some(TCP_RESET), Some(code)) => {
                 return Err(Diagnostic::new(code.span, "tcp reset has no code"));
             }
-            (Some(word), _) => Answer::icmp(word, &fields.need("expr")?.symbol("a code")?)?,
+            (Some(word), _) => RejectWith::icmp(word, &fields.need("expr")?.symbol("a code")?)?,
         };
-        Ok(Self(Some(answer)))
+        Ok(Self(Some(reply)))
     }
 
-    /// Writes the answer, even if it is the default.
+    /// Writes the reply, even if it is the default.
     fn json(&self, writer: Writer<'_>) -> Expression<'_> {
-        let answer = self.0.unwrap_or_else(|| Answer::usual(Some(writer.family)));
-        let record = Record::new().field("type", Expression::word(answer.word()));
-        let code = match answer {
-            Answer::TcpReset => None,
-            Answer::Icmp(data_type, code) => {
+        let reply = self
+            .0
+            .unwrap_or_else(|| RejectWith::default_for(Some(writer.family)));
+        let record = Record::new().field("type", Expression::word(reply.word()));
+        let code = match reply {
+            RejectWith::TcpReset => None,
+            RejectWith::Icmp(data_type, code) => {
                 let name = constant::named(data_type, code.into(), writer.options);
                 Some(name.map_or_else(|| numeric(code.into()), Expression::word))
             }

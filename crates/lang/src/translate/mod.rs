@@ -132,7 +132,7 @@ fn rule_with(
             };
             continue;
         }
-        // nft implies the protocol of a field just before the field. Behind a limit that would be too late: only
+        // nft implies the protocol of a field just before the field. After a limit that would be too late: only
         // packets of the protocol may use up the limit.
         implies |= !is_counted && matches::implies_protocol(one, family);
         is_counted |= matches::counts(one);
@@ -259,8 +259,8 @@ pub fn name(name: &BStr) -> Result<String, Untranslatable> {
 fn checked(text: &BStr, longest: usize) -> Result<&str, Untranslatable> {
     let wrong = || Untranslatable::Text(text.to_string());
     let checked = text.to_str().map_err(|_| wrong())?;
-    let is_odd = |c: char| c.is_control() || matches!(c, '"' | '$' | '\\');
-    match checked.len() <= longest && !checked.contains(is_odd) {
+    let needs_escape = |c: char| c.is_control() || matches!(c, '"' | '$' | '\\');
+    match checked.len() <= longest && !checked.contains(needs_escape) {
         true => Ok(checked),
         false => Err(wrong()),
     }

@@ -312,7 +312,7 @@ impl Reader {
         element.timeout = seconds("timeout")?;
         element.expires = seconds("expires")?;
         if let Some(comment) = fields.get("comment") {
-            element.comment = Some(comment.kept("a comment")?.to_owned());
+            element.comment = Some(comment.lossless_text("a comment")?.to_owned());
         }
         if let Kind::Object(entries) = &inner.kind {
             for (key, value) in entries {

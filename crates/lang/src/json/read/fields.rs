@@ -142,7 +142,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns a string without the placeholder for bytes that JSON cannot represent.
-    pub(crate) fn kept(&self, what: &str) -> Result<&str, Diagnostic> {
+    pub(crate) fn lossless_text(&self, what: &str) -> Result<&str, Diagnostic> {
         let text = self.text(what)?;
         match text.contains(char::REPLACEMENT_CHARACTER) {
             true => {

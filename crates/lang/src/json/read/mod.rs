@@ -142,7 +142,7 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
     let mut commands = Vec::with_capacity(entries.len());
     // Objects without a verb, as in listings; the elements of a set follow it.
     let mut listed: Vec<Vec<Command>> = Vec::new();
-    let settle = |listed: &mut Vec<Vec<Command>>, commands: &mut Vec<Command>| {
+    let flush_listed = |listed: &mut Vec<Vec<Command>>, commands: &mut Vec<Command>| {
         listed.sort_by_key(|each| each.first().map(|command| rank(&command.object)));
         let first = commands.len();
         commands.extend(listed.drain(..).flatten());
@@ -161,7 +161,7 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
         let verb = VERBS.iter().find(|(word, _)| *word == key.text);
         match verb {
             Some((_, verb)) => {
-                settle(&mut listed, &mut commands);
+                flush_listed(&mut listed, &mut commands);
                 commands.extend(command(*verb, value)?);
             }
             None => {
@@ -173,7 +173,7 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Diagnostic> {
             }
         }
     }
-    settle(&mut listed, &mut commands);
+    flush_listed(&mut listed, &mut commands);
     Ok(commands)
 }
 

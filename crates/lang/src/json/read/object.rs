@@ -135,7 +135,7 @@ fn commented<T>(
     match fields.get("comment") {
         None => Ok(object),
         Some(node) => {
-            let comment = node.kept("a comment")?;
+            let comment = node.lossless_text("a comment")?;
             put(object, comment).map_err(|error| Diagnostic::new(node.span, error))
         }
     }
@@ -325,7 +325,9 @@ fn rule(verb: Verb, node: &Node<'_>, has_verb: bool) -> Result<Rule, Diagnostic>
     let (statements, comment) = match has_no_statements {
         true => (Vec::new(), None),
         false => {
-            let comment = fields.get("comment").map(|node| node.kept("a comment"));
+            let comment = fields
+                .get("comment")
+                .map(|node| node.lossless_text("a comment"));
             let statements = reader.statements(fields.need("expr")?)?;
             (statements, comment.transpose()?.map(str::to_owned))
         }
@@ -453,7 +455,9 @@ impl Reader {
                 _ => SetPolicy::PERFORMANCE,
             });
         declared.auto_merge = fields.flag("auto-merge")?;
-        let comment = fields.get("comment").map(|node| node.kept("a comment"));
+        let comment = fields
+            .get("comment")
+            .map(|node| node.lossless_text("a comment"));
         declared.comment = comment.transpose()?.map(str::to_owned);
         if let Some(statements) = fields.get("stmt") {
             declared.statements = self.kept(statements)?;
@@ -574,7 +578,7 @@ fn stateful_object(
     }
     let name = name(&fields, "name", "an object")?;
     let comment = match fields.get("comment") {
-        Some(node) => Some((node.kept("a comment")?.to_owned(), node.span)),
+        Some(node) => Some((node.lossless_text("a comment")?.to_owned(), node.span)),
         None => None,
     };
     object(&at, name, ((kind.read)(&fields, span)?, comment))

@@ -10,7 +10,7 @@ use crate::parse::error::shown;
 use crate::parse::expr::to_presence_test;
 use crate::parse::statement::assigned;
 use crate::statements::{self, OBJECTS};
-use crate::syntax::{Element, Expr, Line, OptionField, Relation, Span, Statement};
+use crate::syntax::{Element, Expr, ListedRule, OptionField, Relation, Span, Statement};
 use chainwright::nft::expr::ObjectType;
 
 /// Keys of statements.
@@ -27,7 +27,7 @@ impl Reader {
     }
 
     /// Reads the rules of an anonymous chain.
-    pub(crate) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Diagnostic> {
+    pub(crate) fn lines(self, node: &Node<'_>) -> Result<Vec<ListedRule>, Diagnostic> {
         let rules = node.list("rules")?;
         if rules.is_empty() {
             return Err(Diagnostic::new(
@@ -38,8 +38,10 @@ impl Reader {
         let line = |rule: &Node<'_>| {
             let fields = Fields::new(rule, "a rule of an anonymous chain", &["expr", "comment"])?;
             let statements = self.statements(fields.need("expr")?)?;
-            let comment = fields.get("comment").map(|node| node.kept("a comment"));
-            Ok(Line {
+            let comment = fields
+                .get("comment")
+                .map(|node| node.lossless_text("a comment"));
+            Ok(ListedRule {
                 statements: statements.into_iter().map(|(each, _)| each).collect(),
                 comment: comment.transpose()?.map(Into::into),
                 handle: 0,

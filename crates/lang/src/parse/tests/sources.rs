@@ -308,8 +308,8 @@ fn many_lines_of_values_are_read_in_linear_time() {
         let parsed = parse_with_definitions(&kept, Source::new("line", line), &NoIncludes).unwrap();
         kept.keep(parsed.defined.unwrap());
     }
-    let asks = Source::new("line", "add rule ip t c tcp dport { $v0, $v19999 }");
-    let parsed = parse_with_definitions(&kept, asks, &NoIncludes).unwrap();
+    let source = Source::new("line", "add rule ip t c tcp dport { $v0, $v19999 }");
+    let parsed = parse_with_definitions(&kept, source, &NoIncludes).unwrap();
     let printed: Vec<_> = rules(&parsed.commands).filter_map(printed).collect();
     assert_eq!(printed, ["tcp dport { 0, 19999 }"]);
 }
