@@ -34,9 +34,10 @@ pub(crate) struct Confirm {
         value_name = "SECONDS",
         value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS),
         long_help = "Undo the change unless it is confirmed within this time: with Enter on the terminal, or with \
-                     `chainwright confirm` from any session. Also undoes it if the terminal, the connection or this \
-                     process is keeper_ended_error. Without a terminal it returns at once. `chainwright get pending` shows what waits. See \
-                     docs/confirm.md"
+                     `chainwright confirm` from any session. The change is undone even if the terminal, the \
+                     connection or this process is gone. Without a terminal, the command exits after the change, \
+                     which then waits for `chainwright confirm`. `chainwright get pending` shows the waiting change. \
+                     See docs/confirm.md"
     )]
     confirm: Option<u64>,
 }

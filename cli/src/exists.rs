@@ -16,12 +16,12 @@ use crate::scope::{Family, Scope};
 
 /// Look up chains by name, without a listing
 ///
-/// The exit code is 0 if all chains exist, and 1 if one does not; then one line names each missing chain. A missing
-/// permission is an error (2).
+/// The exit code is 0 if all chains exist, and 1 if one does not; then each missing chain is printed on its own line. A
+/// missing permission is an error (2).
 ///
 /// Looks up each chain of nf_tables with one request, in time independent of the number of chains and rules; before it
-/// reports a chain as missing, it repeats the request until the ruleset did not change meanwhile. The kernel has no such
-/// request for legacy tables: there it reads the table once. Creates no table and loads no module.
+/// reports a chain as missing, it repeats the request until the ruleset does not change during the request. The kernel
+/// has no such request for legacy tables: there it reads the table once. Creates no table and loads no module.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Names of chains in the table of --table; the family is ip by default, the backend nft

@@ -103,7 +103,7 @@ struct NodeRecord {
 struct EdgeRecord {
     from: usize,
     to: usize,
-    how: &'static str,
+    kind: &'static str,
     count: usize,
 }
 
@@ -264,7 +264,7 @@ fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> 
     let edges = view.links().iter().map(|link| EdgeRecord {
         from: link.from,
         to: link.to,
-        how: link.kind.name(),
+        kind: link.kind.name(),
         count: link.count,
     });
     let findings = graph.findings();

@@ -82,7 +82,7 @@ struct Document<'t> {
 enum ItemRecord<'t> {
     Change(ChangeRecord<'t>),
     Lost(LostRecord),
-    Notice(EventRecord<'t>),
+    OutOfBand(EventRecord<'t>),
 }
 
 #[derive(Serialize)]
@@ -256,13 +256,13 @@ impl Watch<'_> {
         match item {
             Item::Change(change) => self.change(time, change),
             Item::Lost(lost) => self.lost(time, lost).map(|()| false),
-            Item::OutOfBand(notice) => {
-                let event = notice.event();
+            Item::OutOfBand(out_of_band) => {
+                let event = out_of_band.event();
                 if !self.args.admits(&event) {
                     return Ok(false);
                 }
                 if self.json {
-                    let item = ItemRecord::Notice(EventRecord::of(&event, &self.sets));
+                    let item = ItemRecord::OutOfBand(EventRecord::of(&event, &self.sets));
                     self.out.json("watch", &Document { time, item })?;
                 } else {
                     let words = event.to_string();

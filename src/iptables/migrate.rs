@@ -175,7 +175,7 @@ struct MovingTable {
     chains: Vec<MovingChain>,
     /// Indexes of the chains by name.
     places: HashMap<BString, usize>,
-    was_there: bool,
+    existed: bool,
 }
 
 impl MovingTable {
@@ -287,14 +287,14 @@ impl Iptables {
                 .count(),
             rules: table.chains.iter().map(|one| one.entries.len()).sum(),
             family: table.family,
-            existed: table.was_there,
+            existed: table.existed,
             table: table.name,
         });
         Ok(moved.collect())
     }
 
     fn write(&mut self, moving: &[MovingTable], test: bool) -> Result<(), Error> {
-        let moving: Vec<_> = moving.iter().filter(|table| !table.was_there).collect();
+        let moving: Vec<_> = moving.iter().filter(|table| !table.existed).collect();
         if moving.is_empty() {
             return Ok(());
         }
@@ -391,7 +391,7 @@ fn read(
         name: table.name().to_str_lossy().into_owned(),
         chains: Vec::new(),
         places: HashMap::new(),
-        was_there: false,
+        existed: false,
     };
     for chain in table.chains() {
         let is_kept = (migration.keep)(chain.name());
@@ -492,8 +492,8 @@ fn check_destination(
     let Some(known) = existing.table(&table.name) else {
         return;
     };
-    table.was_there = is_equivalent(table, existing, migration).is_ok();
-    if table.was_there {
+    table.existed = is_equivalent(table, existing, migration).is_ok();
+    if table.existed {
         return;
     }
     for chain in known.chains().filter(|one| !(migration.keep)(one.name())) {

@@ -63,7 +63,7 @@ impl fmt::Display for Cost {
                 existing,
             } => write!(
                 f,
-                "{added} new sets beside {existing} in {family} {}: the kernel compares each new set with all others of \
+                "{added} new sets in addition to {existing} in {family} {}: the kernel compares each new set with all others of \
                  its table; use maps with many elements, or several tables",
                 Escaped(table.as_bstr())
             ),
@@ -73,7 +73,7 @@ impl fmt::Display for Cost {
             } => write!(
                 f,
                 "{added} new sets with keys of two bytes in {family} {}: each takes 33 KB of the kernel's memory; use \
-                 one set or map whose keys also contain what tells the rules apart",
+                 one set or map whose keys also contain the values in which the rules differ",
                 Escaped(table.as_bstr())
             ),
             Self::LargeConcatenation {

@@ -405,12 +405,12 @@ pub(super) fn hint(
         }
         libc::EOPNOTSUPP if kind == Some("rule") => {
             "not supported by the kernel here: an expression that is not allowed in this family or \
-             in the chains that lead to it, `dynset` on a set whose flags do not allow it (timeout, \
+             in the chains that jump to it, `dynset` on a set whose flags do not allow it (timeout, \
              interval), or (7.2) a `byteorder` of less than a unit of its size"
         }
         libc::EOPNOTSUPP => {
             "not supported by the kernel here: a chain type, hook, priority, flag or expression that \
-             is not allowed in this family or in the chains that lead to it"
+             is not allowed in this family or in the chains that jump to it"
         }
         libc::ERESTART => {
             "another process changed the ruleset in the meantime: read it again and retry"
@@ -422,7 +422,7 @@ pub(super) fn hint(
         libc::EINVAL => match verb {
             None => {
                 "an anonymous set or chain is not used by a rule of the transaction, or a rule is not \
-                 allowed at a hook that leads to it"
+                 allowed at the hook of a base chain from which packets reach it"
             }
             Some("add" | "create") if kind == Some("set") => {
                 "an attribute is missing or invalid: the length of the key, fields \

@@ -231,7 +231,7 @@ pub struct Context<'a> {
     /// The names for values.
     pub names: &'a Names,
     /// Receives truncated texts. If it is `None`, a text that is too long is an error.
-    pub shortened: Option<&'a RefCell<Vec<TruncatedText>>>,
+    pub truncated: Option<&'a RefCell<Vec<TruncatedText>>>,
 }
 
 impl Context<'_> {
@@ -257,7 +257,7 @@ impl Context<'_> {
             return Ok(value);
         };
         let length = value.len();
-        match self.shortened {
+        match self.truncated {
             None => Err(one.error(format!(
                 "{length} bytes are too many: at most {max_length} fit"
             ))),

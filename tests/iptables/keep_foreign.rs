@@ -311,7 +311,7 @@ COMMIT
         let kept = iptables
             .restore_keeping(family, text, &RestoreOptions::default(), is_of_kubernetes)
             .unwrap();
-        assert_eq!((kept.chains, kept.passed_over, kept.removed), (2, 5, 1));
+        assert_eq!((kept.chains, kept.skipped, kept.removed), (2, 5, 1));
         let saved = real_save(&tools, backend, family);
         assert!(saved.contains("-A OUTPUT -j MARK --set-xmark 0x1/0x1"));
         let (_, filter) = saved.split_once("*filter").unwrap();

@@ -475,7 +475,7 @@ fn costs_are_reported() {
         (
             0,
             &|tx| named(tx, "t", 0..5_000),
-            &["5000 new sets beside 0 in ip t: "],
+            &["5000 new sets in addition to 0 in ip t: "],
         ),
         (0, &|tx| named(tx, "t", 0..4_900), &[]),
         (
@@ -486,7 +486,7 @@ fn costs_are_reported() {
         (
             13_000,
             &|tx| named(tx, "t", 13_000..14_000),
-            &["1000 new sets beside 13000 in ip t: "],
+            &["1000 new sets in addition to 13000 in ip t: "],
         ),
         (13_000, &|tx| named(tx, "t", 13_000..13_500), &[]),
         (

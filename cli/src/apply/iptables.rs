@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use bstr::{BStr, ByteSlice};
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
-use chainwright::iptables::text::{self, RestoreOptions, ShortenedLine};
+use chainwright::iptables::text::{self, RestoreOptions, TruncatedLine};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ struct Record {
     tables: usize,
     chains: usize,
     rules: usize,
-    shortened: Vec<TruncatedText>,
+    truncated: Vec<TruncatedText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<KeptRecord>,
 }
@@ -55,7 +55,7 @@ struct Record {
 #[derive(Serialize)]
 struct KeptRecord {
     chains: usize,
-    passed_over: usize,
+    skipped: usize,
     removed_chains: usize,
     kept_rules: usize,
     inserted_rules: usize,
@@ -66,7 +66,7 @@ impl From<&text::Preserved> for KeptRecord {
     fn from(kept: &text::Preserved) -> Self {
         Self {
             chains: kept.chains,
-            passed_over: kept.passed_over,
+            skipped: kept.skipped,
             removed_chains: kept.removed,
             kept_rules: kept.rules.kept,
             inserted_rules: kept.rules.inserted,
@@ -84,13 +84,13 @@ struct TruncatedText {
     kept: usize,
 }
 
-impl From<&ShortenedLine> for TruncatedText {
-    fn from(line: &ShortenedLine) -> Self {
+impl From<&TruncatedLine> for TruncatedText {
+    fn from(line: &TruncatedLine) -> Self {
         Self {
             line: line.line,
-            option: line.shortened.option,
-            length: line.shortened.length,
-            kept: line.shortened.kept,
+            option: line.truncated.option,
+            length: line.truncated.length,
+            kept: line.truncated.kept,
         }
     }
 }
@@ -99,12 +99,12 @@ impl From<&ShortenedLine> for TruncatedText {
 const WARNINGS: usize = 10;
 
 /// Warns about truncated texts.
-fn warn(name: &str, shortened: &[ShortenedLine]) {
-    for one in shortened.iter().take(WARNINGS) {
+fn warn(name: &str, truncated: &[TruncatedLine]) {
+    for one in truncated.iter().take(WARNINGS) {
         let (name, line) = (Printable(name), one.line);
-        eprint_line(&format!("{name}:{line}: warning: {}", one.shortened));
+        eprint_line(&format!("{name}:{line}: warning: {}", one.truncated));
     }
-    if let Some(more) = shortened.len().checked_sub(WARNINGS + 1) {
+    if let Some(more) = truncated.len().checked_sub(WARNINGS + 1) {
         note(&format!(
             "warning: {} more texts are truncated in the same way",
             more + 1
@@ -155,8 +155,8 @@ fn change(
     drop(progress);
     match restored {
         Ok((restored, kept)) => {
-            warn(name, &restored.shortened);
-            if let Some(passed) = kept.as_ref().map(|kept| kept.passed_over)
+            warn(name, &restored.truncated);
+            if let Some(passed) = kept.as_ref().map(|kept| kept.skipped)
                 && passed > 0
             {
                 note(&format!(
@@ -172,7 +172,7 @@ fn change(
                         tables: restored.tables,
                         chains: restored.chains,
                         rules: restored.rules,
-                        shortened: restored.shortened.iter().map(TruncatedText::from).collect(),
+                        truncated: restored.truncated.iter().map(TruncatedText::from).collect(),
                         kept: kept.as_ref().map(KeptRecord::from),
                     },
                 )?;

@@ -45,7 +45,7 @@ struct Record {
     table: String,
     chains: usize,
     rules: usize,
-    was_there: bool,
+    existed: bool,
 }
 
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ impl From<&Migrated> for Record {
             table: moved.table.clone(),
             chains: moved.chains,
             rules: moved.rules,
-            was_there: moved.existed,
+            existed: moved.existed,
         }
     }
 }

@@ -99,11 +99,11 @@ struct Formatted {
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    took_us: Option<u64>,
+    duration_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trailing: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    again_in_ms: Option<u64>,
+    retry_in_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -156,9 +156,9 @@ impl Formatted {
             items: Vec::new(),
             by: Vec::new(),
             since: None,
-            took_us: None,
+            duration_us: None,
             trailing: None,
-            again_in_ms: None,
+            retry_in_ms: None,
             reason: None,
         };
         let millis = |time| Some(micros(time) / 1000);
@@ -168,17 +168,17 @@ impl Formatted {
                 record.items = records(&repair.items);
                 record.by = repair.by.iter().map(AttributionRecord::from).collect();
                 record.since = Some(time(repair.since));
-                record.took_us = Some(micros(repair.took));
+                record.duration_us = Some(micros(repair.took));
                 record.trailing = Some(repair.trailing);
             }
             Event::Failed { error, retry } => {
                 record.reason = Some(error.clone());
-                record.again_in_ms = millis(*retry);
+                record.retry_in_ms = millis(*retry);
             }
             Event::BackedOff { missing, by, rest } => {
                 record.items = records(missing);
                 record.by = by.iter().map(AttributionRecord::from).collect();
-                record.again_in_ms = millis(*rest);
+                record.retry_in_ms = millis(*rest);
             }
             Event::Lost { cause: what } => record.reason = Some(what.clone()),
             _ => {}

@@ -58,10 +58,10 @@ impl Which {
         if !self.auto {
             return place.one_for(what);
         }
-        let verdict = Detector::open().probe().detected_backend();
-        verdict.backend().ok_or_else(|| {
+        let detected = Detector::open().probe().detected_backend();
+        detected.backend().ok_or_else(|| {
             Error::Other(format!(
-                "this node's backend is {verdict} (see `chainwright kube status`): use --backend nft or --backend \
+                "this node's backend is {detected} (see `chainwright kube status`): use --backend nft or --backend \
                  legacy"
             ))
         })
@@ -136,7 +136,7 @@ pub(crate) struct CheckArgs {
 
 /// Remove a kubelet's chains and rules
 ///
-/// Removes what `kube ensure` creates, in the same way, except chains that other programs use.
+/// Removes the chains and rules that `kube ensure` creates, except chains that other programs use.
 #[derive(clap::Args)]
 pub(crate) struct RemoveArgs {
     #[command(flatten)]

@@ -22,16 +22,16 @@ use crate::scope::UnreadPart;
 /// It also prints the evidence: the chains of Kubernetes, CNI plugins, azure-npm and Calico in each table, tables of
 /// kube-proxy's or chainwright's services in nf_tables, and everything that could not be read.
 ///
-/// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
+/// The result is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
 /// initialized, or its chains were flushed) or unavailable (it cannot be determined).
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled
+    /// Wait up to this time for a result: nf_tables sends notifications, legacy tables are polled
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     wait: u64,
 
-    /// Run until stopped, and print each verdict that differs from the previous one
+    /// Run until stopped, and print each result that differs from the previous one
     #[arg(long, conflicts_with = "wait")]
     follow: bool,
 
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["quiet", "follow"])]
     rules: bool,
 
-    /// Print only the verdict, without the chains
+    /// Print only the result, without the chains
     #[arg(short, long)]
     quiet: bool,
 }
@@ -55,7 +55,7 @@ const FAMILIES: [Family; 2] = Family::ALL;
 
 #[derive(Serialize)]
 struct Formatted {
-    verdict: &'static str,
+    backend: &'static str,
     probes: Vec<ProbeRecord>,
     #[serde(flatten)]
     evidence: Option<EvidenceRecord>,
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// Prints the errors on standard error if the verdict is unavailable.
+/// Prints the errors on standard error if the result is unavailable.
 fn print_failures(detection: &Detection) {
     if detection.detected_backend() != DetectedBackend::Unavailable {
         return;
@@ -219,7 +219,7 @@ fn print_detection(
     evidence: Option<&Evidence>,
     json: bool,
 ) -> Result<(), Error> {
-    let verdict = detection.detected_backend();
+    let detected = detection.detected_backend();
     if json {
         let evidence = evidence.map(|evidence| EvidenceRecord {
             nft_loaded: evidence.nft_loaded,
@@ -262,13 +262,13 @@ fn print_detection(
         return out.json(
             "detect",
             &Formatted {
-                verdict: verdict.name(),
+                backend: detected.name(),
                 probes: probe_records(detection),
                 evidence,
             },
         );
     }
-    writeln!(out, "{verdict}: {}", describe(verdict))?;
+    writeln!(out, "{detected}: {}", describe(detected))?;
     let Some(evidence) = evidence else {
         return Ok(());
     };
@@ -389,8 +389,8 @@ fn print_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
     Ok(())
 }
 
-const fn describe(verdict: DetectedBackend) -> &'static str {
-    match verdict {
+const fn describe(detected: DetectedBackend) -> &'static str {
+    match detected {
         DetectedBackend::Nft => "this node's Kubernetes uses nf_tables",
         DetectedBackend::Legacy => "this node's Kubernetes uses the legacy tables",
         DetectedBackend::Mixed => "both backends have a hint or a canary chain",

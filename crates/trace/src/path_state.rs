@@ -549,7 +549,7 @@ impl PathState {
                     description.to_string()
                 }
                 Assumption::Always(description, false) | Assumption::Once(description, false) => {
-                    format!("not: {description}")
+                    negation(description)
                 }
             };
             match one.chance {
@@ -629,4 +629,62 @@ fn mask_of_name(mask: u128, value: u128) -> u128 {
         }
     }
     mask
+}
+
+/// Formats the negation of a condition: with `not` if that gives a sentence, otherwise after `not:`.
+fn negation(description: &str) -> String {
+    const WITHOUT_VERB: [&str; 4] = ["above ", "chosen by ", "more than ", "within "];
+    // Other verbs and quotations before the first `is`.
+    const OTHER: [&str; 6] = [" has ", " or", " that ", "`", "\"", "("];
+    match description.split_once(" is ") {
+        Some((subject, rest))
+            if !rest.starts_with("not ") && !OTHER.iter().any(|other| subject.contains(other)) =>
+        {
+            format!("{subject} is not {rest}")
+        }
+        None if WITHOUT_VERB
+            .iter()
+            .any(|start| description.starts_with(start)) =>
+        {
+            format!("not {description}")
+        }
+        _ => format!("not: {description}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::negation;
+
+    #[test]
+    fn negations_are_sentences() {
+        for (description, negated) in [
+            (
+                "10.0.0.5 is in seen, which rules fill",
+                "10.0.0.5 is not in seen, which rules fill",
+            ),
+            (
+                "chosen by `statistic --mode random`",
+                "not chosen by `statistic --mode random`",
+            ),
+            (
+                "the quota of 5 bytes is not used up",
+                "not: the quota of 5 bytes is not used up",
+            ),
+            (
+                "the accounting object a has no quota or is over it",
+                "not: the accounting object a has no quota or is over it",
+            ),
+            (
+                "the packet has \"this is it\" from byte 0 to byte 9",
+                "not: the packet has \"this is it\" from byte 0 to byte 9",
+            ),
+            (
+                "it answers a packet from SYNPROXY",
+                "not: it answers a packet from SYNPROXY",
+            ),
+        ] {
+            assert_eq!(negation(description), negated);
+        }
+    }
 }

@@ -109,7 +109,7 @@ pub struct RuleSpec {
     /// `-c`
     pub counters: Option<Counters>,
     /// Texts that were too long and were truncated like in iptables.
-    pub shortened: Vec<TruncatedText>,
+    pub truncated: Vec<TruncatedText>,
 }
 
 impl RuleSpec {
@@ -120,13 +120,13 @@ impl RuleSpec {
             more_sources,
             more_destinations,
             counters,
-            shortened,
+            truncated,
         } = self;
         rule.clear();
         more_sources.clear();
         more_destinations.clear();
         *counters = None;
-        shortened.clear();
+        truncated.clear();
     }
 
     /// Returns the number of rules.
@@ -228,7 +228,7 @@ impl Command {
         let mut parser = Parser::new(family, names, words, is_chain, &mut self.spec);
         parser.last_chain = self.chain.take();
         parser.native_log = native_log;
-        parser.shortened = Some(RefCell::default());
+        parser.truncated = Some(RefCell::default());
         parser.line_options = std::mem::take(line_options);
         let result = parser.parse();
         self.for_other_family = parser.for_other_family;
@@ -371,7 +371,7 @@ struct Parser<'p, 'a> {
     for_other_family: bool,
     native_log: bool,
     names: &'p Names,
-    shortened: Option<RefCell<Vec<TruncatedText>>>,
+    truncated: Option<RefCell<Vec<TruncatedText>>>,
     /// Columns of `-i` and `-o`; 0 if absent.
     interfaces: [usize; 2],
     /// Bit set of the main options seen, to reject repeated ones.

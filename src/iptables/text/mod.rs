@@ -25,7 +25,7 @@ pub(super) use restore::{
     DIFFERENCES as RESTORE_DIFFERENCES, NO_COMMIT, NO_NAME, NO_POLICY, NO_TABLE,
     counters as counters_before,
 };
-pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, ShortenedLine, ruleset};
+pub use restore::{MAX_LINE_LENGTH, RestoreOptions, Restored, TruncatedLine, ruleset};
 pub use restore_preserving::Preserved;
 pub(super) use save::DIFFERENCES as SAVE_DIFFERENCES;
 pub(super) use save::save_missing;

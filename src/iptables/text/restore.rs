@@ -42,18 +42,18 @@ pub struct Restored {
     /// Number of added rules.
     pub rules: usize,
     /// Texts that were too long and were truncated like in iptables; at most one for each line.
-    pub shortened: Vec<ShortenedLine>,
+    pub truncated: Vec<TruncatedLine>,
 }
 
 /// A line with a text that was too long and was truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShortenedLine {
+pub struct TruncatedLine {
     /// The family of the text.
     pub family: Family,
     /// The line, from 1.
     pub line: usize,
     /// The truncated text.
-    pub shortened: TruncatedText,
+    pub truncated: TruncatedText,
 }
 
 impl Iptables {
@@ -611,15 +611,15 @@ impl<'r> Restorer<'r> {
                             &is_chain,
                         )
                         .map_err(in_line)?;
-                    let mut shortened = command.spec.shortened.drain(..);
+                    let mut truncated = command.spec.truncated.drain(..);
                     restored
-                        .shortened
-                        .extend(shortened.next().map(|shortened| ShortenedLine {
+                        .truncated
+                        .extend(truncated.next().map(|truncated| TruncatedLine {
                             family: self.family,
                             line: number,
-                            shortened,
+                            truncated,
                         }));
-                    drop(shortened);
+                    drop(truncated);
                     self.multiplied = command.spec.number().saturating_add(self.multiplied) - 1;
                     if self.multiplied > MAX_MULTIPLIED {
                         let message = format!(

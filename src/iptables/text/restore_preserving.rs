@@ -19,7 +19,7 @@ pub struct Preserved {
     /// The tables, chains and rules of the text.
     pub restored: Restored,
     /// Number of the text's chains and rules that were skipped: kept chains, and jumps to them.
-    pub passed_over: usize,
+    pub skipped: usize,
     /// Number of kept chains.
     pub chains: usize,
     /// Number of removed chains.
@@ -68,7 +68,7 @@ impl Iptables {
         let texts = Texts::new(&inputs, options)?;
         let (mut desired, mut kept) = self.desired_tables(family, &texts, options)?;
         for chains in &mut desired {
-            kept.passed_over += skip_kept(chains, &keep);
+            kept.skipped += skip_kept(chains, &keep);
         }
         let change = Change {
             apply: !options.test,

@@ -165,7 +165,7 @@ mod tests {
             protocol: Some((6, false)),
             native_log: true,
             names: &names,
-            shortened: None,
+            truncated: None,
         };
         let read = |value: &str, read: Read| {
             let given = GivenOption {

@@ -50,7 +50,7 @@ pub(super) fn parse<T: Extension>(
         protocol: protocol.map(|number| (number, false)),
         native_log: true,
         names: &Names::system(),
-        shortened: None,
+        truncated: None,
     };
     let given: Vec<_> = options
         .iter()

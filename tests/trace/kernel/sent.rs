@@ -398,7 +398,7 @@ fn errors_name_missing_packet_fields() {
         ),
         (
             |packet| packet.direction = Direction::In,
-            "the description leaves open: more than 5 connections, or not: more than 5 connections",
+            "the description leaves open: more than 5 connections, or not more than 5 connections",
         ),
     ];
     for (change, expected) in cases {

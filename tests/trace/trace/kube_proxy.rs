@@ -179,7 +179,7 @@ fn places(trace: &Trace) -> BTreeMap<(String, bool), f64> {
 fn remembered(end: &End) -> bool {
     end.assumptions
         .iter()
-        .any(|words| !words.starts_with("not: "))
+        .any(|words| !words.starts_with("not: ") && !words.contains(" is not "))
 }
 
 /// Each of these with the same probability.

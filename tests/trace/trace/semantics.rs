@@ -387,7 +387,7 @@ fn sets_that_rules_fill() {
                 Outcome::Dropped
             ),
             (
-                "not: 10.0.0.5 is in seen, which rules fill".to_owned(),
+                "10.0.0.5 is not in seen, which rules fill".to_owned(),
                 Outcome::Delivered
             ),
         ]
@@ -460,16 +460,16 @@ fn unknown_keys_split_the_evaluation() {
         .collect();
     let of = |from: &str, to: &str| {
         format!(
-            "{from}source address is in seen, which rules fill; {to}destination address is in seen, which rules fill"
+            "source address is{from} in seen, which rules fill; destination address is{to} in seen, which rules fill"
         )
     };
     assert_eq!(
         ends,
         [
             (of("", ""), Outcome::Dropped),
-            (of("", "not: "), Outcome::Delivered),
-            (of("not: ", ""), Outcome::Dropped),
-            (of("not: ", "not: "), Outcome::Delivered),
+            (of("", " not"), Outcome::Delivered),
+            (of(" not", ""), Outcome::Dropped),
+            (of(" not", " not"), Outcome::Delivered),
         ],
         "{trace}"
     );

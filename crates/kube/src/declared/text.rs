@@ -139,7 +139,7 @@ impl Reader {
         if command.for_other_family {
             return Ok(());
         }
-        if let Some(cut) = command.spec.shortened.first() {
+        if let Some(cut) = command.spec.truncated.first() {
             return Err(format!("iptables would truncate a text: {cut:?}"));
         }
         let chain = command.chain.ok_or("missing chain name")?;

@@ -27,8 +27,7 @@ impl Xt {
 /// Creates the error that it cannot be written.
 fn not_written(span: Span) -> Diagnostic {
     let message = "x_tables matches and targets cannot be written in nft's language";
-    Diagnostic::new(span, message)
-        .with_hint("the rule was made by iptables-nft: change it with iptables")
+    Diagnostic::new(span, message).with_hint("iptables-nft wrote the rule: change it with iptables")
 }
 
 impl Text for Xt {

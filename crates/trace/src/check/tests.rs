@@ -275,7 +275,11 @@ fn finds_rules_without_effect() {
             ],
             "duplicate",
         ),
-        ("ip", &["accept", "ip saddr 10.0.0.1 drop"], "unreachable"),
+        (
+            "ip",
+            &["accept", "ip saddr 10.0.0.1 drop"],
+            "unreachable_rule",
+        ),
         (
             "ip",
             &[

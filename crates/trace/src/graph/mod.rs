@@ -190,13 +190,13 @@ pub enum EdgeKind {
 }
 
 impl EdgeKind {
-    /// Returns `jump`, `goto` or `asks`.
+    /// Returns `jump`, `goto` or `lookup`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Jump => "jump",
             Self::Goto => "goto",
-            Self::MapLookup => "asks",
+            Self::MapLookup => "lookup",
         }
     }
 }

@@ -94,7 +94,7 @@ impl Command {
         let is_chain = |_: &BStr| false;
         let mut parser = Parser::new(family, names, words, &is_chain, &mut command.spec);
         parser.native_log = native_log;
-        parser.shortened = Some(Default::default());
+        parser.truncated = Some(Default::default());
         parser.cmdline = Some(CommandLineOptions::default());
         (command.verb, command.chain) = parser.parse()?;
         command.for_other_family = parser.for_other_family;

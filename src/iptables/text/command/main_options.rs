@@ -401,7 +401,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 protocol: protocol.map(|protocol| (protocol.number, protocol.invert)),
                 native_log: self.native_log,
                 names: self.names,
-                shortened: self.shortened.as_ref(),
+                truncated: self.truncated.as_ref(),
             };
             match loaded.which {
                 ExtensionSpec::Match(extension) => {
@@ -419,8 +419,8 @@ impl<'p, 'a> Parser<'p, 'a> {
         spec.rule
             .matches
             .extend(opaque.map(|(_, opaque)| xt::Match::Opaque(opaque)));
-        if let Some(shortened) = &mut self.shortened {
-            spec.shortened = std::mem::take(shortened.get_mut());
+        if let Some(truncated) = &mut self.truncated {
+            spec.truncated = std::mem::take(truncated.get_mut());
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             for_other_family: false,
             native_log: true,
             names,
-            shortened: None,
+            truncated: None,
             interfaces: [0; 2],
             seen: 0,
             wants_no_option: false,
