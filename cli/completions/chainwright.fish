@@ -32,7 +32,7 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'P
 complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "get" -d 'List tables, chains, rules, sets or elements, or the whole ruleset'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "exists" -d 'Look up chains by name, without a listing'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show the changes since a file was written or a moment was recorded, or between two'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace" -d 'Show the path of a packet through the rules'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "check" -d 'Find present and future problems in the tables'
@@ -258,7 +258,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l nft-ver
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Also compare counters, quotas and times of last use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l bytecode -d 'Show rules that iptables cannot express as bytecode, one pair of brackets per expression, instead of in nft\'s syntax'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l behavior -d 'Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The files may also be output of iptables-save, or in nft\'s language'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l behavior -d 'Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
@@ -346,7 +346,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand check" -s 6 -l i
 complete -c chainwright -n "__fish_chainwright_using_subcommand check" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s f -l file -d 'Input file; standard input if omitted, or `-`' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l format -d 'Format of the file; by default it is recognised by the content' -r -f -a "nft\t'nft\'s language'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l format -d 'Format of the file; by default it is recognized by the content' -r -f -a "nft\t'nft\'s language'
 nft-json\t'libnftables\' JSON'
 iptables\t'the format of iptables-save'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l prune -d 'Make only the tables in the file match it; with OWNER, only objects with this tag' -r
@@ -599,13 +599,13 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "remove" -d 'Remove a kubelet\'s chains and rules'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "guard" -d 'Guard chains and rules: restore them immediately when another process removes them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and not __fish_seen_subcommand_from status ensure check remove guard help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l wait -d 'Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l wait -d 'Wait up to this time for a result: nf_tables sends notifications, legacy tables are polled' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l follow -d 'Run until stopped, and print each verdict that differs from the previous one'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l follow -d 'Run until stopped, and print each result that differs from the previous one'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l rules -d 'Also count the rules of the chains'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the verdict, without the chains'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the result, without the chains'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kube; and __fish_seen_subcommand_from ensure" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
@@ -780,7 +780,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restor
 complete -c chainwright -n "__fish_chainwright_using_subcommand ip6tables-restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "get" -d 'List tables, chains, rules, sets or elements, or the whole ruleset'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "exists" -d 'Look up chains by name, without a listing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "diff" -d 'Show the changes since a backup or a recorded moment, or between two'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "diff" -d 'Show the changes since a file was written or a moment was recorded, or between two'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "graph" -d 'Show the jumps between chains, as a tree or a graph'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "trace" -d 'Show the path of a packet through the rules'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help" -f -a "check" -d 'Find present and future problems in the tables'

@@ -341,7 +341,7 @@ fn nft_records(args: &Args, input: &Input, known: &[Record]) -> Vec<Record> {
     // Of iptables' tables, only the rules whose conditions need a comparison: the rest is known.
     let known: HashSet<_> = known
         .iter()
-        .filter(|one| matches!(one.kind, "duplicate" | "unreachable_rule"))
+        .filter(|one| matches!(one.kind, "duplicate" | "unreachable"))
         .map(|one| (one.family, &one.table, &one.chain, one.number))
         .collect();
     for tables in &input.iptables {

@@ -103,6 +103,7 @@ struct NodeRecord {
 struct EdgeRecord {
     from: usize,
     to: usize,
+    #[serde(rename = "how")]
     kind: &'static str,
     count: usize,
 }

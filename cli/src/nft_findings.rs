@@ -8,7 +8,7 @@ use crate::check::Record;
 /// The kinds of findings, with descriptions: the rules of a SARIF log.
 pub(crate) const KINDS: [(&str, &str); 23] = [
     ("misread", "A version of iptables misreads the rule."),
-    ("unreadable", "A version of iptables stops at the rule."),
+    ("unread", "A version of iptables stops at the rule."),
     ("hidden", "A version of iptables does not show the table."),
     ("not_expressible", "iptables cannot express the rule."),
     (
@@ -24,7 +24,7 @@ pub(crate) const KINDS: [(&str, &str); 23] = [
         "An earlier rule matches all packets of the rule, and ends the chain for them.",
     ),
     (
-        "unreachable_rule",
+        "unreachable",
         "An earlier rule ends the chain for every packet.",
     ),
     (
@@ -37,7 +37,7 @@ pub(crate) const KINDS: [(&str, &str); 23] = [
     ),
     ("loop", "The rules of the chain lead back to it."),
     ("unreferenced", "No rule or map leads to the chain."),
-    ("unreachable_chain", "No packet reaches the chain."),
+    ("unreached", "No packet reaches the chain."),
     ("unused", "No rule uses the set, map, object or flowtable."),
     (
         "empty_set",
@@ -50,7 +50,7 @@ pub(crate) const KINDS: [(&str, &str); 23] = [
     ("dormant", "The table is dormant."),
     ("owned", "A process owns the table."),
     (
-        "unsupported_objects",
+        "objects",
         "The table has objects that iptables does not show.",
     ),
     ("both_backends", "Packets pass the rules of both backends."),

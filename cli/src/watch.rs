@@ -82,6 +82,7 @@ struct Document<'t> {
 enum ItemRecord<'t> {
     Change(ChangeRecord<'t>),
     Lost(LostRecord),
+    #[serde(rename = "notice")]
     OutOfBand(EventRecord<'t>),
 }
 

@@ -46,6 +46,7 @@ struct Record {
     tables: usize,
     chains: usize,
     rules: usize,
+    #[serde(rename = "shortened")]
     truncated: Vec<TruncatedText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<KeptRecord>,
@@ -55,6 +56,7 @@ struct Record {
 #[derive(Serialize)]
 struct KeptRecord {
     chains: usize,
+    #[serde(rename = "passed_over")]
     skipped: usize,
     removed_chains: usize,
     kept_rules: usize,

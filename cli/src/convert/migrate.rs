@@ -45,6 +45,7 @@ struct Record {
     table: String,
     chains: usize,
     rules: usize,
+    #[serde(rename = "was_there")]
     existed: bool,
 }
 

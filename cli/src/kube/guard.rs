@@ -98,11 +98,11 @@ struct Formatted {
     by: Vec<AttributionRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "took_us", skip_serializing_if = "Option::is_none")]
     duration_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trailing: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "again_in_ms", skip_serializing_if = "Option::is_none")]
     retry_in_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,

@@ -55,6 +55,7 @@ const FAMILIES: [Family; 2] = Family::ALL;
 
 #[derive(Serialize)]
 struct Formatted {
+    #[serde(rename = "verdict")]
     backend: &'static str,
     probes: Vec<ProbeRecord>,
     #[serde(flatten)]

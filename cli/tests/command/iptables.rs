@@ -157,7 +157,7 @@ fn restore_options_limit_the_change() {
         let counts: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(
             counts,
-            json!({"version": 1, "verb": "restore", "tables": 1, "chains": 0, "rules": 1, "truncated": []})
+            json!({"version": 1, "verb": "restore", "tables": 1, "chains": 0, "rules": 1, "shortened": []})
         );
         let after = tools.save(&save);
         assert!(after.contains("-A OUTPUT -j ACCEPT"), "{after}");

@@ -739,7 +739,7 @@ fn json_of_legacy_tables_alone() {
                     .enumerate()
                 {
                     let expected = serde_json::json!(
-                        {"from": place(from), "to": place(to), "kind": how, "count": 1}
+                        {"from": place(from), "to": place(to), "how": how, "count": 1}
                     );
                     assert_eq!(graph["edges"][edge], expected, "{out}");
                 }

@@ -123,7 +123,7 @@ fn foreign_chains_are_kept() {
         let json = run_with(&sandbox, &format!("{keep} --json"), text).expect(0);
         let document: Value = serde_json::from_str(&json.out).unwrap();
         let kept = json!({
-            "chains": 1, "skipped": 2, "removed_chains": 0,
+            "chains": 1, "passed_over": 2, "removed_chains": 0,
             "kept_rules": 3, "inserted_rules": 0, "deleted_rules": 0,
         });
         assert_eq!(document["kept"], kept);

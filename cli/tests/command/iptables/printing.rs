@@ -278,7 +278,7 @@ fn overlong_texts_are_truncated_with_a_warning() {
         }
         let deleted = run_with(&ours, &format!("{restore} -n --json"), &with("-D INPUT")).expect(0);
         let record: Value = serde_json::from_str(&deleted.out).unwrap();
-        assert_eq!(record["truncated"].as_array().unwrap().len(), 3);
+        assert_eq!(record["shortened"].as_array().unwrap().len(), 3);
         assert!(!Tools::new(&ours).save(&save).contains("-A"));
     }
     // In a form that has room for the text.

@@ -195,7 +195,7 @@ fn event_output_matches_the_documentation() {
     next("lost");
     // The quota is used up.
     send(&sandbox);
-    next("out_of_band");
+    next("notice");
     watching.kill().unwrap();
     watching.wait().unwrap();
     json::check("watch", &watched.iter().collect::<Vec<_>>());

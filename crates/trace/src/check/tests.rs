@@ -275,11 +275,7 @@ fn finds_rules_without_effect() {
             ],
             "duplicate",
         ),
-        (
-            "ip",
-            &["accept", "ip saddr 10.0.0.1 drop"],
-            "unreachable_rule",
-        ),
+        ("ip", &["accept", "ip saddr 10.0.0.1 drop"], "unreachable"),
         (
             "ip",
             &[

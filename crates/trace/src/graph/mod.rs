@@ -190,13 +190,13 @@ pub enum EdgeKind {
 }
 
 impl EdgeKind {
-    /// Returns `jump`, `goto` or `lookup`.
+    /// Returns `jump`, `goto` or `asks`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Jump => "jump",
             Self::Goto => "goto",
-            Self::MapLookup => "lookup",
+            Self::MapLookup => "asks",
         }
     }
 }

@@ -423,7 +423,7 @@ impl View<'_> {
         let routes = [
             (EdgeKind::Jump, "jump"),
             (EdgeKind::Goto, "goto"),
-            (EdgeKind::MapLookup, "lookup"),
+            (EdgeKind::MapLookup, "asks"),
         ];
         let routes = routes.into_iter().filter(|(how, _)| has_edge(*how));
         let boxes = boxes.map(|(look, words)| (Sample::Box(look), words));

@@ -63,13 +63,13 @@ fn script_and_fake_kernel_have_the_same_edges() {
             edges(&graph),
             [
                 "a jump b ×1",
-                "in lookup named ×1",
+                "in asks named ×1",
                 "in goto b ×1",
                 "in jump a ×3",
                 "named goto b ×1",
                 "named jump a ×2",
                 "old jump b ×1",
-                "out lookup named ×1",
+                "out asks named ×1",
             ]
         );
         let chain = |wanted: &str| graph.node(graph.chain(0, wanted).unwrap()).clone();
