@@ -231,10 +231,8 @@ impl Args {
     fn state(&self, contents: Contents) -> Result<Option<Snapshot>, Error> {
         self.scope.check_file()?;
         let name = self.input.name();
-        let snapshot = match Source::parse(contents, &name, &self.scope)? {
-            Source::Backup(snapshot) => *snapshot,
-            source => source.snapshot().map_err(Error::Other)?,
-        };
+        let source = Source::parse(contents, &name, &self.scope)?;
+        let snapshot = source.into_snapshot().map_err(Error::Other)?;
         Ok(self.scope.part_of(snapshot, &name))
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anstyle::AnsiColor;
 use chainwright::nft::{
     ChainRef, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, ObjectFormatter, RuleRef,
-    SetRef, Snapshot, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
+    Scope as NftScope, SetRef, Snapshot, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
 };
 use serde::Serialize;
 
@@ -14,9 +14,13 @@ use crate::get::rules;
 use crate::log::only_nft;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::recorded::{Directory, failed, moment};
+use crate::ruleset_source::Source;
 use crate::scope::Scope;
 
-/// Show the changes since a backup or a recorded moment, or between two
+/// Show the changes since a file was written or a moment was recorded, or between two
+///
+/// A file is a snapshot, output of iptables-save, or a ruleset in nft's language or libnftables' JSON; `-` is standard
+/// input.
 ///
 /// A moment is that of a ruleset that `record` has recorded: @10:32, @10:32:05, @now, @yesterday (24 hours ago), @-10m,
 /// @2026-11-28T10:32, or @gen:77 for a generation.
@@ -24,17 +28,18 @@ use crate::scope::Scope;
 /// Prints each changed object on one line: `-` marks the old version, `+` the new one. Rules are formatted as by
 /// `get rules`, elements as by `get elements` (the start and the end of a range are separate lines), and other objects in nft's
 /// syntax. In JSON, rules that iptables cannot express are bytecode. Without a second file, compares with the part of
-/// the kernel's ruleset that the first file covers. The exit code is 1 if there are differences.
+/// the kernel's ruleset that the first file covers: of a snapshot, what it was saved from; of a text, the tables that it
+/// creates. The exit code is 1 if there are differences.
 ///
 /// Values that the kernel assigns are not compared: handles, numbers of references, positions of rules, owners of
 /// tables, remaining times of timeouts.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Input file, written by `snapshot`, or a recorded moment
+    /// Input file, or a recorded moment
     #[arg(value_name = "FILE|@TIME")]
     old: PathBuf,
 
-    /// A later backup or moment, instead of the kernel's ruleset
+    /// A later file or moment, instead of the kernel's ruleset
     #[arg(value_name = "FILE|@TIME")]
     new: Option<PathBuf>,
 
@@ -50,8 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     bytecode: bool,
 
-    /// Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules. The
-    /// files may also be output of iptables-save, or in nft's language
+    /// Show packets that the rulesets treat differently, instead of changes. The packets use values from the rules
     #[arg(long, alias = "packets", conflicts_with_all = ["counters", "bytecode"])]
     behavior: bool,
 
@@ -72,6 +76,8 @@ pub(crate) struct Args {
 /// Formats objects like `get rules` and `get elements`.
 pub(crate) struct ListFormatter<'o> {
     sets: rules::Sets,
+    /// Whether rules that iptables can express are compared as text: iptables has written some rules in different forms.
+    compares_iptables_text: bool,
     /// nft's syntax; `None` for bytecode.
     formatter: Option<chainwright_lang::ObjectFormatter<'o>>,
 }
@@ -81,6 +87,7 @@ impl<'o> ListFormatter<'o> {
     pub(crate) fn new(options: Option<&'o chainwright_lang::Options>) -> Self {
         Self {
             sets: rules::sets(),
+            compares_iptables_text: false,
             formatter: options.map(chainwright_lang::ObjectFormatter::new),
         }
     }
@@ -98,6 +105,17 @@ impl<'o> ListFormatter<'o> {
 }
 
 impl ObjectFormatter for ListFormatter<'_> {
+    fn rule_key(&self, rule: &RuleRef<'_>, counters: bool) -> Option<Vec<u8>> {
+        let text = self
+            .compares_iptables_text
+            .then(|| rules::options(rule, &self.sets))??;
+        let key = match (counters, text.split_once("] ")) {
+            (false, Some((_, options))) => options.to_owned(),
+            _ => text,
+        };
+        Some(key.into_bytes())
+    }
+
     fn rule_with_contents(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
         rules::options(rule, &self.sets)
             .or_else(|| self.format_with(|formatter| formatter.rule_with_contents(table, rule)))
@@ -141,11 +159,28 @@ pub(crate) fn between(
     Ok(old.diff_with(new, options, &formatter)?)
 }
 
+/// A ruleset to compare.
+struct Loaded {
+    snapshot: Snapshot,
+    kind: Kind,
+}
+
+/// The kind of a ruleset's source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A snapshot or a recorded ruleset.
+    Snapshot,
+    /// A text in nft's language. It does not describe tables that it does not create.
+    Script,
+    /// Output of iptables-save. It does not describe other tables either, nor the form in which the kernel has a rule.
+    Iptables,
+}
+
 impl Args {
-    /// Loads the selected part of a backup, or of the ruleset at a recorded moment.
-    fn load(&self, name: &Path) -> Result<Option<Snapshot>, Error> {
+    /// Loads the selected part of a file, or of the ruleset at a recorded moment.
+    fn load(&self, name: &Path) -> Result<Option<Loaded>, Error> {
         let Some(text) = name.to_str().filter(|text| text.starts_with('@')) else {
-            return self.scope.load(name);
+            return self.load_file(name);
         };
         only_nft(&self.scope)?;
         let moment = moment(text).map_err(Error::Other)?;
@@ -156,11 +191,46 @@ impl Args {
                 Printable(text)
             ));
         }
-        Ok(match self.scope.is_filtered() {
+        let snapshot = match self.scope.is_filtered() {
             true => state.snapshot.filtered(&self.scope.filter()),
             false => Some(state.snapshot),
-        })
+        };
+        let kind = Kind::Snapshot;
+        Ok(snapshot.map(|snapshot| Loaded { snapshot, kind }))
     }
+
+    fn load_file(&self, path: &Path) -> Result<Option<Loaded>, Error> {
+        self.scope.check_file()?;
+        let name = path.to_string_lossy();
+        let source = Source::read(path, &self.scope)?;
+        let kind = match source {
+            Source::Backup(_) => Kind::Snapshot,
+            Source::Script(_) => Kind::Script,
+            Source::Iptables(..) => Kind::Iptables,
+        };
+        let snapshot = source.into_snapshot().map_err(|reason| {
+            Error::Other(format!("{} is not a ruleset: {reason}", Printable(&name)))
+        })?;
+        let snapshot = self.scope.part_of(snapshot, &name);
+        Ok(snapshot.map(|snapshot| Loaded { snapshot, kind }))
+    }
+}
+
+/// Compares a text with the kernel's ruleset, table by table.
+fn of_its_tables(
+    text: &Snapshot,
+    kernel: &Snapshot,
+    options: DiffOptions,
+    formatter: &ListFormatter<'_>,
+) -> Result<Diff, Error> {
+    let mut all = Diff::default();
+    for table in text.tables() {
+        let scope = NftScope::table(table.table().family(), table.table().name());
+        let [old, new] = [text, kernel].map(|one| one.filtered(&scope).unwrap_or_default());
+        all.changes
+            .extend(old.diff_with(&new, options, formatter)?.changes);
+    }
+    Ok(all)
 }
 
 /// The JSON document.
@@ -179,20 +249,40 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             json,
         );
     }
+    let is_stdin = |path: &Path| path == Path::new("-");
+    if is_stdin(&args.old) && args.new.as_deref().is_some_and(is_stdin) {
+        return Err(Error::Other("standard input can be read only once".into()));
+    }
     let Some(old) = args.load(&args.old)? else {
         return Ok(Exit::Absent);
     };
     let new = match &args.new {
+        None => None,
         Some(path) => match args.load(path)? {
-            Some(new) => new,
             None => return Ok(Exit::Absent),
+            new => new,
         },
-        None => Connection::open_if_loaded()?.snapshot(old.scope().clone())?,
     };
     let mut options = DiffOptions::default();
     options.counters = args.counters;
+    let words = crate::dialect::options();
     // The JSON format does not change.
-    let diff = between(&old, &new, options, args.bytecode || json)?;
+    let mut formatter = ListFormatter::new((!args.bytecode && !json).then_some(&words));
+    formatter.compares_iptables_text = [Some(&old), new.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|one| one.kind == Kind::Iptables);
+    let (old, kind) = (old.snapshot, old.kind);
+    let diff = match new {
+        Some(new) => old.diff_with(&new.snapshot, options, &formatter)?,
+        None => {
+            let now = Connection::open_if_loaded()?.snapshot(old.scope().clone())?;
+            match kind {
+                Kind::Snapshot => old.diff_with(&now, options, &formatter)?,
+                _ => of_its_tables(&old, &now, options, &formatter)?,
+            }
+        }
+    };
     let mut out = Output::new();
     if json {
         out.json("diff", &Document { changes: &diff })?;

@@ -141,6 +141,7 @@ impl Contents {
     pub(crate) fn read(file: &Path, name: &str, format: Option<Format>) -> Result<Self, Error> {
         // Other files can be read only once, and are no snapshots.
         if format.is_none() && fs::metadata(file).is_ok_and(|there| there.is_file()) {
+            let _progress = Progress::new("reading the file");
             match Snapshot::load(file) {
                 Ok(snapshot) => return Ok(Self::Snapshot(Box::new(snapshot))),
                 Err(FileError::Foreign { .. }) => {}
@@ -212,5 +213,12 @@ impl Source {
             Self::Script(script) => script.ruleset().map_err(|error| error.to_string())?,
         };
         Ok(ruleset.to_snapshot(&NftScope::all()))
+    }
+    /// Like [`snapshot`](Self::snapshot), without a copy.
+    pub(crate) fn into_snapshot(self) -> Result<Snapshot, String> {
+        match self {
+            Self::Backup(snapshot) => Ok(*snapshot),
+            source => source.snapshot(),
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use bstr::{BStr, ByteSlice};
 use chainwright::nft::{self, Connection, Snapshot, SnapshotError};
@@ -12,7 +11,6 @@ use serde::Serialize;
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Printable, causes, note};
-use crate::progress::Progress;
 
 /// Selects tables.
 #[derive(Debug, Default, clap::Args)]
@@ -228,15 +226,6 @@ impl Scope {
             "snapshots only support nf_tables; `chainwright get ruleset -o iptables --backend legacy` prints the \
              legacy tables as text",
         )
-    }
-
-    /// Loads a snapshot, or the selected part of it. Returns `None`, and prints a note, if it has no such part.
-    pub(crate) fn load(&self, file: &Path) -> Result<Option<Snapshot>, Error> {
-        self.check_file()?;
-        let progress = Progress::new("reading the snapshot");
-        let snapshot = Snapshot::load(file)?;
-        drop(progress);
-        Ok(self.part_of(snapshot, &file.to_string_lossy()))
     }
 
     /// Returns the selected part of a file's ruleset. Returns `None`, and prints a note, if it has no such part.

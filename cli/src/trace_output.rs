@@ -55,7 +55,7 @@ impl Ruleset {
 
     /// Reads the rules of a file.
     pub(crate) fn of_file(file: &Path, scope: &Scope) -> Result<Self, Error> {
-        let snapshot = Source::read(file, scope)?.snapshot();
+        let snapshot = Source::read(file, scope)?.into_snapshot();
         let snapshot = snapshot.map_err(|why| {
             let file = file.to_string_lossy();
             Error::Other(format!("{} is not a ruleset: {why}", Printable(&file)))

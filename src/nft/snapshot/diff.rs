@@ -77,6 +77,13 @@ pub trait ObjectFormatter {
         None
     }
 
+    /// Returns what is compared instead of the rule's attributes: two rules with the same key are the same rule, even if
+    /// different programs wrote them in different forms. With `counters`, the key includes the counters.
+    fn rule_key(&self, rule: &RuleRef<'_>, counters: bool) -> Option<Vec<u8>> {
+        let _ = (rule, counters);
+        None
+    }
+
     /// Formats a table, without its members.
     fn table(&self, table: &TableRef<'_>) -> Option<String> {
         let _ = table;
@@ -458,9 +465,10 @@ impl Differ<'_> {
     /// Compares the rules of a chain.
     fn rules(&mut self, path: &str, old_side: &Side<'_>, new_side: &Side<'_>) {
         let compare = self.options.compare();
-        let (before, after) = (old_side.keys(compare), new_side.keys(compare));
-        let (old, new) = (&old_side.rules, &new_side.rules);
         let words = self.words;
+        let keys = |side: &Side<'_>| side.keys(compare, words, self.options.counters);
+        let (before, after) = (keys(old_side), keys(new_side));
+        let (old, new) = (&old_side.rules, &new_side.rules);
         let text = |side: &Side<'_>, rule: &RuleRef<'_>| {
             let with_contents = |table| words.rule_with_contents(table, rule);
             if let Some(with_contents) = side.table.as_ref().and_then(with_contents) {
@@ -525,11 +533,14 @@ struct Side<'s> {
 }
 
 impl Side<'_> {
-    fn keys(&self, compare: Compare) -> Vec<Vec<u8>> {
+    fn keys(&self, compare: Compare, words: &dyn ObjectFormatter, counters: bool) -> Vec<Vec<u8>> {
         let within = self.within.into_iter();
         let keys = within.flat_map(|within| {
-            let rules = self.rules.iter();
-            rules.map(|rule| within.key(compare, rule))
+            let key = |rule| {
+                let other = words.rule_key(rule, counters);
+                other.unwrap_or_else(|| within.key(compare, rule))
+            };
+            self.rules.iter().map(key)
         });
         keys.collect()
     }

@@ -369,3 +369,65 @@ fn diff_prints_changed_elements() {
     assert_eq!(first, "+ element ip t ranges: from 172.16.0.0");
     assert_eq!(verdict, "- element ip t verdicts: \"lo\" : accept");
 }
+
+/// `diff` reads texts of all formats; one is compared only with the tables that it creates.
+#[test]
+fn diff_reads_files_of_all_formats() {
+    let sandbox = loaded();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let text = |name: &str, command: &str| {
+        let text = run(&sandbox, command).expect(0).out;
+        std::fs::write(path(name), text).unwrap();
+        path(name)
+    };
+    let tools = Tools::new(&sandbox);
+    let nft = text("nft", "get ruleset table ip t");
+    let json = text("json", "get ruleset -o nft-json table ip t");
+    let save = text("save", "get ruleset -o iptables");
+    let (_directory, snapshot) = file();
+    // iptables would also create the other base chains.
+    let chains = ["FORWARD", "OUTPUT"].map(|chain| {
+        format!(
+            "- chain ip filter {chain}: type filter hook {} priority filter; policy accept",
+            chain.to_lowercase()
+        )
+    });
+    assert_eq!(
+        run(&sandbox, &format!("diff {save}")).expect(1).lines(),
+        chains
+    );
+    tools.run("iptables-nft -P FORWARD ACCEPT");
+    tools.run("iptables-nft -P OUTPUT ACCEPT");
+    run(&sandbox, &format!("snapshot {snapshot}")).expect(0);
+    for file in [&nft, &json, &save, &snapshot] {
+        assert_eq!(
+            run(&sandbox, &format!("diff {file}")).expect(0).out,
+            "",
+            "{file}"
+        );
+    }
+    run(&sandbox, &format!("diff {json} {nft}")).expect(0);
+    run(&sandbox, &format!("diff {nft} {snapshot} --table t -4")).expect(0);
+    let missing = run(&sandbox, &format!("diff {nft} {snapshot}")).expect(1);
+    assert!(missing.out.contains("+ table ip6 t"), "{}", missing.out);
+
+    tools.run("nft add rule ip t d tcp dport 23 drop");
+    tools.run("nft add table ip other");
+    let changed = |file: &str, lines: &[&str]| {
+        let ran = run(&sandbox, &format!("diff {file}")).expect(1);
+        assert_eq!(ran.lines(), lines, "{file}");
+    };
+    let rule = "+ rule ip t d: tcp dport 23 drop";
+    changed(&nft, &[rule]);
+    changed(&json, &[rule]);
+    changed(&snapshot, &[rule, "+ table ip other"]);
+    assert_eq!(run(&sandbox, &format!("diff {save}")).expect(0).out, "");
+    tools.run("iptables-nft -A INPUT -j LOG");
+    changed(&save, &["+ rule ip filter INPUT: [0:0] -j LOG"]);
+    let twice = run(&sandbox, "diff - -").expect(2);
+    assert!(twice.err.contains("only once"), "{}", twice.err);
+    std::fs::write(path("wrong"), "table ip t { chain c { jump gone; }; }").unwrap();
+    let wrong = run(&sandbox, &format!("diff {}", path("wrong"))).expect(2);
+    assert!(wrong.err.contains("is not a ruleset"), "{}", wrong.err);
+}
