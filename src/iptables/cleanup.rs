@@ -8,7 +8,7 @@ use super::sets::named;
 use super::{Error, Family, Iptables, NotExpressible, Rule, TableEdit};
 use crate::xt;
 
-/// Selects what to remove: chains with all rules that lead to them, and rules by comment.
+/// Selects what to remove: chains with all rules that jump to them, and rules by comment.
 #[derive(Clone, Copy)]
 pub struct Cleanup<'c> {
     /// Only removes from tables with this name.
@@ -55,7 +55,7 @@ pub struct CleanedUp {
     pub table: String,
     /// The removed chains, in the kernel's order.
     pub chains: Vec<BString>,
-    /// The removed rules with their chains: the rules of removed chains, rules that led to them, and selected rules.
+    /// The removed rules with their chains: the rules of removed chains, rules that jumped to them, and selected rules.
     pub rules: Vec<(BString, Result<Rule, NotExpressible>)>,
 }
 
@@ -68,9 +68,9 @@ impl CleanedUp {
 }
 
 impl TableEdit<'_> {
-    /// Removes chains with their rules and all rules that lead to them, and rules by comment.
+    /// Removes chains with their rules and all rules that jump to them, and rules by comment.
     ///
-    /// The target of a rule that iptables cannot express is unknown. If it leads to a removed chain, the
+    /// The target of a rule that iptables cannot express is unknown. If it jumps to a removed chain, the
     /// commit of the change fails.
     ///
     /// # Errors

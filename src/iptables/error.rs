@@ -110,7 +110,7 @@ pub enum Error {
         /// The policy as given.
         policy: BString,
     },
-    /// The chain has rules, or something leads to it.
+    /// The chain has rules, or a rule or map element refers to it.
     #[error("chain {chain} of table {table} has rules: flush it before removing it")]
     NotEmpty {
         /// The table.
@@ -128,7 +128,7 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
-    /// A rule that iptables cannot express may lead to a chain that must be kept.
+    /// A rule that iptables cannot express may jump to a chain that must be kept.
     #[error(
         "rule {number} of chain {chain} of table {table} cannot be expressed in iptables' language ({reason}), so it is unknown \
          whether to keep it"

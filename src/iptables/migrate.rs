@@ -162,7 +162,7 @@ struct MovingChain {
     name: BString,
     /// For a built-in chain.
     policy: Option<(Policy, Counters)>,
-    /// Number of its rules that lead to kept chains.
+    /// Number of its rules that jump to kept chains.
     kept_jumps: usize,
     entries: Vec<Entry>,
 }
@@ -204,7 +204,7 @@ impl Iptables {
     /// and with the policy `ACCEPT`. The emptied tables remain, because legacy tables cannot be removed.
     ///
     /// Obstacles are reported before any change: rules and chains that iptables cannot express, kept chains
-    /// that lead to others that are not kept, and tables that already have other rules there, which would change the
+    /// that jump to others that are not kept, and tables that already have other rules there, which would change the
     /// order in which packets meet the rules.
     ///
     /// ```no_run

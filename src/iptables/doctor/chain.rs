@@ -58,7 +58,7 @@ impl Hidden {
     }
 }
 
-/// The chains to which a table's rules lead.
+/// The chains to which a table's rules jump.
 pub(super) type Reached = HashSet<BString>;
 
 /// A chain being examined, with its table.
@@ -78,7 +78,7 @@ impl ChainExaminer<'_> {
         Finding { place, fault }
     }
 
-    /// Examines the rules in order, and records the chains to which they lead and causes that hide the table. Returns
+    /// Examines the rules in order, and records the chains to which they jump and causes that hide the table. Returns
     /// whether they decide on packets.
     pub(super) fn rules(
         &self,
@@ -193,7 +193,7 @@ impl ChainExaminer<'_> {
 
     /// Returns `true` if the chain is a user's chain without references.
     pub(super) fn is_unreached(&self, reached: &Reached) -> bool {
-        // An element of a map may lead there, too: nf_tables reports the number of all references.
+        // An element of a map may refer to it, too: nf_tables reports the number of all references.
         let is_reached = reached.contains::<BStr>(self.chain.name())
             || self.chain.references().is_some_and(|number| number > 0);
         self.chain.kind() == ChainKind::User && !is_reached

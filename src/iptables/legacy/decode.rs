@@ -36,7 +36,7 @@ pub(in crate::iptables) fn decode_into(
     decode_as(entry, into, true)
 }
 
-/// Decodes an entry; `declared` if a text declares the chain that the rule leads to.
+/// Decodes an entry; `declared` if a text declares the chain to which the rule jumps.
 fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<(), NotExpressible> {
     let target = match entry.target().map_err(malformed)? {
         LegacyTarget::Accept => Read::Plain(Target::Accept),

@@ -43,7 +43,7 @@ pub(in crate::iptables) fn decode_into(
     decode_as(encoded, entry, true)
 }
 
-/// Decodes a rule; `declared` if a text declares the chain that the rule leads to.
+/// Decodes a rule; `declared` if a text declares the chain to which the rule jumps.
 fn decode_as(
     encoded: &RuleRef<'_>,
     entry: &mut Entry,

@@ -130,7 +130,7 @@ impl ListedChain<'_> {
     }
 }
 
-/// Counts the rules that lead to each chain.
+/// Counts the rules that jump to each chain.
 fn jumps(tables: &Tables, chains: &[Chain<'_>]) -> HashMap<BString, u32> {
     let mut jumps = HashMap::new();
     for chain in chains {

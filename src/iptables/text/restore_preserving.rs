@@ -35,7 +35,7 @@ impl Iptables {
     ///
     /// Existing rules of the text are kept with their counters, and so is a policy that equals the text's. The text's
     /// own versions of kept chains, and its jumps to them, are skipped, because they may be outdated. A chain that is
-    /// neither in the text nor kept is removed; if a kept chain leads to it, that is an error, and nothing changes.
+    /// neither in the text nor kept is removed; if a kept chain jumps to it, that is an error, and nothing changes.
     /// Tables that the text does not have are unchanged.
     ///
     /// ```no_run

@@ -114,7 +114,7 @@ impl NewOffsets {
         }
     }
 
-    /// Returns the new target of a jump that led to `to` in the old table.
+    /// Returns the new target of a jump whose target was `to` in the old table.
     fn moved(&self, to: u32) -> Option<u32> {
         let (bit, aligned) = (
             to as usize / XT_ALIGN,

@@ -622,7 +622,7 @@ impl<'m> Refused<'m> {
         }
     }
 
-    /// Explains that a rule is not allowed in a chain that a base chain leads to.
+    /// Explains that a rule is not allowed in a chain that packets reach from a base chain.
     fn misplaced(&self, view: &View, table: &Key) -> Option<String> {
         let (base_name, base, chain, context) = view.misplaced(table)?;
         let family = self.family;

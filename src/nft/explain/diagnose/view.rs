@@ -226,7 +226,7 @@ pub(super) fn set_key(name: &BStr, id: Option<u32>) -> BString {
     }
 }
 
-/// Returns the chain that a verdict leads to: its name, or its number in the transaction.
+/// Returns the chain to which a verdict jumps: its name, or its number in the transaction.
 pub(super) fn jump(data: &Data<'_>) -> Option<BString> {
     match data {
         Data::Verdict(Verdict::Jump(name) | Verdict::Goto(name)) => Some(name.as_bstr().into()),
@@ -550,7 +550,7 @@ impl View {
         format!("{missing}; add it first, earlier in the same transaction")
     }
 
-    /// Returns the chains that a rule leads to.
+    /// Returns the chains to which a rule jumps.
     fn next<'v>(&'v self, table: &'v Key, rule: &'v RuleView) -> impl Iterator<Item = &'v BString> {
         let sets = rule.sets.iter();
         let sets = sets.filter_map(|set| self.sets.get(&(table.clone(), set.clone())));
@@ -559,8 +559,8 @@ impl View {
             .chain(sets.flat_map(|set| set.jumps.values()))
     }
 
-    /// Finds an expression that is not allowed in a chain that a base chain leads to: the base chain, the chain with
-    /// the rule, and where the expression would be allowed.
+    /// Finds an expression that is not allowed in a chain that packets reach from a base chain: the base chain, the
+    /// chain with the rule, and where the expression would be allowed.
     pub(super) fn misplaced<'v>(
         &'v self,
         table: &'v Key,

@@ -222,7 +222,7 @@ pub(super) fn without_devices(
 }
 
 impl RulesetTable {
-    /// Changes the name of a chain, also in the verdicts that lead to it.
+    /// Changes the name of a chain, also in the verdicts that refer to it.
     pub(super) fn rename_chain(&mut self, old: &BString, new: BString) {
         let rename = |verdict: &mut Verdict<'_>| {
             if let Verdict::Jump(name) | Verdict::Goto(name) = verdict
