@@ -78,38 +78,38 @@ pub(crate) fn lines(table: &SnapshotTable<'_>, whole: bool) -> Vec<String> {
 /// Checks that the mirror has the current content and generation.
 #[track_caller]
 pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
-    let chainwright = mirror.snapshot();
-    let elements = chainwright.elements();
-    let fresh = nft.snapshot_with(chainwright.scope().clone(), SnapshotOptions { elements });
+    let mirrored = mirror.snapshot();
+    let elements = mirrored.elements();
+    let fresh = nft.snapshot_with(mirrored.scope().clone(), SnapshotOptions { elements });
     let fresh = fresh.unwrap();
-    let (chainwright, theirs) = (formatted(mirror.snapshot()), formatted(&fresh));
-    if chainwright != theirs {
-        let differs = chainwright
+    let (mirrored, listed) = (formatted(mirror.snapshot()), formatted(&fresh));
+    if mirrored != listed {
+        let differs = mirrored
             .iter()
-            .zip(&theirs)
+            .zip(&listed)
             .position(|(one, other)| one != other);
-        let at = differs.unwrap_or(chainwright.len().min(theirs.len()));
+        let at = differs.unwrap_or(mirrored.len().min(listed.len()));
         panic!(
             "{what}: line {at} of {} and {}\n{:#?}\n{:#?}",
-            chainwright.len(),
-            theirs.len(),
-            &chainwright[at.saturating_sub(2)..(at + 3).min(chainwright.len())],
-            &theirs[at.saturating_sub(2)..(at + 3).min(theirs.len())],
+            mirrored.len(),
+            listed.len(),
+            &mirrored[at.saturating_sub(2)..(at + 3).min(mirrored.len())],
+            &listed[at.saturating_sub(2)..(at + 3).min(listed.len())],
         );
     }
     match (mirror.snapshot().generation(), fresh.generation()) {
-        (Some(chainwright), Some(theirs)) => kernel::is_same_generation(chainwright, theirs),
+        (Some(mirrored), Some(listed)) => kernel::is_same_generation(mirrored, listed),
         other => panic!("{what}: {other:?}"),
     }
     // A lookup by name finds the object with that name.
     for table in fresh.tables() {
         let (family, name) = (table.table().family(), table.table().name());
-        let chainwright = mirror
+        let mirrored = mirror
             .snapshot()
             .table(family, name)
             .expect("no such object");
         for chain in table.chains() {
-            let found = chainwright
+            let found = mirrored
                 .chain(chain.chain().name())
                 .expect("no such object");
             // Two chains can have one name: a renamed one and a new one.
@@ -119,7 +119,7 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
             assert!(is_one, "{what}");
         }
         for set in table.sets() {
-            let found = chainwright.set(set.set().name()).expect("no such object");
+            let found = mirrored.set(set.set().name()).expect("no such object");
             assert_eq!(found.set().handle(), set.set().handle(), "{what}");
         }
     }

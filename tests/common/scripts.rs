@@ -75,18 +75,22 @@ fn nameless(listing: &Listing) -> Listing {
 }
 
 /// Checks that nft's listings of both are the same.
-pub(crate) fn compare(theirs: &Sandbox, ours: &Sandbox, any_order: bool) -> Result<(), String> {
-    compare_listings(theirs, ours, any_order)?;
-    compare_objects(theirs, ours)
+pub(crate) fn compare(
+    real: &Sandbox,
+    chainwright: &Sandbox,
+    any_order: bool,
+) -> Result<(), String> {
+    compare_listings(real, chainwright, any_order)?;
+    compare_objects(real, chainwright)
 }
 
 pub(crate) fn compare_listings(
-    theirs: &Sandbox,
-    ours: &Sandbox,
+    real: &Sandbox,
+    chainwright: &Sandbox,
     any_order: bool,
 ) -> Result<(), String> {
     let listed = |sandbox: &Sandbox| nameless(&listing_in(sandbox, any_order));
-    diff_listings(&listed(theirs), &listed(ours))
+    diff_listings(&listed(real), &listed(chainwright))
 }
 
 /// Whether nft lists the same text for both, whatever the bytecode is.
@@ -96,7 +100,7 @@ pub(crate) fn is_same_text(one: &Sandbox, other: &Sandbox) -> bool {
 }
 
 /// Compares what nft does not list: user data, flags, sizes.
-pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), String> {
+pub(crate) fn compare_objects(real: &Sandbox, chainwright: &Sandbox) -> Result<(), String> {
     let snapshot = |sandbox: &Sandbox| {
         connect(sandbox)
             .snapshot(Scope::all())
@@ -105,8 +109,8 @@ pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), St
     let mut options = PlanOptions::default();
     options.remove_other_tables = true;
     options.remove_dynamic_elements = true;
-    let plan = snapshot(ours)
-        .plan(&snapshot(theirs), options)
+    let plan = snapshot(chainwright)
+        .plan(&snapshot(real), options)
         .map_err(|error| report(&error))?;
     match plan.is_empty() {
         true => Ok(()),

@@ -172,9 +172,9 @@ impl Pair {
         }
         self.fake.commit(&probe).unwrap();
         self.kernel.commit(&probe).unwrap();
-        let ours = events(&mut self.of_fake);
-        let theirs = events(&mut self.of_kernel);
-        assert_eq!(ours, theirs, "handles after {}", bytes(tx));
+        let by_fake = events(&mut self.of_fake);
+        let by_kernel = events(&mut self.of_kernel);
+        assert_eq!(by_fake, by_kernel, "handles after {}", bytes(tx));
     }
 
     #[track_caller]
@@ -184,48 +184,49 @@ impl Pair {
             operations.collect::<Vec<_>>()
         };
         self.requests_echo = !self.requests_echo;
-        let (answered, theirs) = match self.requests_echo {
+        let (answered, by_kernel) = match self.requests_echo {
             true => {
-                let (ours, theirs) = (self.fake.commit_echo(tx), self.kernel.commit_echo(tx));
-                let (reported, reported_by_kernel) = (ours.as_ref().ok(), theirs.as_ref().ok());
+                let (by_fake, by_kernel) = (self.fake.commit_echo(tx), self.kernel.commit_echo(tx));
+                let (reported, reported_by_kernel) =
+                    (by_fake.as_ref().ok(), by_kernel.as_ref().ok());
                 assert_eq!(
                     reported.map(echoed),
                     reported_by_kernel.map(echoed),
                     "echo of the fake kernel (left) and of the kernel (right): {:#?}",
                     text()
                 );
-                (answer(ours.map(drop)), answer(theirs.map(drop)))
+                (answer(by_fake.map(drop)), answer(by_kernel.map(drop)))
             }
             false => (answer(self.fake.commit(tx)), answer(self.kernel.commit(tx))),
         };
         assert_eq!(
             answered,
-            theirs,
+            by_kernel,
             "answer of the fake kernel (left) and of the kernel (right): {:#?} {}",
             text(),
             bytes(tx)
         );
         let held = formatted(&self.fake.snapshot(Scope::all()).unwrap());
-        let theirs = formatted(&self.kernel.snapshot(Scope::all()).unwrap());
-        if held != theirs {
-            let mut pairs = held.iter().zip(&theirs);
-            let at = pairs.position(|(ours, theirs)| ours != theirs);
-            let at = at.unwrap_or(held.len().min(theirs.len()));
+        let by_kernel = formatted(&self.kernel.snapshot(Scope::all()).unwrap());
+        if held != by_kernel {
+            let mut pairs = held.iter().zip(&by_kernel);
+            let at = pairs.position(|(by_fake, by_kernel)| by_fake != by_kernel);
+            let at = at.unwrap_or(held.len().min(by_kernel.len()));
             panic!(
                 "after {} transactions {answered:?} {:#?} {}\nmodel  {:#?}\nkernel {:#?}\nbefore {:#?}",
                 self.compared,
                 text(),
                 bytes(tx),
                 held.get(at),
-                theirs.get(at),
+                by_kernel.get(at),
                 self.before
             );
         }
-        let ours = events(&mut self.of_fake);
-        let theirs = events(&mut self.of_kernel);
+        let by_fake = events(&mut self.of_fake);
+        let by_kernel = events(&mut self.of_kernel);
         assert_eq!(
-            ours,
-            theirs,
+            by_fake,
+            by_kernel,
             "events of the fake kernel (left) and of the kernel (right): {:#?}",
             text()
         );
@@ -331,20 +332,20 @@ fn the_fake_lists_rulesets_like_the_kernel() {
             }
         }
         let formatted = |snapshot| formatted(snapshot).into_iter().map(unnumbered).collect();
-        let [ours, theirs]: [Vec<String>; 2] = [formatted(&of_fake), formatted(&of_kernel)];
-        if ours.len() != theirs.len() {
-            differ.push(format!("{name}: {} of {}", ours.len(), theirs.len()));
+        let [by_fake, by_kernel]: [Vec<String>; 2] = [formatted(&of_fake), formatted(&of_kernel)];
+        if by_fake.len() != by_kernel.len() {
+            differ.push(format!("{name}: {} of {}", by_fake.len(), by_kernel.len()));
         }
-        let lines = ours.iter().zip(&theirs);
-        for (ours, theirs) in lines.filter(|(ours, theirs)| ours != theirs) {
+        let lines = by_fake.iter().zip(&by_kernel);
+        for (by_fake, by_kernel) in lines.filter(|(by_fake, by_kernel)| by_fake != by_kernel) {
             differ.push(format!(
                 "{name}:
-  fake kernel  {ours}
-  kernel       {theirs}"
+  fake kernel  {by_fake}
+  kernel       {by_kernel}"
             ));
         }
         rulesets += 1;
-        rules += theirs
+        rules += by_kernel
             .iter()
             .filter(|line| line.starts_with("  rule"))
             .count();
@@ -500,12 +501,12 @@ fn chains_of_rules_have_no_such_chains() {
             let answered = answer(fake.commit(&tx));
             assert_eq!(answered, answer(kernel.commit(&tx)), "{depth}");
             assert_eq!(answered.is_empty(), depth == 1 || tx.len() == 1, "{depth}");
-            let [ours, theirs] = [&mut fake, &mut kernel].map(|nft| {
+            let [by_fake, by_kernel] = [&mut fake, &mut kernel].map(|nft| {
                 let snapshot = nft.snapshot(Scope::all()).unwrap();
                 let formatted = formatted(&snapshot).into_iter().map(unnumbered);
                 formatted.collect::<Vec<_>>()
             });
-            assert_eq!(ours, theirs, "{depth}");
+            assert_eq!(by_fake, by_kernel, "{depth}");
         }
     }
 }
@@ -529,9 +530,9 @@ fn chains_cannot_be_offloaded_to_hardware() {
                 let mut tx = Transaction::new();
                 tx.add(&Table::new(family, "t")).unwrap();
                 tx.create(&chain).unwrap().delete(&chain).unwrap();
-                let [theirs, ours] = pair.each_mut().map(|nft| answer(nft.commit(&tx)));
-                assert_eq!(ours, theirs, "{chain:?}");
-                refused += usize::from(!theirs.is_empty());
+                let [by_kernel, by_fake] = pair.each_mut().map(|nft| answer(nft.commit(&tx)));
+                assert_eq!(by_fake, by_kernel, "{chain:?}");
+                refused += usize::from(!by_kernel.is_empty());
             }
         }
     }
@@ -615,7 +616,7 @@ fn names_of_anonymous_sets() {
                 }
             }
         }
-        let [theirs, ours] = pair.each_mut().map(|nft| {
+        let [by_kernel, by_fake] = pair.each_mut().map(|nft| {
             let answered = answer(nft.commit(&tx));
             let snapshot = nft.snapshot(Scope::all()).unwrap();
             let sets = snapshot.table(Family::IP, "t").into_iter();
@@ -623,8 +624,8 @@ fn names_of_anonymous_sets() {
             let name = |set: SnapshotSet<'_>| (set.set().name().to_owned(), set.set().handle());
             (answered, sets.map(name).collect::<Vec<_>>())
         });
-        assert_eq!(ours, theirs);
-        named = named.max(theirs.1.len());
+        assert_eq!(by_fake, by_kernel);
+        named = named.max(by_kernel.1.len());
     }
     assert!(named > 20, "{named}");
 }
@@ -679,7 +680,7 @@ fn interval_bounds_change_individually_like_in_the_kernel() {
             let mut strip = Transaction::new();
             strip.delete_elements(&set.set_id(), absent).unwrap();
             let mut ticks = names_start;
-            let [theirs, ours] = pair.each_mut().map(|nft| {
+            let [by_kernel, by_fake] = pair.each_mut().map(|nft| {
                 nft.commit(&empty).unwrap();
                 nft.commit(&strip).unwrap();
                 // The fake kernel forgets with each transaction.
@@ -694,11 +695,11 @@ fn interval_bounds_change_individually_like_in_the_kernel() {
                 (answered, held.collect::<Vec<_>>())
             });
             compared += 1;
-            refused += usize::from(!theirs.0.is_empty());
-            if ours != theirs {
+            refused += usize::from(!by_kernel.0.is_empty());
+            if by_fake != by_kernel {
                 differ.push(format!(
                     "{there:?} {one} {other} deletes {deletes:?} together {together}: fake kernel {:?} kernel {:?}",
-                    ours.0, theirs.0
+                    by_fake.0, by_kernel.0
                 ));
             }
         }

@@ -136,10 +136,10 @@ fn an_unchanged_replace_keeps_the_same_bytes() {
 /// same bytes, including counters.
 #[track_caller]
 fn rebuilt(family: Family, restore: &str, saver: &str, save: &str) {
-    let (theirs, ours) = (sandbox(), sandbox());
-    let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
+    let (real, chainwright) = (sandbox(), sandbox());
+    let (their_tools, our_tools) = (Tools::new(&real), Tools::new(&chainwright));
     their_tools.run_with(restore, save);
-    let (their, our) = (open(&theirs, family), open(&ours, family));
+    let (their, our) = (open(&real, family), open(&chainwright, family));
     for name in their.tables().unwrap() {
         let table = read(&their, &name.to_string());
         our.instantiate(name).unwrap();
@@ -579,10 +579,10 @@ fn the_tools_wait_for_our_lock_and_vice_versa() {
     let error = Lock::take(&policy, Retry::within(Duration::from_millis(30))).unwrap_err();
     assert!(matches!(error, Error::Locked { waited, .. } if waited >= Duration::from_millis(30)));
     std::thread::scope(|scope| {
-        let ours = scope.spawn(|| Lock::take(&policy, Retry::FOREVER).map(drop));
+        let chainwright = scope.spawn(|| Lock::take(&policy, Retry::FOREVER).map(drop));
         input.write_all(b"COMMIT\n").unwrap();
         drop(input);
-        ours.join().unwrap().unwrap();
+        chainwright.join().unwrap().unwrap();
     });
     assert!(tool.wait().unwrap().success());
     assert!(read(&connection, "filter").chain("three").is_some());

@@ -173,8 +173,8 @@ fn no_changes_without_differences() {
 #[test]
 fn desired_rules_are_first_exactly_once() {
     let mut random = Random::new();
-    let ours = &RULES[..3];
-    let rules: Vec<_> = ours.iter().map(|text| rule(text)).collect();
+    let chainwright = &RULES[..3];
+    let rules: Vec<_> = chainwright.iter().map(|text| rule(text)).collect();
     for backend in BACKENDS {
         let sandbox = sandbox();
         let mut iptables = open(&sandbox, backend);
@@ -187,17 +187,17 @@ fn desired_rules_are_first_exactly_once() {
             let changes = change(&mut iptables, |table| table.ensure_first("INPUT", &rules));
             let now = held(&sandbox, backend, "INPUT");
             let texts: Vec<_> = now.iter().map(|(rule, _)| rule.as_str()).collect();
-            let is_other = |rule: &&str| !ours.contains(rule);
+            let is_other = |rule: &&str| !chainwright.contains(rule);
             let others = before.iter().copied().filter(is_other);
-            let expected: Vec<_> = ours.iter().copied().chain(others).collect();
+            let expected: Vec<_> = chainwright.iter().copied().chain(others).collect();
             assert_eq!(texts, expected, "{backend:?}: {before:?}");
             // No other rule was touched: each keeps its counter.
             for (rule, packets) in now.iter().filter(|(rule, _)| is_other(&rule.as_str())) {
                 assert_eq!(before[*packets as usize - 1], rule);
             }
             let end = before.iter().position(is_other);
-            let most = longest_in_common(&before[..end.unwrap_or(before.len())], ours);
-            assert_eq!(changes.inserted, ours.len() - most, "{before:?}");
+            let most = longest_in_common(&before[..end.unwrap_or(before.len())], chainwright);
+            assert_eq!(changes.inserted, chainwright.len() - most, "{before:?}");
             assert_eq!(changes.kept, expected.len() - changes.inserted);
             let again = change(&mut iptables, |table| table.ensure_first("INPUT", &rules));
             assert!(again.is_empty(), "{again:?}");

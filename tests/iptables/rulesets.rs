@@ -81,9 +81,9 @@ fn saves_match_the_real_tool(name: &str, backend: Backend) {
         Backend::Legacy => "legacy",
     };
     let original = data(name);
-    let (ours, theirs) = (prepared(), prepared());
-    restore(&mut open(&ours, backend), &original);
-    let tools = Tools::new(&theirs);
+    let (chainwright, real) = (prepared(), prepared());
+    restore(&mut open(&chainwright, backend), &original);
+    let tools = Tools::new(&real);
     match backend {
         Backend::Nft => tools.load_iptables_nft(&original),
         Backend::Legacy => {
@@ -94,11 +94,11 @@ fn saves_match_the_real_tool(name: &str, backend: Backend) {
     let expected = tables(&tools.save(&line));
     assert_eq!(rules(&expected.concat()), rules(&original));
     assert!(
-        tables(&Tools::new(&ours).save(&line)) == expected,
+        tables(&Tools::new(&chainwright).save(&line)) == expected,
         "{name}: the real save of what the library restored differs"
     );
     assert!(
-        tables(&save(&mut open(&theirs, backend))) == expected,
+        tables(&save(&mut open(&real, backend))) == expected,
         "{name}: the library's save of what the real tool restored differs"
     );
     // The restored tables are those of the text, except for the order of chains and rules.
@@ -164,7 +164,7 @@ fn custom_names_are_used() {
          -A OUTPUT -p tcp -m tcp --dport web{named} -j ACCEPT\nCOMMIT\n"
     );
     for backend in [Backend::Nft, Backend::Legacy] {
-        let (ours, theirs) = sandbox()
+        let (chainwright, real) = sandbox()
             .run(|| {
                 let open = || {
                     let iptables = Iptables::open(backend).unwrap();
@@ -186,8 +186,11 @@ fn custom_names_are_used() {
             .unwrap()
             .into();
         let output = format!("-A OUTPUT -p tcp -m tcp --dport 8080{numbered} -j ACCEPT\n");
-        assert!(ours.contains("-A INPUT -p mine -j ACCEPT\n"), "{ours}");
-        assert!(ours.contains(&output), "{ours}");
-        assert!(theirs.contains("-A INPUT -p 253 -j ACCEPT\n"), "{theirs}");
+        assert!(
+            chainwright.contains("-A INPUT -p mine -j ACCEPT\n"),
+            "{chainwright}"
+        );
+        assert!(chainwright.contains(&output), "{chainwright}");
+        assert!(real.contains("-A INPUT -p 253 -j ACCEPT\n"), "{real}");
     }
 }

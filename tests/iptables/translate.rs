@@ -173,7 +173,7 @@ fn listed(family: &str, rules: &[String]) -> Vec<String> {
 }
 
 /// The output of `iptables-translate`, without the table and chain.
-fn theirs(tools: &Tools<'_>, program: &str, rule: &str) -> String {
+fn real(tools: &Tools<'_>, program: &str, rule: &str) -> String {
     let translated = tools.run(&format!("{program} -A c {rule}"));
     let translated = translated.trim_end().strip_prefix("nft '").unwrap();
     let translated = translated.strip_suffix('\'').unwrap();
@@ -185,20 +185,20 @@ fn theirs(tools: &Tools<'_>, program: &str, rule: &str) -> String {
 fn translations_match_iptables_translate() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    let ours: Vec<_> = SAME
+    let chainwright: Vec<_> = SAME
         .iter()
         .map(|rule| translated(Family::Ipv4, rule))
         .collect();
     let others: Vec<_> = SAME
         .iter()
-        .map(|rule| theirs(&tools, "iptables-translate", rule))
+        .map(|rule| real(&tools, "iptables-translate", rule))
         .collect();
-    let (ours, others) = (listed("ip", &ours), listed("ip", &others));
-    assert_eq!(ours.len(), SAME.len());
+    let (chainwright, others) = (listed("ip", &chainwright), listed("ip", &others));
+    assert_eq!(chainwright.len(), SAME.len());
     let mut differ = Vec::new();
-    for ((rule, ours), theirs) in SAME.iter().zip(&ours).zip(&others) {
-        if ours != theirs {
-            differ.push(format!("{rule}\n  ours   {ours}\n  theirs {theirs}"));
+    for ((rule, chainwright), real) in SAME.iter().zip(&chainwright).zip(&others) {
+        if chainwright != real {
+            differ.push(format!("{rule}\n  ours   {chainwright}\n  theirs {real}"));
         }
     }
     assert!(differ.is_empty(), "{}", differ.join("\n"));
@@ -354,7 +354,7 @@ table ip filter {
     // With the real nft, and with the library.
     let (sandbox, other) = (sandbox(), sandbox());
     Tools::new(&sandbox).run_with("nft -f -", &translation.text);
-    let ours = other
+    let chainwright = other
         .run(|| {
             let mut nft = Connection::open().unwrap();
             let script = Script::parse("saved", &translation.text).unwrap();
@@ -365,7 +365,7 @@ table ip filter {
             Listing::new(&snapshot, &Options::here()).to_string()
         })
         .unwrap();
-    assert_eq!(ours, Tools::new(&sandbox).run("nft list ruleset"));
+    assert_eq!(chainwright, Tools::new(&sandbox).run("nft list ruleset"));
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Form {
     }
 
     /// The library's listing, as lines.
-    fn ours(self, sandbox: &Sandbox, version: NftVersion) -> Vec<String> {
+    fn chainwright(self, sandbox: &Sandbox, version: NftVersion) -> Vec<String> {
         let snapshot = connect(sandbox)
             .snapshot(Scope::all())
             .expect("cannot read the ruleset");
@@ -66,7 +66,7 @@ impl Form {
     }
 
     /// The listing of a program.
-    fn theirs(self, sandbox: &Sandbox, program: &str) -> Vec<String> {
+    fn real(self, sandbox: &Sandbox, program: &str) -> Vec<String> {
         let list = || {
             let mut command = Command::new(program);
             command
@@ -134,13 +134,13 @@ fn rulesets_match(form: Form, name: &str) -> (usize, usize) {
         let Some(sandbox) = ruleset.load().filter(|_| !is_left_out) else {
             continue;
         };
-        let ours = form.ours(&sandbox, NftVersion::V1_1).join("\n") + "\n";
-        lines += ours.lines().count();
+        let chainwright = form.chainwright(&sandbox, NftVersion::V1_1).join("\n") + "\n";
+        lines += chainwright.lines().count();
         if let Some(program) = &capture {
-            let theirs = form.theirs(&sandbox, program).join("\n") + "\n";
-            captured += &format!("=== {}\n{theirs}", ruleset.name);
-            if theirs != ours {
-                captured += &format!("--- here\n{ours}");
+            let real = form.real(&sandbox, program).join("\n") + "\n";
+            captured += &format!("=== {}\n{real}", ruleset.name);
+            if real != chainwright {
+                captured += &format!("--- here\n{chainwright}");
             }
             continue;
         }
@@ -153,9 +153,11 @@ fn rulesets_match(form: Form, name: &str) -> (usize, usize) {
         let here = expected.split_once("--- here\n");
         differ += usize::from(here.is_some());
         let expected = here.map_or(*expected, |(_, here)| here);
-        let both = ours.lines().zip(expected.lines());
-        let first = both.into_iter().find(|(ours, expected)| ours != expected);
-        assert!(ours == expected, "{}: {first:#?}", ruleset.name);
+        let both = chainwright.lines().zip(expected.lines());
+        let first = both
+            .into_iter()
+            .find(|(chainwright, expected)| chainwright != expected);
+        assert!(chainwright == expected, "{}: {first:#?}", ruleset.name);
     }
     if capture.is_some() {
         write(name, &captured);
@@ -201,30 +203,33 @@ fn rules_match(form: Form, name: &str) -> (usize, usize) {
         lines.retain(is_rule);
         lines
     };
-    let before = only_rules(form.ours(&sandbox, NftVersion::V1_0));
-    let ours = only_rules(form.ours(&sandbox, NftVersion::V1_1));
-    assert_eq!(before.len(), ours.len());
+    let before = only_rules(form.chainwright(&sandbox, NftVersion::V1_0));
+    let chainwright = only_rules(form.chainwright(&sandbox, NftVersion::V1_1));
+    assert_eq!(before.len(), chainwright.len());
     let (mut changed, mut differ, mut captured) = (0, 0, String::new());
     if let Some(program) = &capture {
-        let theirs = only_rules(form.theirs(&sandbox, program));
-        assert_eq!(before.len(), theirs.len());
-        for (index, (before, nft)) in before.iter().zip(&theirs).enumerate() {
-            let ours = &ours[index];
-            if before != nft || before != ours {
-                let _ = writeln!(captured, "{index} {before}\n{nft}\n{ours}"); // into memory
+        let real = only_rules(form.real(&sandbox, program));
+        assert_eq!(before.len(), real.len());
+        for (index, (before, nft)) in before.iter().zip(&real).enumerate() {
+            let chainwright = &chainwright[index];
+            if before != nft || before != chainwright {
+                let _ = writeln!(captured, "{index} {before}\n{nft}\n{chainwright}"); // into memory
             }
         }
         write(name, &captured);
         return (changed, differ);
     }
-    for (index, (before, ours)) in before.iter().zip(&ours).enumerate() {
+    for (index, (before, chainwright)) in before.iter().zip(&chainwright).enumerate() {
         match recorded.remove(&format!("{index} {before}")) {
             Some([nft, expected]) => {
-                assert_eq!(ours, expected);
+                assert_eq!(chainwright, expected);
                 changed += 1;
                 differ += usize::from(nft != expected);
             }
-            None => assert_eq!(ours, before, "not recorded: run the test with {CAPTURE}"),
+            None => assert_eq!(
+                chainwright, before,
+                "not recorded: run the test with {CAPTURE}"
+            ),
         }
     }
     assert!(recorded.is_empty(), "{recorded:#?}");

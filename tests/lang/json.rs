@@ -28,7 +28,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The library's JSON for a ruleset.
-fn ours(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> String {
+fn chainwright(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> String {
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
@@ -41,7 +41,7 @@ fn ours(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> Str
 }
 
 fn all_of(sandbox: &Sandbox) -> String {
-    ours(sandbox, Part::All, |_| {})
+    chainwright(sandbox, Part::All, |_| {})
 }
 
 /// The objects of a document as text, without the first one, which depends on the program.
@@ -151,35 +151,37 @@ fn normalize(value: &mut Value, any_order: bool) {
 fn same(
     name: &str,
     nfts: &str,
-    ours: &str,
+    chainwright: &str,
     any_order: bool,
     met: &mut BTreeMap<&'static str, usize>,
 ) -> usize {
-    let (nfts, ours) = (written(nfts), written(ours));
+    let (nfts, chainwright) = (written(nfts), written(chainwright));
     let compared = nfts.len();
-    assert_eq!(compared, ours.len(), "{name}: objects");
+    assert_eq!(compared, chainwright.len(), "{name}: objects");
     let mut differ = Vec::new();
-    for (nft, our) in nfts.into_iter().zip(ours) {
+    for (nft, our) in nfts.into_iter().zip(chainwright) {
         let (nft, our) = (without_time(nft), without_time(our));
         if nft == our {
             continue;
         }
-        let [mut nfts, mut ours] = [&nft, &our].map(|text| {
+        let [mut nfts, mut chainwright] = [&nft, &our].map(|text| {
             let mut value = serde_json::from_str(text).unwrap();
             normalize(&mut value, any_order);
             value
         });
         let mut otherwise = BTreeMap::new();
-        remove_differences(&mut nfts, &mut ours, &mut otherwise);
+        remove_differences(&mut nfts, &mut chainwright, &mut otherwise);
         let is_laid_out = match otherwise.is_empty() {
             true => any_order && has_same_bytes(&nft, &our),
             false if otherwise.keys().any(|why| NEW_KEYS.contains(why)) => true,
             false => {
-                let mut ours = keys(&our).into_iter();
-                keys(&nft).into_iter().all(|key| ours.any(|our| our == key))
+                let mut chainwright = keys(&our).into_iter();
+                keys(&nft)
+                    .into_iter()
+                    .all(|key| chainwright.any(|our| our == key))
             }
         };
-        if nfts != ours || !is_laid_out {
+        if nfts != chainwright || !is_laid_out {
             differ.push(format!("nft  {nft}\nours {our}"));
         }
         for (why, count) in otherwise {
@@ -228,10 +230,10 @@ fn json_of_rulesets_matches_nft() {
                 broken += 1;
                 continue;
             }
-            let ours = ours(&sandbox, Part::All, change);
+            let chainwright = chainwright(&sandbox, Part::All, change);
             let name = format!("{} {option}", ruleset.name);
             let met = if number < 3 { &mut met } else { &mut again };
-            compared += same(&name, &nfts, &ours, any_order, met);
+            compared += same(&name, &nfts, &chainwright, any_order, met);
         }
     }
     println!("{compared} objects, {broken} truncated documents: {met:#?}");
@@ -302,8 +304,8 @@ fn json_of_parts_matches_nft() {
     for (words, part) in parts {
         let nfts = tools.run(&format!("nft -j list {words}"));
         let mut met = BTreeMap::new();
-        let ours = ours(&sandbox, part, |_| {});
-        same(words, &nfts, &ours, false, &mut met);
+        let chainwright = chainwright(&sandbox, part, |_| {});
+        same(words, &nfts, &chainwright, false, &mut met);
         assert!(met.is_empty(), "{words}: {met:?}");
     }
 }
@@ -450,8 +452,8 @@ fn the_deepest_rule_is_valid_json() {
         .unwrap();
     let mut nft = connect(&sandbox);
     nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
-    let ours = all_of(&sandbox);
-    let mut reader = serde_json::Deserializer::from_str(&ours);
+    let chainwright = all_of(&sandbox);
+    let mut reader = serde_json::Deserializer::from_str(&chainwright);
     reader.disable_recursion_limit();
     let read = Value::deserialize(&mut reader).unwrap();
     let mut operand = &read["nftables"][3]["rule"]["expr"][0]["match"]["left"];
@@ -496,11 +498,11 @@ fn rejects_objects_inexpressible_in_nft() {
         tx.add(rule).unwrap();
         let mut nft = connect(&sandbox);
         nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
-        let ours = all_of(&sandbox);
-        assert!(ours.contains("{\"opaque\":"), "{ours}");
+        let chainwright = all_of(&sandbox);
+        assert!(chainwright.contains("{\"opaque\":"), "{chainwright}");
         let tools = Tools::new(&sandbox);
         let rules: Vec<Value> = rules_of(&sandbox);
-        assert_eq!(rules.len(), 1, "{ours}");
+        assert_eq!(rules.len(), 1, "{chainwright}");
         let refusal = tools.takes("nft -j -f -", document(&rules)).unwrap_err();
         assert!(refusal.contains(message), "{refusal}");
     }

@@ -18,7 +18,7 @@ struct Library(Option<TempDir>);
 
 impl Library {
     /// This crate's library, under the name that programs look for.
-    fn ours() -> Self {
+    fn chainwright() -> Self {
         let test = std::env::current_exe().unwrap();
         let built = test.with_file_name("libchainwright_libnftables.so");
         assert!(built.exists(), "{} was not built", built.display());
@@ -28,7 +28,7 @@ impl Library {
     }
 
     fn both() -> [Self; 2] {
-        [Self(None), Self::ours()]
+        [Self(None), Self::chainwright()]
     }
 
     fn command(&self, program: &str) -> Command {
@@ -63,9 +63,9 @@ fn python_bindings_match_libnftables() {
         let lines = output.lines().map(|line| without_name(line) + "\n");
         lines.collect::<String>()
     });
-    let [theirs, ours] = without_names;
-    assert!(theirs.lines().count() > 30, "{theirs}");
-    pretty_equal(&theirs, &ours);
+    let [real, chainwright] = without_names;
+    assert!(real.lines().count() > 30, "{real}");
+    pretty_equal(&real, &chainwright);
 }
 
 /// The program `nft` itself, which is linked with libnftables.
@@ -80,7 +80,7 @@ fn nft_output_matches_libnftables() {
         &["list", "table", "ip", "nope"],
         &["-f", "/nope"],
     ];
-    let [theirs, ours] = Library::both().map(|library| {
+    let [real, chainwright] = Library::both().map(|library| {
         let sandbox = sandbox();
         runs.map(|arguments| {
             let mut command = library.command("nft");
@@ -90,8 +90,8 @@ fn nft_output_matches_libnftables() {
             (output.status.code(), without_name(&text))
         })
     });
-    assert!(theirs[1].1.contains("tcp dport { 22, 80 }"), "{theirs:?}");
-    assert_eq!(theirs, ours);
+    assert!(real[1].1.contains("tcp dport { 22, 80 }"), "{real:?}");
+    assert_eq!(real, chainwright);
 }
 
 /// A line of JSON without the name of the program.
@@ -102,9 +102,9 @@ fn without_name(line: &str) -> String {
 }
 
 #[track_caller]
-fn pretty_equal(theirs: &str, ours: &str) {
-    let first = theirs.lines().zip(ours.lines()).find(|(a, b)| a != b);
-    assert!(theirs == ours, "{first:#?}");
+fn pretty_equal(real: &str, chainwright: &str) {
+    let first = real.lines().zip(chainwright.lines()).find(|(a, b)| a != b);
+    assert!(real == chainwright, "{first:#?}");
 }
 
 /// What firewalld leaves in the kernel at each checkpoint: the ruleset, and which ports answer.
@@ -113,8 +113,8 @@ type States = Vec<(String, String, [bool; 2])>;
 /// Debian's firewalld starts, opens ports, reloads, panics and stops.
 #[test]
 fn firewalld_ruleset_matches_libnftables() {
-    let [theirs, ours] = Library::both().map(|library| firewalld(&library));
-    let answers: Vec<_> = theirs
+    let [real, chainwright] = Library::both().map(|library| firewalld(&library));
+    let answers: Vec<_> = real
         .iter()
         .map(|(name, _, answers)| (&name[..], *answers))
         .collect();
@@ -127,12 +127,16 @@ fn firewalld_ruleset_matches_libnftables() {
         ("stopped", [true, true]),
     ];
     assert_eq!(answers, expected);
-    for (theirs, ours) in theirs.iter().zip(&ours) {
-        assert_eq!((&theirs.0, theirs.2), (&ours.0, ours.2));
-        pretty_equal(&theirs.1, &ours.1);
+    for (real, chainwright) in real.iter().zip(&chainwright) {
+        assert_eq!((&real.0, real.2), (&chainwright.0, chainwright.2));
+        pretty_equal(&real.1, &chainwright.1);
     }
-    assert_eq!(ours.len(), theirs.len());
-    assert!(ours[2].1.lines().count() > 300, "{}", ours[2].1);
+    assert_eq!(chainwright.len(), real.len());
+    assert!(
+        chainwright[2].1.lines().count() > 300,
+        "{}",
+        chainwright[2].1
+    );
 }
 
 fn firewalld(library: &Library) -> States {

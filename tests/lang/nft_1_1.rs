@@ -19,7 +19,7 @@ struct Case<'t> {
     /// The same in JSON; `None` if that version's form cannot be read.
     json: Option<&'t str>,
     /// The library's listing, if it differs.
-    ours: Option<&'t str>,
+    chainwright: Option<&'t str>,
     /// The same in the form of nft 1.0.
     older: Option<&'t str>,
 }
@@ -38,7 +38,7 @@ impl<'t> Case<'t> {
             instructions: "",
             listed: "",
             json: None,
-            ours: None,
+            chainwright: None,
             older: None,
         };
         for part in parts {
@@ -46,7 +46,7 @@ impl<'t> Case<'t> {
                 ("instructions", rest) => this.instructions = rest,
                 ("listed", rest) => this.listed = rest,
                 ("json", rest) => this.json = Some(rest),
-                ("listed here", rest) => this.ours = Some(rest),
+                ("listed here", rest) => this.chainwright = Some(rest),
                 ("listed here as 1.0", rest) => this.older = Some(rest),
                 (other, _) => panic!("unknown part `{other}`"),
             }
@@ -62,7 +62,7 @@ impl<'t> Case<'t> {
         for version in NftVersion::ALL {
             let here = match version {
                 NftVersion::V1_0 => self.older,
-                _ => self.ours,
+                _ => self.chainwright,
             };
             let expected = here.unwrap_or(self.listed);
             let listed = listed(sandbox, version);

@@ -394,7 +394,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
     let of = |kind| printed.iter().filter_map(move |object| object.get(kind));
 
     // Tables.
-    let ours = collect!(nft, tables, Scope::all())
+    let chainwright = collect!(nft, tables, Scope::all())
         .iter()
         .map(|t| {
             let references = t.references.unwrap();
@@ -402,7 +402,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
             (t.family.to_string(), t.name.clone(), t.handle)
         })
         .collect::<Vec<_>>();
-    let theirs = of("table")
+    let real = of("table")
         .map(|t| {
             let name = string(t, "name").unwrap();
             (
@@ -412,49 +412,59 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
             )
         })
         .collect::<Vec<_>>();
-    assert_eq!(ours, theirs);
+    assert_eq!(chainwright, real);
 
     // Chains, in the kernel's order.
     let chains = collect!(nft, chains, Scope::all());
-    let theirs: Vec<_> = of("chain").collect();
-    assert_eq!(chains.len(), theirs.len());
-    for (ours, theirs) in chains.iter().zip(theirs) {
+    let real: Vec<_> = of("chain").collect();
+    assert_eq!(chains.len(), real.len());
+    for (chainwright, real) in chains.iter().zip(real) {
         compared.chains += 1;
-        assert_eq!(ours.family.to_string(), theirs["family"]);
-        assert_eq!(ours.table.as_ref().unwrap().to_string(), theirs["table"]);
-        assert_eq!(ours.name.as_ref().unwrap().to_string(), theirs["name"]);
-        assert_eq!(ours.handle, number(theirs, "handle"));
-        let hook = ours.hook.as_ref();
+        assert_eq!(chainwright.family.to_string(), real["family"]);
+        assert_eq!(
+            chainwright.table.as_ref().unwrap().to_string(),
+            real["table"]
+        );
+        assert_eq!(chainwright.name.as_ref().unwrap().to_string(), real["name"]);
+        assert_eq!(chainwright.handle, number(real, "handle"));
+        let hook = chainwright.hook.as_ref();
         let hook_number = hook.map(|hook| hook.number.unwrap());
-        let name = hook_number.map(|number| hook_name(ours.family, number).unwrap());
-        assert_eq!(name.map(String::from), string(theirs, "hook"), "{ours:?}");
+        let name = hook_number.map(|number| hook_name(chainwright.family, number).unwrap());
+        assert_eq!(
+            name.map(String::from),
+            string(real, "hook"),
+            "{chainwright:?}"
+        );
         let priority = hook.map(|hook| i64::from(hook.priority.unwrap()));
-        assert_eq!(priority, theirs.get("prio").and_then(Value::as_i64));
-        let chain_type = ours.chain_type.as_ref().map(ToString::to_string);
-        assert_eq!(chain_type, string(theirs, "type"));
-        let policy = ours.policy.map(|policy| policy.to_string());
-        assert_eq!(policy, string(theirs, "policy"), "{ours:?}");
+        assert_eq!(priority, real.get("prio").and_then(Value::as_i64));
+        let chain_type = chainwright.chain_type.as_ref().map(ToString::to_string);
+        assert_eq!(chain_type, string(real, "type"));
+        let policy = chainwright.policy.map(|policy| policy.to_string());
+        assert_eq!(policy, string(real, "policy"), "{chainwright:?}");
     }
 
     // Rules, in the order of their chains.
-    let mut ours = listed_rules(&mut nft);
-    for theirs in of("rule") {
+    let mut chainwright = listed_rules(&mut nft);
+    for real in of("rule") {
         compared.rules += 1;
-        let family: Family = string(theirs, "family").unwrap().parse().unwrap();
-        let name = |field| string(theirs, field).unwrap();
-        let rules = ours.get_mut(&(family, name("table"), name("chain")));
-        let Some(ours) = rules.filter(|rules| !rules.is_empty()) else {
-            panic!("not listed: {theirs}");
+        let family: Family = string(real, "family").unwrap().parse().unwrap();
+        let name = |field| string(real, field).unwrap();
+        let rules = chainwright.get_mut(&(family, name("table"), name("chain")));
+        let Some(chainwright) = rules.filter(|rules| !rules.is_empty()) else {
+            panic!("not listed: {real}");
         };
-        let ours = ours.remove(0);
-        let theirs = as_listed(theirs, &ours);
-        compared.jumps += usize::from(matches!(ours.target, Target::Jump(_) | Target::Goto(_)));
-        compared.counters += usize::from(ours.counters.is_some());
-        compared.verdict_maps += ours.verdict_maps.len();
-        compared.comments += usize::from(ours.comment.is_some());
-        assert_eq!(ours, theirs);
+        let chainwright = chainwright.remove(0);
+        let real = as_listed(real, &chainwright);
+        compared.jumps += usize::from(matches!(
+            chainwright.target,
+            Target::Jump(_) | Target::Goto(_)
+        ));
+        compared.counters += usize::from(chainwright.counters.is_some());
+        compared.verdict_maps += chainwright.verdict_maps.len();
+        compared.comments += usize::from(chainwright.comment.is_some());
+        assert_eq!(chainwright, real);
     }
-    let left: Vec<_> = ours.values().flatten().collect();
+    let left: Vec<_> = chainwright.values().flatten().collect();
     assert!(left.is_empty(), "not printed: {left:?}");
     compared
 }
@@ -470,12 +480,12 @@ fn number(object: &Value, field: &str) -> Option<u64> {
 
 /// Converts a rule as nft prints it. nft 1.0.6 prints only the presence of xtables extensions, so
 /// these are taken from the library's listing.
-fn as_listed(printed: &Value, ours: &Listed) -> Listed {
+fn as_listed(printed: &Value, chainwright: &Listed) -> Listed {
     let mut listed = Listed {
         handle: number(printed, "handle").unwrap(),
         counters: None,
         target: Target::None,
-        matches: ours.matches.clone(),
+        matches: chainwright.matches.clone(),
         verdict_maps: Vec::new(),
         comment: string(printed, "comment"),
     };
@@ -495,14 +505,14 @@ fn as_listed(printed: &Value, ours: &Listed) -> Listed {
             "vmap" => listed.verdict_maps.push(match &value["data"] {
                 Value::String(name) => name.strip_prefix('@').unwrap().to_owned(),
                 // nft prints the content of an anonymous one.
-                _ => ours.verdict_maps[listed.verdict_maps.len()].clone(),
+                _ => chainwright.verdict_maps[listed.verdict_maps.len()].clone(),
             }),
             _ => {}
         }
     }
-    if let Target::Extension(_) = ours.target {
+    if let Target::Extension(_) = chainwright.target {
         assert_eq!(listed.target, Target::None);
-        listed.target = ours.target.clone();
+        listed.target = chainwright.target.clone();
     }
     listed
 }

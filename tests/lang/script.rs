@@ -25,24 +25,24 @@ fn rulesets_are_created_like_nft() {
     let mut failures = BTreeMap::new();
     let (mut made, mut left_out) = (0, 0);
     for ruleset in Ruleset::all() {
-        let (Some(theirs), Some(ours)) = (ruleset.prepare(), ruleset.prepare()) else {
+        let (Some(real), Some(chainwright)) = (ruleset.prepare(), ruleset.prepare()) else {
             continue;
         };
         let (text, lines) = without_known_errors(&ruleset.text);
         left_out += lines;
-        Tools::new(&theirs).run_with("nft -f -", &text);
+        Tools::new(&real).run_with("nft -f -", &text);
         let any_order = ruleset.has_any_order();
-        let mut nft = connect(&ours);
-        let applied = apply(&ours, &mut nft, &text);
+        let mut nft = connect(&chainwright);
+        let applied = apply(&chainwright, &mut nft, &text);
         // nft 1.0.6 records five of six fields of a set.
         let result = match &ruleset.name[..] {
             "sets-concatenation-six-fields" => {
-                applied.and_then(|()| compare_listings(&theirs, &ours, any_order))
+                applied.and_then(|()| compare_listings(&real, &chainwright, any_order))
             }
             // It cannot read the notes of newer versions about `ipsec`, nor can these read its own: its listing
             // contains types.
-            "ipsec" => applied.and_then(|()| compare_objects(&theirs, &ours)),
-            _ => applied.and_then(|()| compare(&theirs, &ours, any_order)),
+            "ipsec" => applied.and_then(|()| compare_objects(&real, &chainwright)),
+            _ => applied.and_then(|()| compare(&real, &chainwright, any_order)),
         };
         match result {
             Ok(()) => made += 1,
@@ -151,10 +151,11 @@ fn listings_of_rulesets_round_trip() {
 fn client_rulesets_are_created_like_nft() {
     let mut made = 0;
     for name in OF_CLIENTS.iter().filter(|name| name.ends_with(".nft")) {
-        let (theirs, ours) = (sandbox(), sandbox());
-        Tools::new(&theirs).load_nft(&data(name));
-        apply(&ours, &mut connect(&ours), &data(name)).unwrap_or_else(|error| panic!("{error}"));
-        compare(&theirs, &ours, false).unwrap();
+        let (real, chainwright) = (sandbox(), sandbox());
+        Tools::new(&real).load_nft(&data(name));
+        apply(&chainwright, &mut connect(&chainwright), &data(name))
+            .unwrap_or_else(|error| panic!("{error}"));
+        compare(&real, &chainwright, false).unwrap();
         made += 1;
     }
     assert!(made > 0);
@@ -166,13 +167,13 @@ fn rules_of_every_expression_are_created_like_nft() {
     let all = rules.rules.len();
     rules.rules.retain(|rule| without_known_errors(rule).1 == 0);
     assert_eq!(all - rules.rules.len(), 1);
-    let (theirs, ours) = (sandbox(), sandbox());
-    rules.load_into(&theirs);
-    let mut nft = connect(&ours);
+    let (real, chainwright) = (sandbox(), sandbox());
+    rules.load_into(&real);
+    let mut nft = connect(&chainwright);
     for piece in rules.pieces() {
-        apply(&ours, &mut nft, &piece).unwrap_or_else(|error| panic!("{error}"));
+        apply(&chainwright, &mut nft, &piece).unwrap_or_else(|error| panic!("{error}"));
     }
-    compare(&theirs, &ours, false).unwrap();
+    compare(&real, &chainwright, false).unwrap();
     assert!(all > 5_000, "{all}");
 }
 

@@ -130,7 +130,7 @@ fn listed(snapshot: &Snapshot, options: &Options) -> String {
 }
 
 /// The library's listing with the sandbox's interface names, and with hours and days in the tools' time zone.
-fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
+fn chainwright(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
     let snapshot = connect(sandbox)
         .snapshot(Scope::all())
         .expect("cannot read the ruleset");
@@ -140,21 +140,25 @@ fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
 }
 
 /// Whether a line corrects nft's.
-fn corrects(nfts: &str, ours: &str) -> bool {
+fn corrects(nfts: &str, chainwright: &str) -> bool {
     let (wrong, right) = ONE_OF;
     let is_fixed = |(_, wrong, right): &(&str, &str, &str)| {
-        nfts.contains(wrong) && nfts.replace(wrong, right) == ours
+        nfts.contains(wrong) && nfts.replace(wrong, right) == chainwright
     };
-    WRONG.iter().any(is_fixed) || right.iter().any(|right| nfts.replace(wrong, right) == ours)
+    WRONG.iter().any(is_fixed)
+        || right
+            .iter()
+            .any(|right| nfts.replace(wrong, right) == chainwright)
 }
 
 /// Compares line by line. Returns the number of lines that nft has wrong.
 #[track_caller]
-fn compare_lines(name: &str, nfts: &str, ours: &str) -> usize {
-    let (nfts, ours): (Vec<&str>, Vec<&str>) = (nfts.lines().collect(), ours.lines().collect());
+fn compare_lines(name: &str, nfts: &str, chainwright: &str) -> usize {
+    let (nfts, chainwright): (Vec<&str>, Vec<&str>) =
+        (nfts.lines().collect(), chainwright.lines().collect());
     let mut wrong = 0;
     let mut differ = Vec::new();
-    for (index, (nft, our)) in nfts.iter().zip(&ours).enumerate() {
+    for (index, (nft, our)) in nfts.iter().zip(&chainwright).enumerate() {
         match (nft == our, corrects(nft, our)) {
             (true, _) => {}
             (false, true) => wrong += 1,
@@ -162,7 +166,7 @@ fn compare_lines(name: &str, nfts: &str, ours: &str) -> usize {
         }
     }
     assert!(differ.is_empty(), "{name}:\n{}", differ.join("\n"));
-    assert_eq!(nfts.len(), ours.len(), "{name}: lines");
+    assert_eq!(nfts.len(), chainwright.len(), "{name}: lines");
     wrong
 }
 
@@ -188,10 +192,10 @@ fn rulesets_are_listed_like_nft() {
         ];
         for (option, change) in ways {
             let nfts = tools.run(&format!("nft {option}list ruleset"));
-            let ours = ours(&sandbox, change);
+            let chainwright = chainwright(&sandbox, change);
             let plain = |text: &str| without_remainders(text, any_order);
-            let (nfts, ours) = (plain(&nfts), plain(&ours));
-            wrong += compare_lines(&format!("{} {option}", ruleset.name), &nfts, &ours);
+            let (nfts, chainwright) = (plain(&nfts), plain(&chainwright));
+            wrong += compare_lines(&format!("{} {option}", ruleset.name), &nfts, &chainwright);
             compared += nfts.lines().count();
         }
     }
@@ -208,12 +212,12 @@ fn six_fields_are_not_listed_as_five() {
     let sandbox = six
         .and_then(Ruleset::load)
         .expect("cannot load the ruleset");
-    let ours = ours(&sandbox, |_| {});
+    let chainwright = chainwright(&sandbox, |_| {});
     assert!(
-        ours.contains("# elements that nft cannot express"),
-        "{ours}"
+        chainwright.contains("# elements that nft cannot express"),
+        "{chainwright}"
     );
-    assert!(!ours.contains("elements = {"), "{ours}");
+    assert!(!chainwright.contains("elements = {"), "{chainwright}");
 }
 
 #[test]
@@ -221,7 +225,7 @@ fn rules_of_every_expression_are_listed_like_nft() {
     let (sandbox, rules) = rules_of_every_expression();
     let tools = Tools::new(&sandbox);
     let nfts = tools.run("nft list ruleset");
-    let wrong = compare_lines("rules", &nfts, &ours(&sandbox, |_| {}));
+    let wrong = compare_lines("rules", &nfts, &chainwright(&sandbox, |_| {}));
     println!("compared {rules} rules; nft lists {wrong} of them wrongly");
     assert!(rules > 5_000, "{rules}");
 }
@@ -253,11 +257,11 @@ fn read_back(family: &str, rule: &str) -> String {
     let script = format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n");
     tools.run_with("nft -f -", &script);
     let before = bytecode(&tools);
-    let ours = ours(&sandbox, |_| {});
+    let chainwright = chainwright(&sandbox, |_| {});
     tools.run("nft flush ruleset");
-    tools.run_with("nft -f -", &ours);
-    assert_eq!(bytecode(&tools), before, "{rule}\n{ours}");
-    ours
+    tools.run_with("nft -f -", &chainwright);
+    assert_eq!(bytecode(&tools), before, "{rule}\n{chainwright}");
+    chainwright
 }
 
 /// Names that the kernel accepts and nft's language does not, and registers that nft never uses: no line is another
@@ -307,12 +311,12 @@ fn inexpressible_rules_are_listed_as_comments() {
     }
     nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
 
-    let ours = ours(&sandbox, |_| {});
-    let lines: Vec<&str> = ours.lines().map(str::trim).collect();
+    let chainwright = chainwright(&sandbox, |_| {});
+    let lines: Vec<&str> = chainwright.lines().map(str::trim).collect();
     let rules = &lines[2..8];
     assert!(
         rules[..3].iter().all(|line| line.starts_with("# [ ")),
-        "{ours}"
+        "{chainwright}"
     );
     let order = if cfg!(target_endian = "little") {
         "0x00000001"
@@ -324,8 +328,8 @@ fn inexpressible_rules_are_listed_as_comments() {
         format!(r#"meta mark {order} # comment "say \x22x\x22 # accept""#)
     );
     assert_eq!(rules[4], "meta time \"2023-11-14 22:13:20\"");
-    assert!(rules[5].starts_with("# [ "), "{ours}");
-    assert!(!lines.contains(&"accept"), "{ours}");
+    assert!(rules[5].starts_with("# [ "), "{chainwright}");
+    assert!(!lines.contains(&"accept"), "{chainwright}");
 }
 
 /// Times of limits and protocols of timeouts that nft cannot express.
@@ -352,7 +356,7 @@ fn inexpressible_objects_and_sets_are_listed_as_comments() {
         .unwrap();
     nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
 
-    let ours = ours(&sandbox, |_| {});
+    let chainwright = chainwright(&sandbox, |_| {});
     let expected = "\
 table ip t {
 	limit l {
@@ -375,7 +379,7 @@ table ip t {
 	}
 }
 ";
-    assert_eq!(ours, expected);
+    assert_eq!(chainwright, expected);
 }
 
 /// A match of a protocol is omitted only before a field that implies it.
@@ -431,8 +435,11 @@ fn matches_that_are_not_implied_are_listed() {
         ),
     ];
     for (family, rule, listed) in cases {
-        let ours = read_back(family, rule);
-        assert!(ours.contains(&format!("\t\t{listed}\n")), "{rule}\n{ours}");
+        let chainwright = read_back(family, rule);
+        assert!(
+            chainwright.contains(&format!("\t\t{listed}\n")),
+            "{rule}\n{chainwright}"
+        );
     }
 }
 
@@ -460,10 +467,10 @@ fn a_header_of_another_protocol_keeps_earlier_matches() {
     connect(&sandbox)
         .commit(&tx)
         .unwrap_or_else(|error| panic!("{error}"));
-    let ours = ours(&sandbox, |_| {});
+    let chainwright = chainwright(&sandbox, |_| {});
     assert!(
-        ours.contains("\t\tmeta nfproto ipv4 exthdr frag exists\n"),
-        "{ours}"
+        chainwright.contains("\t\tmeta nfproto ipv4 exthdr frag exists\n"),
+        "{chainwright}"
     );
 }
 
@@ -504,7 +511,7 @@ fn redundant_matches_of_the_family_are_not_listed() {
     let nfts = Tools::new(&sandbox).run("nft list ruleset");
     assert!(nfts.contains("\t\tudp dport 67\n"), "{nfts}");
     assert_eq!(
-        compare_lines("redundant", &nfts, &ours(&sandbox, |_| {})),
+        compare_lines("redundant", &nfts, &chainwright(&sandbox, |_| {})),
         0
     );
 }
@@ -529,7 +536,7 @@ fn rules_for_two_protocols_are_read_back() {
     nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
     let tools = Tools::new(&sandbox);
     let before = bytecode(&tools);
-    let listed = ours(&sandbox, |_| {});
+    let listed = chainwright(&sandbox, |_| {});
     assert!(
         listed.contains("\t\ttcp dport 6 meta l4proto udp th dport 17\n"),
         "{listed}"
@@ -555,7 +562,7 @@ fn client_rulesets_are_listed_like_nft() {
     tools.load_nft(include_str!("../data/kube-proxy-1.36-nftables.nft"));
     let nfts = tools.run("nft list ruleset");
     assert_eq!(
-        compare_lines("kube-proxy", &nfts, &ours(&sandbox, |_| {})),
+        compare_lines("kube-proxy", &nfts, &chainwright(&sandbox, |_| {})),
         0
     );
 }

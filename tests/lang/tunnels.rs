@@ -211,12 +211,12 @@ fn of_text(now: &Snapshot, text: &str) -> Result<Vec<Vec<u8>>, String> {
     messages(now, &script)
 }
 
-fn differing(theirs: &[Vec<u8>], ours: &[Vec<u8>]) -> Option<String> {
+fn differing(real: &[Vec<u8>], chainwright: &[Vec<u8>]) -> Option<String> {
     let all = |messages: &[Vec<u8>]| {
         let each = messages.iter().map(|message| readable(message));
         each.collect::<String>()
     };
-    (theirs != ours).then(|| format!("nft {}ours {}", all(theirs), all(ours)))
+    (real != chainwright).then(|| format!("nft {}ours {}", all(real), all(chainwright)))
 }
 
 /// The ruleset of [`setup`] in each family.
@@ -255,9 +255,9 @@ fn tunnel_rules_are_sent_like_nft() {
     assert!(cases.len() > 250, "{}", cases.len());
     let (mut wrong, mut otherwise) = (Vec::new(), 0);
     for case in &cases {
-        let ours = of_text(&setups[&case.family], &case.command());
-        let differs = match ours {
-            Ok(ours) => differing(&bare(&case.sent), &ours),
+        let chainwright = of_text(&setups[&case.family], &case.command());
+        let differs = match chainwright {
+            Ok(chainwright) => differing(&bare(&case.sent), &chainwright),
             Err(error) => Some(error),
         };
         match differs {
@@ -348,22 +348,24 @@ fn tunnel_rules_are_listed_like_nft() {
             }
             (made, _) => panic!("{} {}: {:?}", case.family, case.text, made.err()),
         };
-        let ours = listed(&snapshot, case);
-        let theirs = case.listed.replace(REDUNDANT_MATCH, "gre");
-        if ours != theirs {
+        let chainwright = listed(&snapshot, case);
+        let real = case.listed.replace(REDUNDANT_MATCH, "gre");
+        if chainwright != real {
             let mut known = LISTED_DIFFERENTLY.iter();
-            match known.position(|(printed, instead, _)| theirs.replace(printed, instead) == ours) {
+            match known
+                .position(|(printed, instead, _)| real.replace(printed, instead) == chainwright)
+            {
                 Some(index) => otherwise[index] += 1,
                 None => wrong.push(format!(
-                    "{} {}\nnft  {theirs}\nours {ours}",
+                    "{} {}\nnft  {real}\nours {chainwright}",
                     case.family, case.text
                 )),
             }
         }
         if !case.is_set() {
             let now = &setups[&case.family];
-            let again = of_text(now, &format!("add rule {} t c {ours}", case.family));
-            wrong.extend(is_again(case, now, &ours, again).err());
+            let again = of_text(now, &format!("add rule {} t c {chainwright}", case.family));
+            wrong.extend(is_again(case, now, &chainwright, again).err());
         }
     }
     nothing_else("listed differently", &wrong);
@@ -378,28 +380,28 @@ fn tunnel_rules_as_json_match_nft() {
     let (setups, kernel) = (setups(), sandbox());
     let (mut wrong, mut same) = (Vec::new(), 0);
     for case in &cases() {
-        let Some(mut theirs) = case.json.clone() else {
+        let Some(mut real) = case.json.clone() else {
             continue;
         };
         let snapshot = make(case, &kernel).expect("the kernel rejects the ruleset");
-        let ours = json_of(&snapshot, case);
+        let chainwright = json_of(&snapshot, case);
         if case.listed.starts_with(REDUNDANT_MATCH) {
-            theirs.as_array_mut().expect("not a list").remove(0);
+            real.as_array_mut().expect("not a list").remove(0);
         }
         // For sets declared with expressions the library writes types, as nft 1.0.6 does.
         let mut written = match case.is_set() {
             true if NOT_IN_JSON.contains(&case.name()) => Vec::new(),
-            true => vec![&theirs],
-            false => vec![&ours],
+            true => vec![&real],
+            false => vec![&chainwright],
         };
         // A difference in text is a difference in JSON, too.
         if !case.is_set() && case.listed.replace(REDUNDANT_MATCH, "gre") == listed(&snapshot, case)
         {
             same += 1;
-            written.push(&theirs);
-            if ours != theirs {
+            written.push(&real);
+            if chainwright != real {
                 wrong.push(format!(
-                    "{} {}\nnft  {theirs}\nours {ours}",
+                    "{} {}\nnft  {real}\nours {chainwright}",
                     case.family, case.text
                 ));
             }
@@ -484,8 +486,8 @@ fn tunnel_objects_are_listed_like_nft() {
             .as_object_mut()
             .expect("not an object")
             .remove("handle");
-        let theirs: Value = serde_json::from_str(&json).expect("invalid JSON");
-        assert_eq!(tunnel, theirs);
+        let real: Value = serde_json::from_str(&json).expect("invalid JSON");
+        assert_eq!(tunnel, real);
         assert_eq!(find("rule")["expr"], json!([{"tunnel": "x"}]));
         // And back.
         let mut nft = connect(&kernel);

@@ -84,22 +84,23 @@ impl Report {
     /// Compares the messages of both for a text in a sandbox, in which nft applies it.
     fn compare(&mut self, name: &str, sandbox: &Sandbox, text: &str) {
         let mut differs = |how: String| self.differ.push((name.to_owned(), how));
-        let ours = sent_by_us(sandbox, text, NftVersion::V1_0);
-        let theirs = sent_by_nft(sandbox, text);
-        let (ours, theirs) = match (ours, theirs) {
-            (Ok(ours), Ok(theirs)) => (ours, theirs),
-            (ours, theirs) => {
+        let chainwright = sent_by_us(sandbox, text, NftVersion::V1_0);
+        let real = sent_by_nft(sandbox, text);
+        let (chainwright, real) = match (chainwright, real) {
+            (Ok(chainwright), Ok(real)) => (chainwright, real),
+            (chainwright, real) => {
                 return differs(format!(
                     "errors: the library's {:?}, nft's {:?}",
-                    ours.err(),
-                    theirs.err()
+                    chainwright.err(),
+                    real.err()
                 ));
             }
         };
-        let ((ours, passed_by_us), (theirs, passed)) = (compared(&ours), compared(&theirs));
+        let ((chainwright, passed_by_us), (real, passed)) =
+            (compared(&chainwright), compared(&real));
         self.texts += 1;
-        self.messages += theirs.len();
-        self.rules += theirs
+        self.messages += real.len();
+        self.rules += real
             .iter()
             .filter(|message| message[4..6] == [6, 10])
             .count();
@@ -110,14 +111,22 @@ impl Report {
             (0, 0),
             "{name}"
         );
-        for (ours, theirs) in ours.iter().zip(&theirs).filter(|(one, other)| one != other) {
-            differs(format!("nft  {}ours {}", readable(theirs), readable(ours)));
+        for (chainwright, real) in chainwright
+            .iter()
+            .zip(&real)
+            .filter(|(one, other)| one != other)
+        {
+            differs(format!(
+                "nft  {}ours {}",
+                readable(real),
+                readable(chainwright)
+            ));
         }
-        if ours.len() != theirs.len() {
+        if chainwright.len() != real.len() {
             differs(format!(
                 "nft sends {} messages, we {}",
-                theirs.len(),
-                ours.len()
+                real.len(),
+                chainwright.len()
             ));
         }
     }

@@ -123,12 +123,12 @@ fn bytes<'r>(rule: &'r Rule<'_>) -> (&'r [u8], &'r [u8]) {
 #[track_caller]
 fn same(family: Family, lists: &[&[Pair]]) -> usize {
     let pairs: Vec<&Pair> = lists.iter().flat_map(|list| list.iter()).collect();
-    let (theirs, ours) = (sandbox(), sandbox());
-    let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
+    let (real, chainwright) = (sandbox(), sandbox());
+    let (their_tools, our_tools) = (Tools::new(&real), Tools::new(&chainwright));
     for tools in [&their_tools, &our_tools] {
         tools.run_with("nft -f -", &table(family));
     }
-    let mut nft = connect(&ours);
+    let mut nft = connect(&chainwright);
     for (index, (text, build)) in pairs.iter().enumerate() {
         their_tools.run_with("nft -f -", &format!("add rule {family} t c {text}"));
         let mut tx = Transaction::new();
@@ -143,14 +143,14 @@ fn same(family: Family, lists: &[&[Pair]]) -> usize {
             panic!("{family} {text}: {}\n{rule}", report(&error));
         }
     }
-    let their_rules = rules_of(&mut connect(&theirs), family, "t", "c");
+    let their_rules = rules_of(&mut connect(&real), family, "t", "c");
     let our_rules = rules_of(&mut nft, family, "t", "c");
     assert_eq!(their_rules.len(), pairs.len());
     assert_eq!(our_rules.len(), pairs.len());
     let mut wrong = Vec::new();
-    for ((theirs, ours), (text, _)) in their_rules.iter().zip(&our_rules).zip(&pairs) {
-        if bytes(theirs) != bytes(ours) {
-            wrong.push(format!("{text}\nnft:\n{theirs}ours:\n{ours}"));
+    for ((real, chainwright), (text, _)) in their_rules.iter().zip(&our_rules).zip(&pairs) {
+        if bytes(real) != bytes(chainwright) {
+            wrong.push(format!("{text}\nnft:\n{real}ours:\n{chainwright}"));
         }
     }
     assert!(wrong.is_empty(), "{family}:\n{}", wrong.join("\n"));

@@ -244,23 +244,23 @@ fn reads_objects_created_by_nft() {
         "#,
     );
     // nft does not set the names in libnftnl when it prints.
-    let theirs: Vec<_> = printed
+    let real: Vec<_> = printed
         .lines()
         .filter(|line| line.starts_with("table (null) name (null)"))
         .map(|line| line.trim_end().to_owned())
         .collect();
-    let mut ours = Vec::new();
+    let mut chainwright = Vec::new();
     let mut comments = Vec::new();
     let mut objects = nft.objects(Scope::family(INET)).unwrap();
     while let Some(object) = objects.try_next().unwrap() {
         let name = format!("table t name {} ", object.name());
         let line = object.to_string();
-        ours.push(line.replace(&name, "table (null) name (null) "));
+        chainwright.push(line.replace(&name, "table (null) name (null) "));
         comments.extend(object.comment().map(ToString::to_string));
         assert_ne!(object.object_type().name(), None);
     }
     drop(objects);
-    assert_eq!(ours, theirs);
+    assert_eq!(chainwright, real);
     assert_eq!(comments, ["c"]);
 
     // Objects of one type; the kernel filters out the others.

@@ -126,8 +126,8 @@ fn bytecode(sandbox: &Sandbox) -> String {
 
 #[track_caller]
 fn assert_bytecode(name: &str, sandbox: &Sandbox) {
-    let ours = connect(sandbox).snapshot(Scope::all()).unwrap().to_string();
-    let theirs = bytecode(sandbox);
+    let chainwright = connect(sandbox).snapshot(Scope::all()).unwrap().to_string();
+    let real = bytecode(sandbox);
     // A hash table may be rebuilt in between, and then has another order.
     let in_order = |text: &str| {
         let mut lines: Vec<_> = text.lines().collect();
@@ -139,11 +139,11 @@ fn assert_bytecode(name: &str, sandbox: &Sandbox) {
         }
         lines.join("\n")
     };
-    let (ours, theirs) = (in_order(&ours), in_order(&theirs));
-    if ours != theirs {
-        let mut lines = ours.lines().zip(theirs.lines());
-        let differs = lines.find(|(ours, theirs)| ours != theirs);
-        panic!("{name}: {differs:#?}\n{ours}\n-----\n{theirs}");
+    let (chainwright, real) = (in_order(&chainwright), in_order(&real));
+    if chainwright != real {
+        let mut lines = chainwright.lines().zip(real.lines());
+        let differs = lines.find(|(chainwright, real)| chainwright != real);
+        panic!("{name}: {differs:#?}\n{chainwright}\n-----\n{real}");
     }
 }
 

@@ -407,10 +407,12 @@ fn connections_of_ipvs() {
         let listed = Tools::new(&sandbox).run(save);
         assert!(listed.contains(RULE), "{listed}");
         let tables = iptables.read(iptables::Family::Ipv4, &[]).unwrap();
-        let mut ours = Vec::new();
-        let omissions = tables.save(SaveOptions::default(), &mut ours).unwrap();
+        let mut chainwright = Vec::new();
+        let omissions = tables
+            .save(SaveOptions::default(), &mut chainwright)
+            .unwrap();
         assert!(omissions.is_none());
-        assert!(ours.contains_str(RULE), "{}", ours.as_bstr());
+        assert!(chainwright.contains_str(RULE), "{}", chainwright.as_bstr());
     }
 }
 

@@ -52,12 +52,12 @@ impl Side {
         }
     }
 
-    pub(crate) fn theirs() -> Self {
+    pub(crate) fn real() -> Self {
         Self::new(find("nft"))
     }
 
     /// Returns our program, run by a link of that name, in the form of the version of the real nft.
-    pub(crate) fn ours() -> Self {
+    pub(crate) fn chainwright() -> Self {
         let mut side = Self::newest();
         side.version = &["--nft-version", "1.0"];
         side
@@ -131,8 +131,8 @@ fn plain(out: &str) -> Vec<String> {
 
 /// Returns a description of the differences between the two.
 fn difference(case: &Case) -> Option<String> {
-    let (theirs, ours) = (Side::theirs(), Side::ours());
-    for side in [&theirs, &ours] {
+    let (real, chainwright) = (Side::real(), Side::chainwright());
+    for side in [&real, &chainwright] {
         if !case.before.is_empty() {
             let ran = side.run_with(&find("nft"), &["-f", "-"], case.before);
             assert_eq!(ran.code, Some(0), "{}: {}", case.before, ran.err);
@@ -141,8 +141,8 @@ fn difference(case: &Case) -> Option<String> {
     let arguments = words(case.arguments);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (their, our) = (
-        theirs.run(&arguments, case.input),
-        ours.run(&arguments, case.input),
+        real.run(&arguments, case.input),
+        chainwright.run(&arguments, case.input),
     );
     let is_of_chain = [case.arguments, case.input]
         .iter()
@@ -193,7 +193,7 @@ fn difference(case: &Case) -> Option<String> {
     if same && their.err.is_empty() != our.err.is_empty() {
         found += &format!("errors\n{:?} instead of\n{:?}\n", our.err, their.err);
     }
-    let (one, other) = (theirs.ruleset(), ours.ruleset());
+    let (one, other) = (real.ruleset(), chainwright.ruleset());
     if same && one != other {
         found += &format!("ruleset\n{other}instead of\n{one}");
     }
@@ -267,7 +267,7 @@ fn traced(side: &Side, words: &[&str]) -> (String, String) {
 /// Several listings of the same tables in one input use one dump; a change in between is visible.
 #[test]
 fn objects_are_read_only_once() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let tables = "add table ip t; add chain ip t a; add chain ip t b; add rule ip t b accept; add table ip u";
     assert_eq!(side.run(&[tables], "").code, Some(0));
     let readings = |text: &str| {
@@ -293,7 +293,7 @@ fn objects_are_read_only_once() {
 /// Only the objects that a text names are read: not the other chains and rules, however many exist.
 #[test]
 fn only_needed_objects_are_read() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let chains: String = (0..100)
         .map(|n| format!("chain c{n} {{ counter; }}\n"))
         .collect();
@@ -441,7 +441,7 @@ fn requests_do_not_grow_with_unrelated_objects() {
         .collect();
     let others = format!("\ntable ip a {{\n{others}}}\ntable ip z {{\n{others}}}\n");
     let alone = [own.to_owned(), own.to_owned() + &others].map(|text| {
-        let side = Side::ours();
+        let side = Side::chainwright();
         let ran = side.run_with(&find("nft"), &["-f", "-"], &text);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         let of_form = |(form, _): &(&str, &str)| {
@@ -502,19 +502,19 @@ fn first_lines_of_errors_match_what_programs_search_for() {
             else {
                 panic!("{call}");
             };
-            let side = Side::ours();
+            let side = Side::chainwright();
             let made = side.run_with(&find("nft"), &["-f", "-"], FIRST_LINES_BASE);
             assert_eq!(made.code, Some(0), "{}", made.err);
             let before = side.ruleset();
             let arguments: Vec<&str> = arguments.split(' ').collect();
             let ran = side.run(&arguments, &input.replace("\\n", "\n"));
-            let ours = ran.err.lines().next().unwrap_or_default();
+            let chainwright = ran.err.lines().next().unwrap_or_default();
             let text = TEXTS.iter().find(|text| first.contains(*text));
             // For input from a file the position precedes the message.
             let is_it = match text {
-                None => ours == first,
+                None => chainwright == first,
                 Some(text) => {
-                    let (place, rest) = ours.split_once("Error: ")?;
+                    let (place, rest) = chainwright.split_once("Error: ")?;
                     let rest = rest
                         .strip_prefix("Could not process rule: ")
                         .unwrap_or(rest);
@@ -532,7 +532,7 @@ fn first_lines_of_errors_match_what_programs_search_for() {
 /// The kernel's error in the words of glibc, then the line with its position, then our explanation.
 #[test]
 fn errors_print_position_and_reason_after_the_first_line() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     assert_eq!(side.run(&["add table ip t"], "").code, Some(0));
     for (arguments, input, expected) in [
         (

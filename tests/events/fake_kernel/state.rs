@@ -171,29 +171,29 @@ fn elements_expire_like_in_the_kernel() {
         drop(snapshot);
         (elements(nft, &sets), uses, counts)
     };
-    let ours = state(of_fake);
-    let mut theirs = state(kernel);
+    let by_fake = state(of_fake);
+    let mut by_kernel = state(kernel);
     for _ in 0..1000 {
-        if theirs == ours {
+        if by_kernel == by_fake {
             break;
         }
         touch(kernel);
         crate::common::tick();
-        theirs = state(kernel);
+        by_kernel = state(kernel);
     }
-    assert_eq!(ours, theirs, "fake kernel (left) and kernel (right)");
-    assert_eq!(ours.0[tree].len(), 4);
-    let [theirs, ours] = monitors.each_mut().map(events);
-    let mut of_kernel = theirs.clone();
-    of_kernel.truncate(ours.len());
-    assert_eq!(ours, of_kernel);
+    assert_eq!(by_fake, by_kernel, "fake kernel (left) and kernel (right)");
+    assert_eq!(by_fake.0[tree].len(), 4);
+    let [by_kernel, by_fake] = monitors.each_mut().map(events);
+    let mut of_kernel = by_kernel.clone();
+    of_kernel.truncate(by_fake.len());
+    assert_eq!(by_fake, of_kernel);
     // More events of the kernel are those of more probes.
-    let probes = &ours[ours.len() - 6..];
+    let probes = &by_fake[by_fake.len() - 6..];
     assert!(
-        theirs[ours.len()..]
+        by_kernel[by_fake.len()..]
             .iter()
             .all(|event| probes.contains(event)),
-        "{theirs:#?}"
+        "{by_kernel:#?}"
     );
 }
 
@@ -248,7 +248,7 @@ fn timeouts_change_like_in_the_kernel() {
         ),
     ];
     for (title, set, element) in steps {
-        let [theirs, ours] = pair.each_mut().map(|nft| {
+        let [by_kernel, by_fake] = pair.each_mut().map(|nft| {
             commit(nft, |tx| {
                 tx.add(&Table::new(INET, "t")).unwrap().add(&set).unwrap();
                 tx.add_elements(&set.set_id(), [&element]).unwrap();
@@ -256,7 +256,7 @@ fn timeouts_change_like_in_the_kernel() {
             elements(nft, &["s"])
         });
         assert_eq!(
-            ours, theirs,
+            by_fake, by_kernel,
             "{title}: fake kernel (left) and kernel (right)"
         );
     }
@@ -387,17 +387,17 @@ fn counters_are_reset_like_in_the_kernel() {
     };
     let mut states = vec![pair.each_mut().map(state)];
     for (title, reset) in resets {
-        let [theirs, ours] = pair.each_mut().map(reset);
+        let [by_kernel, by_fake] = pair.each_mut().map(reset);
         assert_eq!(
-            ours, theirs,
+            by_fake, by_kernel,
             "{title}: reply of the fake kernel (left) and of the kernel (right)"
         );
-        let [theirs, ours] = pair.each_mut().map(state);
+        let [by_kernel, by_fake] = pair.each_mut().map(state);
         assert_eq!(
-            ours, theirs,
+            by_fake, by_kernel,
             "after {title}: fake kernel (left) and kernel (right)"
         );
-        states.push([theirs, ours]);
+        states.push([by_kernel, by_fake]);
     }
     // Each reset but the last changed something.
     let changed = states.windows(2).map(|pair| pair[0] != pair[1]);

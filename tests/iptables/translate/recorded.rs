@@ -21,8 +21,8 @@ struct Record {
     family: Family,
     table: String,
     rule: String,
-    theirs: Option<String>,
-    ours: Result<String, String>,
+    real: Option<String>,
+    chainwright: Result<String, String>,
 }
 
 /// Result of the translation of a rule, in the order of the printed numbers.
@@ -38,10 +38,12 @@ enum Kind {
 
 impl Record {
     fn kind(&self) -> Kind {
-        match (&self.theirs, &self.ours) {
+        match (&self.real, &self.chainwright) {
             (Some(_), Err(_)) => Kind::Refused,
             // iptables-translate writes two blanks before some matches.
-            (Some(theirs), Ok(ours)) if theirs.replace("  ", " ").trim_start() == ours => {
+            (Some(real), Ok(chainwright))
+                if real.replace("  ", " ").trim_start() == chainwright =>
+            {
                 Kind::Same
             }
             (Some(_), Ok(_)) => Kind::Different,
@@ -53,11 +55,11 @@ impl Record {
     fn text(&self) -> String {
         let digit = if self.family == Family::Ipv4 { 4 } else { 6 };
         let mut text = format!("{digit} {} {}\n", self.table, self.rule);
-        let theirs = self.theirs.as_deref().unwrap_or("#");
-        let _ = writeln!(text, "\t{theirs}");
-        match (&self.ours, self.kind()) {
+        let real = self.real.as_deref().unwrap_or("#");
+        let _ = writeln!(text, "\t{real}");
+        match (&self.chainwright, self.kind()) {
             (_, Kind::Same) => {}
-            (Ok(ours), _) => drop(writeln!(text, "\t> {ours}")),
+            (Ok(chainwright), _) => drop(writeln!(text, "\t> {chainwright}")),
             (Err(why), _) => drop(writeln!(text, "\t> # {why}")),
         }
         text
@@ -88,7 +90,7 @@ fn rules() -> Vec<(Family, String, String)> {
     rules
 }
 
-fn ours(family: Family, rule: &str) -> Result<String, String> {
+fn chainwright(family: Family, rule: &str) -> Result<String, String> {
     let parsed = parse(family, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
     translate::rule(&parsed, family).map_err(|why| match why {
         Untranslatable::Extension(_) => "no equivalent".to_owned(),
@@ -98,7 +100,7 @@ fn ours(family: Family, rule: &str) -> Result<String, String> {
 }
 
 /// Runs iptables-translate; `None` if it does not translate the rule, `Err` if it rejects the rule.
-fn theirs(directory: &str, family: Family, table: &str, rule: &str) -> Result<Option<String>, ()> {
+fn real(directory: &str, family: Family, table: &str, rule: &str) -> Result<Option<String>, ()> {
     let (program, nft) = match family {
         Family::Ipv4 => ("iptables-translate", "ip"),
         Family::Ipv6 => ("ip6tables-translate", "ip6"),
@@ -126,16 +128,16 @@ fn records() -> Vec<Record> {
     let text = std::fs::read_to_string(data()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        if let Some(ours) = line.strip_prefix("\t> ") {
+        if let Some(chainwright) = line.strip_prefix("\t> ") {
             let last = records.last_mut().unwrap();
-            last.ours = match ours.strip_prefix("# ") {
+            last.chainwright = match chainwright.strip_prefix("# ") {
                 Some(why) => Err(why.to_owned()),
-                None => Ok(ours.to_owned()),
+                None => Ok(chainwright.to_owned()),
             };
-        } else if let Some(theirs) = line.strip_prefix('\t') {
+        } else if let Some(real) = line.strip_prefix('\t') {
             let last = records.last_mut().unwrap();
-            last.theirs = Some(theirs.to_owned()).filter(|theirs| theirs != "#");
-            last.ours = Ok(theirs.replace("  ", " ").trim_start().to_owned());
+            last.real = Some(real.to_owned()).filter(|real| real != "#");
+            last.chainwright = Ok(real.replace("  ", " ").trim_start().to_owned());
         } else {
             let mut parts = line.splitn(3, ' ');
             records.push(Record {
@@ -145,8 +147,8 @@ fn records() -> Vec<Record> {
                 },
                 table: parts.next().unwrap().to_owned(),
                 rule: parts.next().unwrap().to_owned(),
-                theirs: None,
-                ours: Err(String::new()),
+                real: None,
+                chainwright: Err(String::new()),
             });
         }
     }
@@ -159,14 +161,14 @@ fn capture(directory: &str) {
                     library's, or the reason why there is none, if it is another.\n"
         .to_owned();
     for (family, table, rule) in rules() {
-        if let Ok(theirs) = theirs(directory, family, &table, &rule) {
-            let ours = ours(family, &rule);
+        if let Ok(real) = real(directory, family, &table, &rule) {
+            let chainwright = chainwright(family, &rule);
             text += &Record {
                 family,
                 table,
                 rule,
-                theirs,
-                ours,
+                real,
+                chainwright,
             }
             .text();
         }
@@ -185,15 +187,15 @@ fn translations_are_those_of_1_8_13_or_recorded_differences() {
     let (mut wrong, mut counts) = (Vec::new(), [0; 5]);
     for record in &records {
         counts[record.kind() as usize] += 1;
-        let now = ours(record.family, &record.rule);
-        if now != record.ours {
+        let now = chainwright(record.family, &record.rule);
+        if now != record.chainwright {
             wrong.push(format!(
                 "{}\n  now      {now:?}\n  recorded {:?}",
-                record.rule, record.ours
+                record.rule, record.chainwright
             ));
         }
         let has_reason = record
-            .ours
+            .chainwright
             .as_ref()
             .err()
             .is_none_or(|why| why != "no equivalent");
@@ -238,7 +240,7 @@ fn the_kernel_accepts_the_translations() {
             let has_queues = load(Family::Ipv4, "filter", "queue to 0").is_ok();
             let (mut wrong, mut seen) = (Vec::new(), HashSet::new());
             for record in records() {
-                if let Ok(rule) = &record.ours
+                if let Ok(rule) = &record.chainwright
                     && seen.insert((record.family, rule.clone()))
                     // Devices that this machine does not have.
                     && (!rule.contains(" device ") || rule.ends_with("device lo"))

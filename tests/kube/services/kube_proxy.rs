@@ -109,19 +109,19 @@ fn config_of_nftables() -> Config {
 pub(crate) fn nftables() {
     let mut config = config_of_nftables();
     config.families = vec![Family::Ipv4];
-    let mut ours = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
+    let mut chainwright = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
     // If the node has no address of a family, kube-proxy serves node ports at all of them; here this must be
     // configured.
     config.families = vec![Family::Ipv6];
     config.node_port_addresses = NodePortAddresses::All;
-    ours.extend(of_nft(&printed(
+    chainwright.extend(of_nft(&printed(
         Layout::Nftables,
         &config,
         "nft list ruleset",
     )));
     let kube_proxys = of_nft(NFTABLES);
     assert!(kube_proxys.len() > 1_600, "{}", kube_proxys.len());
-    assert_same(&"nftables", &ours, &kube_proxys);
+    assert_same(&"nftables", &chainwright, &kube_proxys);
 }
 
 /// A table that kube-proxy left is taken over unchanged.
@@ -213,37 +213,37 @@ pub(crate) fn iptables(backend: Backend) {
         Backend::Legacy => "iptables-legacy-save",
     };
     let text = printed(Layout::Iptables(backend), &config, command);
-    let (ours, kube_proxys) = (of_iptables(&text), of_iptables(IPTABLES));
+    let (chainwright, kube_proxys) = (of_iptables(&text), of_iptables(IPTABLES));
     assert!(kube_proxys.len() > 1_200, "{}", kube_proxys.len());
     let names = |chains: &std::collections::BTreeMap<(String, String), Vec<String>>| {
         chains.keys().cloned().collect()
     };
-    assert_same(&backend, &names(&ours), &names(&kube_proxys));
+    assert_same(&backend, &names(&chainwright), &names(&kube_proxys));
     let mut rules = 0;
-    for (of, mut theirs) in kube_proxys {
-        let ours = &ours[&of];
-        rules += ours.len() - 1;
+    for (of, mut real) in kube_proxys {
+        let chainwright = &chainwright[&of];
+        rules += chainwright.len() - 1;
         let (_, chain) = &of;
         if SHARED.contains(&&chain[..]) {
             // The comment names the service; the last rule is that for node ports.
-            let last = theirs
+            let last = real
                 .iter()
                 .position(|rule| rule.contains("must be the last"));
-            assert!(last.is_none_or(|last| last + 1 == theirs.len()));
-            let until = last.unwrap_or(theirs.len());
+            assert!(last.is_none_or(|last| last + 1 == real.len()));
+            let until = last.unwrap_or(real.len());
             let whose = |rule: &String| {
                 let comment = rule.split('"').nth(1).unwrap();
                 let name = comment.split(' ').next().unwrap();
                 let parts = name.split(['/', ':']).map(str::to_owned);
                 parts.collect::<Vec<_>>()
             };
-            theirs[1..until].sort_by_key(whose);
+            real[1..until].sort_by_key(whose);
         }
         if chain.starts_with("KUBE-FW-") {
-            let ranges = theirs.iter().filter(|rule| rule.starts_with("-s ")).count();
-            theirs[1..=ranges].sort();
+            let ranges = real.iter().filter(|rule| rule.starts_with("-s ")).count();
+            real[1..=ranges].sort();
         }
-        assert_eq!(ours, &theirs, "{of:?}");
+        assert_eq!(chainwright, &real, "{of:?}");
     }
     assert_eq!(rules, IPTABLES.matches("\n-A ").count());
 }

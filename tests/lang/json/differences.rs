@@ -6,20 +6,22 @@ use serde_json::{Value, json};
 
 /// Removes one difference of nft 1.0.6 at one place of both documents; returns whether it was found and both are
 /// equal now.
-pub(super) type RemoveDifference = fn(nft: &mut Value, ours: &mut Value) -> bool;
+pub(super) type RemoveDifference = fn(nft: &mut Value, chainwright: &mut Value) -> bool;
 
 /// The differences of nft 1.0.6: the reason, and the numbers of places in the rulesets, listed in three ways, and in
 /// the rules.
 pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
     (
         "omits the devices of a chain, without which it cannot be created",
-        |nft, ours| only_ours(nft, ours, &["policy"], "dev"),
+        |nft, chainwright| only_ours(nft, chainwright, &["policy"], "dev"),
         87,
         0,
     ),
     (
         "omits the comment of a table or a chain",
-        |nft, ours| nft.get("expr").is_none() && only_ours(nft, ours, &["handle"], "comment"),
+        |nft, chainwright| {
+            nft.get("expr").is_none() && only_ours(nft, chainwright, &["handle"], "comment")
+        },
         54,
         0,
     ),
@@ -38,32 +40,34 @@ pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
     ),
     (
         "omits `auto-merge` of a set",
-        |nft, ours| only_ours(nft, ours, &["type"], "auto-merge"),
+        |nft, chainwright| only_ours(nft, chainwright, &["type"], "auto-merge"),
         15,
         0,
     ),
     (
         "omits all statements of an element except the first",
-        |nft, ours| {
+        |nft, chainwright| {
             let kinds = ["counter", "limit", "quota", "ct count"];
             nft.get("val").is_some()
                 && kinds
                     .iter()
-                    .any(|kind| only_ours(nft, ours, &["val"], kind))
+                    .any(|kind| only_ours(nft, chainwright, &["val"], kind))
         },
         8,
         0,
     ),
     (
         "omits the level of a control group",
-        |nft, ours| nft["key"] == "cgroupv2" && only_ours(nft, ours, &["key"], "level"),
+        |nft, chainwright| {
+            nft["key"] == "cgroupv2" && only_ours(nft, chainwright, &["key"], "level")
+        },
         15,
         0,
     ),
     (
         "omits numbers of synproxy that are 0",
-        |nft, ours| {
-            let mut zero = |key| ours[key] == 0 && only_ours(nft, ours, &[], key);
+        |nft, chainwright| {
+            let mut zero = |key| chainwright[key] == 0 && only_ours(nft, chainwright, &[], key);
             zero("wscale") || zero("mss")
         },
         6,
@@ -135,169 +139,178 @@ pub(super) const NEW_KEYS: &[&str] = &[
 /// With numbers instead of names (`-n`).
 pub(super) const SWAPPED: &str = "writes frame types and ARP operations with swapped bytes";
 
-fn swapped(nft: &mut Value, ours: &mut Value) -> bool {
+fn swapped(nft: &mut Value, chainwright: &mut Value) -> bool {
     let short = |value: &Value| value.as_u64().and_then(|number| u16::try_from(number).ok());
-    let is_it = match (short(nft), short(ours)) {
-        (Some(nft), Some(ours)) => nft != ours && nft == ours.swap_bytes(),
+    let is_it = match (short(nft), short(chainwright)) {
+        (Some(nft), Some(chainwright)) => nft != chainwright && nft == chainwright.swap_bytes(),
         _ => false,
     };
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
 /// Removes a key that only the library writes, from an object in which nft has these keys.
-fn only_ours(nft: &Value, ours: &mut Value, has: &[&str], key: &str) -> bool {
+fn only_ours(nft: &Value, chainwright: &mut Value, has: &[&str], key: &str) -> bool {
     let is_it =
         nft.is_object() && has.iter().all(|key| nft.get(key).is_some()) && nft.get(key).is_none();
     is_it
-        && ours
+        && chainwright
             .as_object_mut()
-            .is_some_and(|ours| ours.remove(key).is_some())
+            .is_some_and(|chainwright| chainwright.remove(key).is_some())
 }
 
 /// Removes the match of a frame's type that nft omits.
-fn frame(nft: &mut Value, ours: &mut Value) -> bool {
-    let (Value::Array(nft), Value::Array(ours)) = (nft, ours) else {
+fn frame(nft: &mut Value, chainwright: &mut Value) -> bool {
+    let (Value::Array(nft), Value::Array(chainwright)) = (nft, chainwright) else {
         return false;
     };
     let extra = json!({"payload": {"protocol": "ether", "field": "type"}});
-    let is_it = ours.len() == nft.len() + 1 && ours[0]["match"]["left"] == extra;
+    let is_it = chainwright.len() == nft.len() + 1 && chainwright[0]["match"]["left"] == extra;
     if is_it {
-        ours.remove(0);
+        chainwright.remove(0);
     }
     is_it
 }
 
-fn flags_of_table(nft: &mut Value, ours: &mut Value) -> bool {
-    let (Some(nft), Some(ours)) = (nft.get_mut("table"), ours.get_mut("table")) else {
+fn flags_of_table(nft: &mut Value, chainwright: &mut Value) -> bool {
+    let (Some(nft), Some(chainwright)) = (nft.get_mut("table"), chainwright.get_mut("table"))
+    else {
         return false;
     };
     let flags = &nft["flags"];
-    let is_it = flags.is_string() && flags != "dormant" && ours["flags"] == "dormant";
+    let is_it = flags.is_string() && flags != "dormant" && chainwright["flags"] == "dormant";
     if is_it {
         nft["flags"] = json!("dormant");
     }
     is_it
 }
 
-fn typeof_(nft: &mut Value, ours: &mut Value) -> bool {
+fn typeof_(nft: &mut Value, chainwright: &mut Value) -> bool {
     let mut is_it = false;
     for key in ["type", "map"] {
-        let is_typeof = ours.get(key).is_some_and(|of| of.get("typeof").is_some());
-        if is_typeof && nft.get(key).is_some_and(|of| *of != ours[key]) {
-            nft[key] = ours[key].clone();
+        let is_typeof = chainwright
+            .get(key)
+            .is_some_and(|of| of.get("typeof").is_some());
+        if is_typeof && nft.get(key).is_some_and(|of| *of != chainwright[key]) {
+            nft[key] = chainwright[key].clone();
             is_it = true;
         }
     }
     is_it
 }
 
-fn dynamic(nft: &mut Value, ours: &mut Value) -> bool {
+fn dynamic(nft: &mut Value, chainwright: &mut Value) -> bool {
     if nft.get("type").is_none() {
         return false;
     }
-    let Some(Value::Array(flags)) = ours.get_mut("flags") else {
+    let Some(Value::Array(flags)) = chainwright.get_mut("flags") else {
         return false;
     };
     let found = flags.pop_if(|flag| flag == "dynamic").is_some();
     if flags.is_empty() {
-        ours.as_object_mut().map(|ours| ours.remove("flags"));
+        chainwright
+            .as_object_mut()
+            .map(|chainwright| chainwright.remove("flags"));
     }
     found
 }
 
-fn for_map(nft: &mut Value, ours: &mut Value) -> bool {
-    let (Value::String(text), Some(map)) = (&*nft, ours.get("map")) else {
+fn for_map(nft: &mut Value, chainwright: &mut Value) -> bool {
+    let (Value::String(text), Some(map)) = (&*nft, chainwright.get("map")) else {
         return false;
     };
     let part = |key: &str| map[key].as_str().unwrap_or_default();
     let is_it = text.starts_with(&format!("{} {} {{ ", part("op"), part("map")));
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn rules_of_jump(nft: &mut Value, ours: &mut Value) -> bool {
+fn rules_of_jump(nft: &mut Value, chainwright: &mut Value) -> bool {
     let is_it = ["jump", "goto"].iter().any(|word| {
         let text = nft.as_str().and_then(|text| text.strip_prefix(word));
         // One line for each rule, and those of its braces.
-        let rules = ours[word]["rules"].as_array().map(Vec::len);
+        let rules = chainwright[word]["rules"].as_array().map(Vec::len);
         text.is_some_and(|text| Some(text.lines().count() - 2) == rules)
     });
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn large(nft: &mut Value, ours: &mut Value) -> bool {
-    let digits = ours.as_str().and_then(|digits| digits.parse::<u64>().ok());
+fn large(nft: &mut Value, chainwright: &mut Value) -> bool {
+    let digits = chainwright
+        .as_str()
+        .and_then(|digits| digits.parse::<u64>().ok());
     let is_it = nft.as_i64().is_some_and(|number| number < 0)
         && digits.map(u64::cast_signed) == nft.as_i64();
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn of_32_bits(nft: &mut Value, ours: &mut Value) -> bool {
-    let number = ours.as_u64().and_then(|number| u32::try_from(number).ok());
+fn of_32_bits(nft: &mut Value, chainwright: &mut Value) -> bool {
+    let number = chainwright
+        .as_u64()
+        .and_then(|number| u32::try_from(number).ok());
     let number = number.map(|number| i64::from(number.cast_signed()));
     let is_it = number.is_some_and(|number| number < 0) && nft.as_i64() == number;
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn shift(nft: &mut Value, ours: &mut Value) -> bool {
-    let is_it = nft.get(">>").is_some_and(|shift| shift[0] == *ours);
+fn shift(nft: &mut Value, chainwright: &mut Value) -> bool {
+    let is_it = nft.get(">>").is_some_and(|shift| shift[0] == *chainwright);
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn invalid_type(nft: &mut Value, ours: &mut Value) -> bool {
+fn invalid_type(nft: &mut Value, chainwright: &mut Value) -> bool {
     let names = [("domain", 53), ("http", 80), ("ntp", 123), ("https", 443)];
     let named = |name: &str| names.iter().find(|(known, _)| *known == name);
-    let number = match &*ours {
+    let number = match &*chainwright {
         Value::String(name) => named(name).map_or(0, |(_, number)| *number),
-        ours => ours.as_u64().unwrap_or(0),
+        chainwright => chainwright.as_u64().unwrap_or(0),
     };
     let is_it = nft.as_str() == Some(&format!("{number:#x} [invalid type]"));
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn first_bytes(nft: &mut Value, ours: &mut Value) -> bool {
+fn first_bytes(nft: &mut Value, chainwright: &mut Value) -> bool {
     let prefix = json!({"prefix": {"addr": "198.51.100.0", "len": 24}});
-    let is_it = nft == "0.198.51.100" && *ours == prefix;
+    let is_it = nft == "0.198.51.100" && *chainwright == prefix;
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn unknown_field(nft: &mut Value, ours: &mut Value) -> bool {
+fn unknown_field(nft: &mut Value, chainwright: &mut Value) -> bool {
     let number = match nft["name"].as_str() {
         Some("sack") => 5,
         Some("mptcp") => 30,
         _ => return false,
     };
-    let is_it = nft["field"] == "unknown" && ours["base"] == number;
+    let is_it = nft["field"] == "unknown" && chainwright["base"] == number;
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn two_bytes(nft: &mut Value, ours: &mut Value) -> bool {
+fn two_bytes(nft: &mut Value, chainwright: &mut Value) -> bool {
     let sport = json!({"payload": {"protocol": "th", "field": "sport"}});
     if nft.get("key") != Some(&sport) {
         return false;
@@ -343,14 +356,14 @@ fn two_bytes(nft: &mut Value, ours: &mut Value) -> bool {
     ];
     let is_it = all
         .iter()
-        .any(|(wrong, right)| nft["value"] == *wrong && ours == right);
+        .any(|(wrong, right)| nft["value"] == *wrong && chainwright == right);
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
 
-fn begun(nft: &mut Value, ours: &mut Value) -> bool {
+fn begun(nft: &mut Value, chainwright: &mut Value) -> bool {
     let matched =
         |left: Value, right: Value| json!({"match": {"op": "==", "left": left, "right": right}});
     let field = |field| json!({"payload": {"protocol": "ip6", "field": field}});
@@ -375,9 +388,9 @@ fn begun(nft: &mut Value, ours: &mut Value) -> bool {
     ];
     let is_it = all
         .iter()
-        .any(|(wrong, right)| nft == wrong && ours == right);
+        .any(|(wrong, right)| nft == wrong && chainwright == right);
     if is_it {
-        *nft = ours.clone();
+        *nft = chainwright.clone();
     }
     is_it
 }
@@ -385,31 +398,31 @@ fn begun(nft: &mut Value, ours: &mut Value) -> bool {
 /// Makes places of both documents equal where nft differs, and counts them.
 pub(super) fn remove_differences(
     nft: &mut Value,
-    ours: &mut Value,
+    chainwright: &mut Value,
     met: &mut BTreeMap<&'static str, usize>,
 ) {
-    if nft == ours {
+    if nft == chainwright {
         return;
     }
     for (why, is_it, ..) in NFT_DIFFERENCES {
-        while is_it(nft, ours) {
+        while is_it(nft, chainwright) {
             *met.entry(why).or_default() += 1;
-            if nft == ours {
+            if nft == chainwright {
                 return;
             }
         }
     }
-    match (nft, ours) {
-        (Value::Object(nft), Value::Object(ours)) => {
+    match (nft, chainwright) {
+        (Value::Object(nft), Value::Object(chainwright)) => {
             for (key, nft) in nft {
-                if let Some(ours) = ours.get_mut(key) {
-                    remove_differences(nft, ours, met);
+                if let Some(chainwright) = chainwright.get_mut(key) {
+                    remove_differences(nft, chainwright, met);
                 }
             }
         }
-        (Value::Array(nft), Value::Array(ours)) if nft.len() == ours.len() => {
-            for (nft, ours) in nft.iter_mut().zip(ours) {
-                remove_differences(nft, ours, met);
+        (Value::Array(nft), Value::Array(chainwright)) if nft.len() == chainwright.len() => {
+            for (nft, chainwright) in nft.iter_mut().zip(chainwright) {
+                remove_differences(nft, chainwright, met);
             }
         }
         _ => {}

@@ -79,20 +79,20 @@ const COMMANDS: &[&str] = &[
 /// Each command has the same effect as with nft, and is refused if nft refuses it.
 #[test]
 fn commands_match_nft() {
-    let (theirs, ours) = (sandbox(), sandbox());
-    let tools = Tools::new(&theirs);
-    let mut nft = connect(&ours);
+    let (real, chainwright) = (sandbox(), sandbox());
+    let tools = Tools::new(&real);
+    let mut nft = connect(&chainwright);
     let mut refused = 0;
     for command in COMMANDS {
         let of_nft = tools.takes("nft -f -", format!("{command}\n"));
-        let of_us = apply(&ours, &mut nft, command);
+        let of_us = apply(&chainwright, &mut nft, command);
         assert_eq!(
             of_nft.is_ok(),
             of_us.is_ok(),
             "{command}: {of_nft:?} {of_us:?}"
         );
         refused += usize::from(of_nft.is_err());
-        if let Err(differs) = compare(&theirs, &ours, false) {
+        if let Err(differs) = compare(&real, &chainwright, false) {
             panic!("{command}: {differs}");
         }
     }

@@ -307,9 +307,9 @@ fn names_of_all_kinds_are_printed_unambiguously() {
         b"a\x7f",
         b"; add table ip evil",
     ];
-    let ours = sandbox();
-    let mut nft = connect(&ours);
-    let mut monitor = ours.run(Monitor::open).unwrap().unwrap();
+    let chainwright = sandbox();
+    let mut nft = connect(&chainwright);
+    let mut monitor = chainwright.run(Monitor::open).unwrap().unwrap();
     let mut formatter = EventFormatter::empty(Options::default());
     let mut tx = Transaction::new();
     let family = Family::INET;

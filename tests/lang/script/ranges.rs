@@ -94,16 +94,16 @@ fn parts_of_joined_ranges_are_deleted() {
             format!("delete element ip t s {{ {deleted} }}"),
             several.collect::<String>(),
         ] {
-            let ours = sandbox();
-            let mut nft = connect(&ours);
-            apply(&ours, &mut nft, &text).unwrap();
-            let before = Tools::new(&ours).run("nft list set ip t s");
+            let chainwright = sandbox();
+            let mut nft = connect(&chainwright);
+            apply(&chainwright, &mut nft, &text).unwrap();
+            let before = Tools::new(&chainwright).run("nft list set ip t s");
             let script = Script::parse("text", &deletion).unwrap();
-            let checked = ours
+            let checked = chainwright
                 .run(|| script.run(&mut nft, RunMode::Check, &Options::default()))
                 .unwrap();
-            assert_eq!(Tools::new(&ours).run("nft list set ip t s"), before);
-            let done = ours
+            assert_eq!(Tools::new(&chainwright).run("nft list set ip t s"), before);
+            let done = chainwright
                 .run(|| script.run(&mut nft, RunMode::Commit, &Options::default()))
                 .unwrap();
             assert_eq!(
@@ -125,15 +125,15 @@ fn parts_of_joined_ranges_are_deleted() {
         }
     }
     // The properties of a range are kept by its remaining parts.
-    let ours = sandbox();
-    let mut nft = connect(&ours);
+    let chainwright = sandbox();
+    let mut nft = connect(&chainwright);
     let text = "table ip t { set s { type inet_service; flags interval, timeout; auto-merge; \
                 elements = { 10-65535 timeout 1h counter packets 3 bytes 4 comment \"x\" }; }; }\n\
                 delete element ip t s { 50 }";
     let (made, deletion) = text.split_once('\n').unwrap();
-    apply(&ours, &mut nft, made).unwrap();
-    apply(&ours, &mut nft, deletion).unwrap();
-    let listed = Tools::new(&ours).run("nft list set ip t s");
+    apply(&chainwright, &mut nft, made).unwrap();
+    apply(&chainwright, &mut nft, deletion).unwrap();
+    let listed = Tools::new(&chainwright).run("nft list set ip t s");
     let rest = |range: &str| {
         let (_, rest) = listed.split_once(&format!("{range} ")).unwrap();
         let kept = "counter packets 3 bytes 4 timeout 1h expires ";

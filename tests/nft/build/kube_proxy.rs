@@ -238,11 +238,11 @@ fn printed_chains(tools: &Tools<'_>) -> Vec<String> {
 
 #[test]
 fn kube_proxys_rules_match_nft() {
-    let (theirs, ours) = (sandbox(), sandbox());
-    let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
+    let (real, chainwright) = (sandbox(), sandbox());
+    let (their_tools, our_tools) = (Tools::new(&real), Tools::new(&chainwright));
     their_tools.load_nft(KUBE_PROXY);
     our_tools.load_nft(KUBE_PROXY);
-    let mut nft = connect(&ours);
+    let mut nft = connect(&chainwright);
     // Sets, maps and chains stay; the rules are recreated.
     let mut tx = Transaction::new();
     for family in [Family::IP, Family::IP6] {
@@ -259,7 +259,7 @@ fn kube_proxys_rules_match_nft() {
             panic!("{words}: {}\n{rule}", report(&error));
         }
     }
-    let mut their_nft = connect(&theirs);
+    let mut their_nft = connect(&real);
     let mut compared = 0;
     let mut chains: Vec<_> = printed
         .iter()
@@ -267,12 +267,12 @@ fn kube_proxys_rules_match_nft() {
         .collect();
     chains.dedup();
     for (family, chain) in chains {
-        let theirs = rules_of(&mut their_nft, family, "kube-proxy", chain);
-        let ours = rules_of(&mut nft, family, "kube-proxy", chain);
-        assert_eq!(theirs.len(), ours.len(), "{chain}");
-        for (theirs, ours) in theirs.iter().zip(&ours) {
-            assert_eq!(unnumbered(theirs), unnumbered(ours), "{chain}");
-            assert_eq!(bytes(theirs).1, bytes(ours).1, "{chain}");
+        let real = rules_of(&mut their_nft, family, "kube-proxy", chain);
+        let chainwright = rules_of(&mut nft, family, "kube-proxy", chain);
+        assert_eq!(real.len(), chainwright.len(), "{chain}");
+        for (real, chainwright) in real.iter().zip(&chainwright) {
+            assert_eq!(unnumbered(real), unnumbered(chainwright), "{chain}");
+            assert_eq!(bytes(real).1, bytes(chainwright).1, "{chain}");
             compared += 1;
         }
     }

@@ -62,14 +62,14 @@ fn rules_of_legacy_tables_are_listed() {
         .filter(|line| line.starts_with("  number "))
         .map(printed)
         .collect();
-    let theirs = saved.lines().filter(|line| line.starts_with('['));
-    let theirs: Vec<_> = theirs
+    let real = saved.lines().filter(|line| line.starts_with('['));
+    let real: Vec<_> = real
         .map(|line| {
             let (counters, rest) = line.split_once(" -A ").unwrap();
             format!("{counters} {}", rest.split_once(' ').unwrap().1)
         })
         .collect();
-    let (mut one, mut other) = (listed.clone(), theirs);
+    let (mut one, mut other) = (listed.clone(), real);
     one.sort();
     other.sort();
     assert_eq!(one, other);
@@ -244,9 +244,9 @@ fn overlong_texts_are_truncated_with_a_warning() {
         .collect();
     let text = format!("*filter\n{}COMMIT\n", lines.concat());
     for backend in ["nft", "legacy"] {
-        let (theirs, ours) = (sandbox(), sandbox());
+        let (real, chainwright) = (sandbox(), sandbox());
         let restore = format!("apply --lock none --backend {backend}");
-        let ran = run_with(&ours, &restore, &text).expect(0);
+        let ran = run_with(&chainwright, &restore, &text).expect(0);
         let wanted: Vec<_> = (2..)
             .zip(&rules)
             .map(|(line, (_, option, length, kept))| {
@@ -256,10 +256,10 @@ fn overlong_texts_are_truncated_with_a_warning() {
             })
             .collect();
         assert_eq!(ran.err, wanted.concat(), "{backend}");
-        let tools = Tools::new(&theirs);
+        let tools = Tools::new(&real);
         tools.run_with(&format!("iptables-{backend}-restore"), &text);
         let save = format!("iptables-{backend}-save");
-        let saved = Tools::new(&ours).save(&save);
+        let saved = Tools::new(&chainwright).save(&save);
         match backend {
             // 1.8.9 has room for 127 bytes; the form of 1.8.7 has less.
             "nft" => assert!(
@@ -271,15 +271,20 @@ fn overlong_texts_are_truncated_with_a_warning() {
         }
         // The same text finds the rules, also in the real tool.
         let with = |verb: &str| text.replace("-A INPUT", verb);
-        run_with(&ours, &format!("{restore} -n"), &with("-C INPUT")).expect(0);
+        run_with(&chainwright, &format!("{restore} -n"), &with("-C INPUT")).expect(0);
         if backend == "legacy" {
             let check = format!("iptables-{backend}-restore -n");
-            Tools::new(&ours).run_with(&check, &with("-C INPUT"));
+            Tools::new(&chainwright).run_with(&check, &with("-C INPUT"));
         }
-        let deleted = run_with(&ours, &format!("{restore} -n --json"), &with("-D INPUT")).expect(0);
+        let deleted = run_with(
+            &chainwright,
+            &format!("{restore} -n --json"),
+            &with("-D INPUT"),
+        )
+        .expect(0);
         let record: Value = serde_json::from_str(&deleted.out).unwrap();
         assert_eq!(record["shortened"].as_array().unwrap().len(), 3);
-        assert!(!Tools::new(&ours).save(&save).contains("-A"));
+        assert!(!Tools::new(&chainwright).save(&save).contains("-A"));
     }
     // In a form that has room for the text.
     let sandbox = sandbox();

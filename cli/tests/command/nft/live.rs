@@ -168,7 +168,7 @@ fn monitor_prints_events_like_nft() {
         ("monitor new elements", "add element ip last s"),
     ] {
         let words: Vec<&str> = arguments.split(' ').collect();
-        let (real, chainwright) = (Side::theirs(), Side::ours());
+        let (real, chainwright) = (Side::real(), Side::chainwright());
         let (their, our) = (
             events(&real, &words, last),
             events(&chainwright, &words, last),
@@ -297,7 +297,7 @@ fn monitor_prints_events_as_json_like_nft() {
             lines.retain(|line| !is_of_object(line));
             lines
         };
-        let (real, chainwright) = (of(&Side::theirs()), of(&Side::ours()));
+        let (real, chainwright) = (of(&Side::real()), of(&Side::chainwright()));
         assert_eq!(chainwright, real, "{arguments}");
         assert!(!chainwright.is_empty());
     }
@@ -307,7 +307,7 @@ fn monitor_prints_events_as_json_like_nft() {
 /// know.
 #[test]
 fn json_events_name_deleted_objects() {
-    let chainwright = Side::ours();
+    let chainwright = Side::chainwright();
     let lines = events(
         &chainwright,
         &["-j", "monitor", "destroy"],
@@ -330,7 +330,7 @@ fn json_events_name_deleted_objects() {
 
 #[test]
 fn exits_successfully_when_the_reader_closes_the_pipe() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let rules = "add rule ip t c accept\n".repeat(2000);
     for text in rules
         .as_bytes()
@@ -364,7 +364,7 @@ fn exits_successfully_when_the_reader_closes_the_pipe() {
 #[test]
 fn standard_input_may_be_closed() {
     use std::process::Command;
-    for side in [Side::theirs(), Side::ours()] {
+    for side in [Side::real(), Side::chainwright()] {
         let run = || {
             Command::new("/bin/sh")
                 .args(["-c", r#""$0" -f - <&-"#])
@@ -382,7 +382,7 @@ fn standard_input_may_be_closed() {
 
 #[test]
 fn reports_missing_privileges_like_nft() {
-    let (real, chainwright) = (Side::theirs(), Side::ours());
+    let (real, chainwright) = (Side::real(), Side::chainwright());
     for arguments in [
         "list ruleset",
         "add table ip x",
@@ -431,7 +431,7 @@ fn reports_missing_privileges_like_nft() {
 /// A terminal gets a prompt for each line.
 #[test]
 fn a_terminal_is_prompted() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let program = side.program.to_str().unwrap();
     let line = format!("{program} -i");
     let input = "add table ip x\nlist tables\nquit\n";
@@ -587,7 +587,7 @@ fn both_listening(side: &Side, ways: &[&str], groups: &[u32]) -> Vec<Child> {
 /// lines even with JSON.
 #[test]
 fn monitor_prints_changes_and_packets_together() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let up = side.run_with(&find("ip"), &["link", "set", "lo", "up"], "");
     assert_eq!(up.code, Some(0), "{}", up.err);
     let rules = "table ip t { chain out { type filter hook output priority 0; meta nftrace set 1; udp dport 53 drop; }; }";
@@ -635,7 +635,7 @@ fn monitor_prints_changes_and_packets_together() {
 /// Compares packet traces of every kind line by line.
 #[test]
 fn monitor_prints_packet_traces_like_nft() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     for line in DEVICES {
         let words: Vec<&str> = line.split(' ').collect();
         let output = side.run_with(&find("ip"), &words, "");
@@ -725,7 +725,7 @@ table arp t { chain in { type filter hook input priority 0; }; }
 /// nothing.
 #[test]
 fn hooks_are_listed_like_nft() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let output = side.run(&["-f", "-"], HOOKED);
     assert_eq!(output.code, Some(0), "{}", output.err);
     Tools::new(&side.sandbox).run("iptables-legacy -A INPUT -j ACCEPT");
@@ -774,7 +774,7 @@ fn hooks_are_listed_like_nft() {
 /// owns.
 #[test]
 fn an_owned_table_lives_until_standard_input_ends() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let input =
         "add table ip t { flags owner; }\nlist tables\nadd chain ip t c\nnothing\nlist chains\n";
     let output = side.run(&["-i"], input);
@@ -789,7 +789,7 @@ fn an_owned_table_lives_until_standard_input_ends() {
 /// The handle of a table is listed where nft 1.1.7 lists it: where the whole table is listed.
 #[test]
 fn table_handles_are_listed_with_the_whole_table() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let base = "add table ip t; add chain ip t c; add set ip t s { type ipv4_addr; elements = { 1.1.1.1 }; }; \
                 add map ip t m { type ipv4_addr : mark; }; add counter ip t k; add quota ip t q { over 1 bytes; }";
     assert_eq!(side.run(&[base], "").code, Some(0));
@@ -880,7 +880,7 @@ fn reset_prints_old_values_and_resets_them() {
         ("reset quota ip t q", &[1041], &[1041]),
     ] {
         for options in [&[][..], &["-j"], &["-a"]] {
-            let side = Side::ours();
+            let side = Side::chainwright();
             let made = side.run(&["-f", "-"], BASE);
             assert_eq!(made.code, Some(0), "{}", made.err);
             let all = side.run(&["-a", "list", "chain", "ip", "t", "c"], "").out;
@@ -897,7 +897,7 @@ fn reset_prints_old_values_and_resets_them() {
             assert_eq!(numbers(&now), remaining, "{command}: {now}");
         }
     }
-    let side = Side::ours();
+    let side = Side::chainwright();
     assert_eq!(side.run(&["-f", "-"], BASE).code, Some(0));
     for command in [
         "reset set ip t m",
@@ -930,7 +930,7 @@ fn reset_prints_old_values_and_resets_them() {
 /// A range in a set of concatenations is found if a single range of the set contains all of it.
 #[test]
 fn concatenated_ranges_are_looked_up_as_a_whole() {
-    let side = Side::ours();
+    let side = Side::chainwright();
     let base = "table ip t { set s { type ipv4_addr . inet_service; flags interval; \
                 elements = { 10.0.0.0-10.0.0.9 . 80-90, 11.0.0.0/8 . 22 }; }; \
                 map m { type ipv4_addr : mark; elements = { 1.1.1.1 : 1 }; }; }";

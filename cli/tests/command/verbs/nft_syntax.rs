@@ -214,7 +214,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with("nft -f -", NAMED);
-    let ours = |arguments: &str| {
+    let chainwright = |arguments: &str| {
         let work = || {
             let mut command = Command::new(PROGRAM);
             command.args(["--nft-version", "1.0"]);
@@ -223,7 +223,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         };
         Ran::from(sandbox.run(work).unwrap()).expect(0).out
     };
-    let plain = ours("get ruleset ruleset");
+    let plain = chainwright("get ruleset ruleset");
     let mut differ = 0;
     for options in [
         "",
@@ -238,9 +238,9 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         "-n -u -S",
     ] {
         let nfts = tools.run(&format!("nft {options} list ruleset"));
-        let listed = ours(&format!("get ruleset {options} ruleset"));
-        let (listed, theirs): (Vec<_>, Vec<_>) = (listed.lines().collect(), nfts.lines().collect());
-        assert_eq!(listed, theirs, "{options}");
+        let listed = chainwright(&format!("get ruleset {options} ruleset"));
+        let (listed, real): (Vec<_>, Vec<_>) = (listed.lines().collect(), nfts.lines().collect());
+        assert_eq!(listed, real, "{options}");
         differ += usize::from(nfts != plain);
     }
     assert_eq!(differ, 9);
@@ -258,7 +258,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
     };
     for options in ["", "-y", "-T", "-p"] {
         let nfts = tools.run(&format!("nft -j {options} list ruleset"));
-        let listed = ours(&format!("get ruleset -j {options} ruleset"));
+        let listed = chainwright(&format!("get ruleset -j {options} ruleset"));
         assert_eq!(objects(&listed), objects(&nfts), "{options}");
     }
     for what in [
@@ -279,8 +279,8 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         "limits",
     ] {
         let nfts = tools.run(&format!("nft list {what}"));
-        let listed = ours(&format!("get ruleset {what}"));
-        let (listed, mut theirs): (Vec<_>, Vec<_>) =
+        let listed = chainwright(&format!("get ruleset {what}"));
+        let (listed, mut real): (Vec<_>, Vec<_>) =
             (listed.lines().collect(), nfts.lines().collect());
         let kinds = [
             "counters",
@@ -292,14 +292,14 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         ];
         if kinds.iter().any(|kind| what.starts_with(kind)) {
             // nft 1.0.6 also lists tables of objects of other types; 1.1 does not.
-            while let Some(empty) = theirs
+            while let Some(empty) = real
                 .windows(2)
                 .position(|two| two[0].ends_with('{') && two[1] == "}")
             {
-                theirs.drain(empty..empty + 2);
+                real.drain(empty..empty + 2);
             }
         }
-        assert_eq!(listed, theirs, "{what}");
+        assert_eq!(listed, real, "{what}");
     }
     // nft 1.0.6 is killed by a signal here.
     for what in [
@@ -307,7 +307,7 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
         "ct timeouts table ip a",
         "ct timeouts ip",
     ] {
-        let listed = ours(&format!("get ruleset {what}"));
+        let listed = chainwright(&format!("get ruleset {what}"));
         assert_eq!(listed, tools.run("nft list ct timeout ip a tt"), "{what}");
     }
     run(&sandbox, "get ruleset meter ip a cl").expect(1);
@@ -434,9 +434,9 @@ fn apply_prints_the_same_echo_as_nft() {
     // nft loads the same text in another sandbox: the handles are equal.
     let both = |text: &str| {
         fs::write(&path, text).unwrap();
-        let theirs = others.run(&format!("nft -e -a -f {path}"));
-        let ours = run(&sandbox, &format!("apply -e -a {path}")).expect(0).out;
-        (ours, theirs)
+        let real = others.run(&format!("nft -e -a -f {path}"));
+        let chainwright = run(&sandbox, &format!("apply -e -a {path}")).expect(0).out;
+        (chainwright, real)
     };
     // The words without the exceptions above.
     let bare = |text: &str| {
@@ -469,9 +469,13 @@ fn apply_prints_the_same_echo_as_nft() {
          add limit ip u l rate 5/second\nadd map ip u m { type inet_service : ifname; counter; }\n\
          add element ip u m { 22 : \"lo\" }\nadd counter ip u n\n",
     ] {
-        let (ours, theirs) = both(text);
-        assert!(!ours.is_empty());
-        assert_eq!(bare(&uncommented(&ours)), bare(&theirs), "{ours}");
+        let (chainwright, real) = both(text);
+        assert!(!chainwright.is_empty());
+        assert_eq!(
+            bare(&uncommented(&chainwright)),
+            bare(&real),
+            "{chainwright}"
+        );
     }
     let third = crate::common::sandbox();
     let ran = {

@@ -269,13 +269,13 @@ fn rules_print_the_bytecode_of_nft() {
         |arguments: &str| run(&sandbox, &format!("get rules --bytecode {arguments}")).expect(0);
     assert_eq!(ran("").out, bytecode(&sandbox, "ruleset"));
     for table in ["t", "filter"] {
-        let theirs = bytecode(&sandbox, &format!("table ip {table}"));
-        assert_eq!(ran(&format!("--family ip --table {table}")).out, theirs);
+        let real = bytecode(&sandbox, &format!("table ip {table}"));
+        assert_eq!(ran(&format!("--family ip --table {table}")).out, real);
     }
     for chain in ["c", "d"] {
-        let theirs = bytecode(&sandbox, &format!("chain ip t {chain}"));
-        let ours = ran(&format!("--family ip --table t --match {chain}"));
-        assert_eq!(ours.out, theirs);
+        let real = bytecode(&sandbox, &format!("chain ip t {chain}"));
+        let chainwright = ran(&format!("--family ip --table t --match {chain}"));
+        assert_eq!(chainwright.out, real);
     }
     run(&sandbox, "get rules --bytecode --json").expect(2);
 }
@@ -628,13 +628,13 @@ fn parts_are_listed_like_nft() {
             None => (options, named),
         };
         let nfts = tools.run(&format!("nft {options} list {named}"));
-        let ours = run(
+        let chainwright = run(
             &sandbox,
             &format!("get ruleset --nft-version 1.0 {options} {named}"),
         )
         .expect(0);
-        let ours: Vec<String> = ours.lines().into_iter().map(Into::into).collect();
-        assert_eq!(ours, nfts.lines().collect::<Vec<_>>(), "{what}");
+        let chainwright: Vec<String> = chainwright.lines().into_iter().map(Into::into).collect();
+        assert_eq!(chainwright, nfts.lines().collect::<Vec<_>>(), "{what}");
     }
 }
 
@@ -670,8 +670,8 @@ fn json_listings_match_nft() {
         }
         for json in ["-j", "--json"] {
             let list = format!("get ruleset --nft-version 1.0 {json} {options} {what}");
-            let ours = run(&sandbox, &list).expect(0);
-            assert_eq!(objects(&ours.out), nfts, "{json} {options} {what}");
+            let chainwright = run(&sandbox, &list).expect(0);
+            assert_eq!(objects(&chainwright.out), nfts, "{json} {options} {what}");
         }
     }
 }
