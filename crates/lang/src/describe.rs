@@ -2,9 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::syntax::Expr;
-use super::types::{self, BITMASK, Base, CT_EVENT, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, symbols};
+use super::syntax::{Expr, OptionField};
+use super::types::{
+    self, BITMASK, Base, CT_EVENT, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, MPTCP_SUBTYPE, NEWER_STATUS,
+    OPTION_ADDRESS, RAW, Symbol, Type, symbols,
+};
+use crate::dialect::{Form, NftVersion};
 use chainwright::nft::DataType;
+use chainwright::nft::expr::{CtKey, MetaKey};
 
 /// Returns nft's name for the kind of an expression.
 const fn kind(expr: &Expr) -> &'static str {
@@ -110,42 +115,135 @@ const fn is_decimal(data_type: DataType) -> bool {
             | DataType::ECN
             | DataType::IFACE_TYPE
             | DataType::DCCP_PKTTYPE
-            | DataType::REALM
-            | DataType::DEVGROUP
+            | CT_EVENT
     )
 }
 
-/// Describes a type, or an expression of this type and length, and lists the type's named constants.
-pub(super) fn describe(expr: Option<&Expr>, data_type: DataType, bits: Option<u32>) -> String {
-    let mut text = String::new();
-    if let Some(expr) = expr {
-        text = format!("{} expression, ", kind(expr));
+/// Type and length of a value, as nft describes it.
+struct Description {
+    info: Type,
+    data_type: DataType,
+    bits: u32,
+    meaning: &'static str,
+    made_of: &'static str,
+    symbols: Vec<Symbol>,
+}
+
+impl Description {
+    /// Describes the type that a type of this crate is in nft.
+    fn new(data_type: DataType, bits: Option<u32>, version: NftVersion) -> Self {
+        let has_address = version.has(Form::OptionAddresses);
+        let (shown, is_derived, own_meaning) = match data_type {
+            RAW => (DataType::INTEGER, true, None),
+            MPTCP_SUBTYPE if version.has(Form::MptcpSubtypes) => {
+                (DataType::INTEGER, true, Some("mptcp option subtype"))
+            }
+            OPTION_ADDRESS if has_address => (DataType::IPV4_ADDR, false, None),
+            MPTCP_SUBTYPE | OPTION_ADDRESS => (DataType::INTEGER, false, None),
+            other => (other, false, None),
+        };
+        let Some(info) = types::info(shown) else {
+            return Self::new(DataType::INTEGER, Some(0), version);
+        };
+        Self {
+            info,
+            data_type: shown,
+            bits: bits.unwrap_or(info.bits),
+            meaning: own_meaning.unwrap_or_else(|| meaning(shown)),
+            made_of: match is_derived {
+                true => " (basetype integer)",
+                false => made_of(shown, info.base),
+            },
+            symbols: listed_symbols(data_type, version),
+        }
     }
-    let Some(info) = types::info(data_type) else {
-        return text + "datatype integer (integer), 0 bits\n";
+
+    /// Describes an expression before nft evaluates the rule that it is part of.
+    fn of(expr: &Expr, data_type: DataType, bits: u32, version: NftVersion) -> Option<Self> {
+        let (data_type, bits) = match expr {
+            // nft only decides in a rule that the value is not the option's first field.
+            Expr::Option(option) if option.presence => {
+                let first = OptionField {
+                    presence: false,
+                    offset: 0,
+                    bits: 8,
+                    ..*option
+                };
+                (Expr::Option(first).data_type(), 8)
+            }
+            // Its IP version is determined in a rule.
+            Expr::Ct(CtKey::SRC | CtKey::DST, _, None) => return None,
+            Expr::Fib(..) if data_type == DataType::BOOLEAN => (data_type, 8),
+            Expr::Meta(MetaKey::BRI_BROUTE) => (data_type, 1),
+            _ => (data_type, bits),
+        };
+        let is_fragment_offset = matches!(expr, Expr::Payload(payload)
+            if payload.field.is_some_and(|(protocol, field)| protocol.name == "ip" && protocol.fields[field].name == "frag-off"));
+        let data_type = match is_fragment_offset && version.has(Form::FragOffset) {
+            true => RAW,
+            false => data_type,
+        };
+        Some(Self::new(data_type, Some(bits), version))
+    }
+}
+
+/// Returns the constants that a version lists for a type.
+fn listed_symbols(data_type: DataType, version: NftVersion) -> Vec<Symbol> {
+    let form = match data_type {
+        DataType::ICMP_CODE | DataType::ICMPV6_CODE | DataType::ICMPX_CODE
+            if version.has(Form::IcmpCodes) =>
+        {
+            return Vec::new();
+        }
+        DataType::CT_STATUS => Form::StatusNames,
+        DataType::REALM | DataType::DEVGROUP => Form::DescribedFiles,
+        MPTCP_SUBTYPE => Form::MptcpSubtypes,
+        _ => return symbols(data_type).to_vec(),
     };
+    let listed = symbols(data_type).iter().filter(|(_, value)| match form {
+        Form::StatusNames => version.has(form) || u128::from(*value) & NEWER_STATUS == 0,
+        form => version.has(form),
+    });
+    listed.copied().collect()
+}
+
+/// Describes a type, or an expression of this type and length, and lists the type's named constants.
+pub(super) fn describe(
+    expr: Option<&Expr>,
+    data_type: DataType,
+    bits: Option<u32>,
+    version: NftVersion,
+) -> String {
+    let mut text = String::new();
+    let described = match expr {
+        Some(expr) => {
+            text = format!("{} expression, ", kind(expr));
+            Description::of(expr, data_type, bits.unwrap_or_default(), version)
+        }
+        None => Some(Description::new(data_type, bits, version)),
+    };
+    let Some(described) = described else {
+        return text + "datatype invalid (invalid)\n";
+    };
+    let (info, data_type) = (described.info, described.data_type);
     text += &format!(
         "datatype {} ({}){}",
-        info.name,
-        meaning(data_type),
-        made_of(data_type, info.base)
+        info.name, described.meaning, described.made_of
     );
-    let bits = bits.unwrap_or(info.bits);
     text += &match info.base {
-        Base::String if expr.is_some() => format!(", {} characters\n", bits / 8),
-        _ => format!(", {bits} bits\n"),
+        Base::String if expr.is_some() => format!(", {} characters\n", described.bits / 8),
+        _ => format!(", {} bits\n", described.bits),
     };
-    let constants = symbols(data_type);
+    let mut constants = described.symbols;
     if constants.is_empty() {
         return text;
     }
     if data_type == DataType::INET_PROTO {
         // Only the first name of each number, and only numbers that fit into the field's one byte.
-        let mut protocols = constants.to_vec();
-        protocols.retain(|(_, value)| *value <= 255);
-        protocols.sort_by_key(|(_, value)| *value);
-        protocols.dedup_by_key(|(_, value)| *value);
-        for (name, value) in protocols {
+        constants.retain(|(_, value)| *value <= 255);
+        constants.sort_by_key(|(_, value)| *value);
+        constants.dedup_by_key(|(_, value)| *value);
+        for (name, value) in constants {
             let _ = writeln!(text, "\t{name:<30}\t{value}"); // to a string
         }
         return text;
@@ -155,7 +253,12 @@ pub(super) fn describe(expr: Option<&Expr>, data_type: DataType, bits: Option<u3
         true => "decimal",
         false => "hexadecimal",
     };
-    text += &format!("\npre-defined symbolic constants (in {digits}):\n");
+    let file = match data_type {
+        DataType::REALM => " from /etc/iproute2/rt_realms",
+        DataType::DEVGROUP => " from /etc/iproute2/group",
+        _ => "",
+    };
+    text += &format!("\npre-defined symbolic constants{file} (in {digits}):\n");
     let width = info.bits.div_ceil(8) as usize * 2;
     for (name, value) in constants {
         // Writing to a string does not fail.

@@ -101,6 +101,12 @@ forms! {
         "fib saddr oif missing" => "fib saddr check missing";
     IcmpCodes: V1_1, Both, "codes of ICMP in matches and sets",
         "icmp code host-unreachable" => "icmp code 1";
+    StatusNames: V1_1, Both, "further names of a connection's status",
+        "ct status 0x40" => "ct status seq-adjust";
+    DescribedFiles: V1_1, Text, "`describe` of realms and device groups",
+        "in words: no names" => "in words: the names of /etc/iproute2";
+    DynamicMeters: V1_1, Both, "`list meters`",
+        "in words: the sets that `meter` created" => "in words: all sets that rules can update";
     FragOffset: V1_1, Text, "the fragment offset of IPv4",
         "ip frag-off 8191" => "ip frag-off 0x1fff";
     BitOffsets: V1_1, Both, "adjacent bits of a packet's bytes without a name",

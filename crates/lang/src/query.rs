@@ -8,6 +8,7 @@ use bstr::ByteSlice;
 
 use super::compile::not_a_change;
 use super::describe::describe;
+use super::list::set::is_in;
 use super::list::{Listing, Options};
 use super::parse::{
     Command, Described, Diagnostic, Error, EventKind, Kind, Object, Position, SetDeclaration, Verb,
@@ -19,7 +20,7 @@ use super::syntax::Span;
 use chainwright::nft::live::{Event, EventObject};
 use chainwright::nft::{
     Connection, ElementFilter, Family, Name, Part, Scope, Set, SetId, Snapshot, SnapshotError,
-    SnapshotOptions, SnapshotQuery,
+    SnapshotOptions, SnapshotQuery, SnapshotTable,
 };
 
 /// Command of a script that does not modify the ruleset by a transaction: `list`, `reset`, `get`, `describe`,
@@ -469,19 +470,28 @@ impl<'s> Query<'s> {
                     Some(name) => match table.inside.get(&name) {
                         Some(exists) => *exists,
                         None if table.is_new => false,
-                        None => found.is_some_and(|found| about.part.is_in(&found)),
+                        None => found.is_some_and(|found| self.is_part_in(about.part, &found)),
                     },
                 },
             ),
             None => (
                 found.is_some() && !planned.flushes(family),
                 part_name(about.part).is_none()
-                    || found.is_some_and(|found| about.part.is_in(&found)),
+                    || found.is_some_and(|found| self.is_part_in(about.part, &found)),
             ),
         };
         match has_table && has_part {
             true => Ok(()),
             false => Err(self.missing(&about, has_table)),
+        }
+    }
+
+    /// Returns `true` if a table contains the part.
+    fn is_part_in(&self, part: Part<'_>, table: &SnapshotTable<'_>) -> bool {
+        match part {
+            Part::Meter(name) => (table.set(name))
+                .is_some_and(|set| is_in(part, &set.set(), self.script.nft_version())),
+            part => part.is_in(table),
         }
     }
 
@@ -519,12 +529,13 @@ impl<'s> Query<'s> {
         let Object::Described(described) = &self.command.object else {
             return None;
         };
+        let version = self.script.nft_version();
         Some(match described {
-            Described::Type(data_type) => describe(None, *data_type, None),
+            Described::Type(data_type) => describe(None, *data_type, None, version),
             Described::Expr(expr) => {
                 let compiler = self.script.compiler(None);
                 let (data_type, bits) = compiler.type_of(expr);
-                describe(Some(expr), data_type, Some(bits))
+                describe(Some(expr), data_type, Some(bits), version)
             }
         })
     }

@@ -305,6 +305,11 @@ impl Script {
         self
     }
 
+    /// Returns the version of nft whose instructions and descriptions the script creates.
+    pub(super) const fn nft_version(&self) -> NftVersion {
+        self.nft_version
+    }
+
     /// Returns `true` if the script refers to existing sets, chains or rules. [`transaction`](Self::transaction) then
     /// needs a [`Snapshot`]. [`run`](Self::run) only reads the needed parts.
     ///

@@ -116,7 +116,7 @@ impl Part<'_> {
             Self::Chain(name) => table.chain(name).is_some(),
             Self::Set(name) => set(name, false),
             Self::Map(name) => set(name, true),
-            Self::Meter(name) => table.set(name).is_some_and(|set| is_meter(&set.set())),
+            Self::Meter(name) => table.set(name).is_some_and(|set| self.has_set(&set.set())),
             Self::Flowtable(name) => table.flowtable(name).is_some(),
             Self::Object(object, name) => table.object(object, name).is_some(),
             Self::Objects(kind) => {
@@ -140,16 +140,12 @@ impl Part<'_> {
     #[doc(hidden)]
     pub fn has_set(&self, set: &SetRef<'_>) -> bool {
         let flags = set.flags().unwrap_or_default();
-        if flags.contains(SetFlags::ANONYMOUS) {
-            return is_meter(set)
-                && match *self {
-                    Self::Meters => true,
-                    Self::Meter(name) => set.name() == name,
-                    _ => false,
-                };
-        }
+        let is_dynamic = flags.contains(SetFlags::EVAL);
         let map = is_map(flags);
         match *self {
+            Self::Meters => is_dynamic,
+            Self::Meter(name) => is_dynamic && set.name() == name,
+            _ if flags.contains(SetFlags::ANONYMOUS) => false,
             Self::All => true,
             Self::Sets => !map,
             Self::Maps => map,

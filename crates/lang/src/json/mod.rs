@@ -26,6 +26,7 @@ pub use self::nftables::UnrepresentableListing;
 use self::object::Object;
 pub(crate) use self::read::{Fields, Key, Kind, Node, Reader as JsonReader, is_object, option};
 use super::dialect::Form;
+use super::list::set::is_in;
 use super::list::{Listing, Options};
 use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 
@@ -217,7 +218,8 @@ impl<'o> Writer<'o> {
         for set in table.sets() {
             let view = set.set();
             let flags = view.flags().unwrap_or_default();
-            if !flags.contains(SetFlags::ANONYMOUS) && part.has_set(&view) {
+            if !flags.contains(SetFlags::ANONYMOUS) && is_in(part, &view, self.options.nft_version)
+            {
                 take(self.set(&set))?;
             }
         }

@@ -232,7 +232,8 @@ pub struct Listing<'s> {
     pub(crate) snapshot: &'s Snapshot,
     pub(crate) options: &'s Options,
     pub(crate) part: Part<'s>,
-    /// Whether the elements are those that a command looked up: nft prints no number of elements then.
+    /// Whether the elements are those that a command looked up: nft then prints no number of elements, and neither the
+    /// statements nor the comment of the set.
     pub(crate) is_lookup: bool,
 }
 
@@ -358,7 +359,7 @@ impl<W: Write> Printer<'_, W> {
         }
         for set in table.sets() {
             let view = set.set();
-            if !part.has_set(&view) {
+            if !set::is_in(part, &view, self.options.nft_version) {
                 continue;
             }
             between.write(&mut self.out)?;

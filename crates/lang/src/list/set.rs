@@ -2,14 +2,14 @@
 
 use std::fmt::{self, Write};
 
-use crate::dialect::Form;
+use crate::dialect::{Form, NftVersion};
 use crate::print::Printer;
 use crate::read::set::{self, SetReader};
 use crate::statements::object_name;
 use crate::types;
 use crate::value::fields;
 use chainwright::nft::{
-    DataType, Milliseconds, SetFlags, SetPolicy, SetRef, SnapshotSet, is_map, is_meter,
+    DataType, Milliseconds, Part, SetFlags, SetPolicy, SetRef, SnapshotSet, is_map, is_meter,
 };
 
 impl<W: Write> Printer<'_, W> {
@@ -46,7 +46,9 @@ impl<W: Write> Printer<'_, W> {
         if merges(&view) {
             self.line(format_args!("auto-merge"))?;
         }
-        self.set_statements(&view)?;
+        if !self.is_lookup {
+            self.set_statements(&view)?;
+        }
         if let Some(timeout) = view.timeout() {
             let time = self.options.time(Milliseconds::from(timeout).0);
             self.line(format_args!("timeout {time}"))?;
@@ -55,7 +57,9 @@ impl<W: Write> Printer<'_, W> {
             let time = self.options.time(Milliseconds::from(interval).0);
             self.line(format_args!("gc-interval {time}"))?;
         }
-        self.comment(view.comment())?;
+        if !self.is_lookup {
+            self.comment(view.comment())?;
+        }
         if !self.options.terse && !self.in_line {
             self.elements(&reader)?;
         }
@@ -148,7 +152,8 @@ impl<W: Write> Printer<'_, W> {
         if elements.is_empty() {
             return Ok(());
         }
-        let is_alone = self.options.has(Form::ElementLines) && reader.has_long_elements(&elements);
+        let is_alone = self.options.has(Form::ElementLines)
+            && reader.has_long_elements(&elements, self.is_lookup);
         let in_line = match is_alone {
             true => 1,
             false => reader.key_type().map_or(1, elements_in_line),
@@ -167,6 +172,12 @@ impl<W: Write> Printer<'_, W> {
         }
         self.out.write_str(" }\n")
     }
+}
+
+/// Returns `true` if a set belongs to a part, as a version of nft defines meters.
+pub(crate) fn is_in(part: Part<'_>, set: &SetRef<'_>, version: NftVersion) -> bool {
+    let is_of_meters = matches!(part, Part::Meters | Part::Meter(_));
+    part.has_set(set) && (!is_of_meters || version.has(Form::DynamicMeters) || is_meter(set))
 }
 
 /// Returns `true` if nft merges overlapping ranges of a set (`auto-merge`).

@@ -101,7 +101,11 @@ impl Parser<'_> {
                 self.advance();
                 Described::Type(data_type)
             }
-            _ => Described::Expr(self.left()?),
+            _ => {
+                // Without a table, no IP version is known.
+                self.family = Family::INET;
+                Described::Expr(self.left()?)
+            }
         };
         Ok(Command {
             verb: Verb::List,
@@ -129,8 +133,6 @@ impl Parser<'_> {
             "map",
             "meter",
             "flowtable",
-            "rule",
-            "element",
         ];
         let known = || {
             let plain = kinds()
@@ -140,6 +142,15 @@ impl Parser<'_> {
         };
         if verb == Verb::Reset && !reset_words().iter().any(|word| self.at(word)) {
             return Err(self.unknown("object to reset", reset_words()));
+        }
+        // The names of meters in nft 0.8.
+        if self.at_keyword("flow tables") {
+            self.skip_keyword("flow tables");
+            return self.kind(Kind::Meters);
+        }
+        if self.at_keyword("flow table") {
+            self.skip_keyword("flow table");
+            return self.meter();
         }
         let found = kinds().find(|(word, _)| self.at_keyword(word));
         if let Some((word, kind)) = found {
@@ -157,7 +168,10 @@ impl Parser<'_> {
             let plurals = kinds().filter_map(|(word, _)| word.strip_prefix("ct "));
             return Err(self.unknown("object type", plurals.chain(ct_words())));
         }
-        let Some(word) = self.eat_any(&singles) else {
+        let reset_only = ["rule", "element"];
+        let of_reset = &reset_only[..if verb == Verb::Reset { 2 } else { 0 }];
+        let found = self.eat_any(&singles).or_else(|| self.eat_any(of_reset));
+        let Some(word) = found else {
             return Err(self.unknown("object to list", known()));
         };
         Ok(match word {
@@ -185,13 +199,15 @@ impl Parser<'_> {
                 let at = self.in_table()?;
                 self.elements_command(verb, &at, start)?.object
             }
-            "meter" => {
-                let at = self.in_table()?;
-                let name = self.name("a set")?;
-                Object::Meter(Set::named(at.family, at.table, name))
-            }
+            "meter" => self.meter()?,
             word => self.named_set(word == "map")?,
         })
+    }
+
+    fn meter(&mut self) -> Result<Object, Diagnostic> {
+        let at = self.in_table()?;
+        let name = self.name("a set")?;
+        Ok(Object::Meter(Set::named(at.family, at.table, name)))
     }
 
     /// Parses the operand of a command about all objects of a kind: a family or a table; for hooks, a family and a

@@ -226,11 +226,11 @@ impl<'s> SetReader<'s> {
     }
 
     /// Returns `true` if elements may have more than their key: nft 1.1 prints each of them in its own line.
-    pub(crate) fn has_long_elements(&self, elements: &[Element]) -> bool {
+    pub(crate) fn has_long_elements(&self, elements: &[Element], is_lookup: bool) -> bool {
         let flags = self.view.flags().unwrap_or_default();
+        let has_statements = self.view.expression().is_some() || self.view.expressions().is_some();
         flags.intersects(SetFlags::MAP | SetFlags::OBJECT | SetFlags::TIMEOUT)
-            || self.view.expression().is_some()
-            || self.view.expressions().is_some()
+            || (has_statements && !is_lookup)
             || elements.iter().any(|element| element.comment.is_some())
     }
 

@@ -6,7 +6,7 @@ use crate::dialect::{Form, NftVersion};
 use chainwright::nft::DataType;
 use chainwright::nft::build::ByteOrder;
 
-pub(super) use symbols::symbols;
+pub(super) use symbols::{NEWER_STATUS, Symbol, symbols};
 
 /// Types of nft that no set created by this crate has.
 pub(super) const BITMASK: DataType = DataType(3);

@@ -4,8 +4,14 @@
 use super::{CT_EVENT, DAY, MPTCP_SUBTYPE};
 use chainwright::nft::DataType;
 
-/// Returns the symbolic constants of a type.
-pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64)] {
+/// Name of a number.
+pub(crate) type Symbol = (&'static str, u64);
+
+/// The bits of a connection's status that nft before 1.1 has no names for.
+pub(crate) const NEWER_STATUS: u128 = 0x5c0;
+
+/// Returns the symbolic constants of a type, in nft's order.
+pub(crate) const fn symbols(data_type: DataType) -> &'static [Symbol] {
     match data_type {
         DataType::NF_PROTO => &[("ipv4", 2), ("ipv6", 10)],
         DataType::ETHER_TYPE => &[
@@ -126,9 +132,9 @@ pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64
         DataType::DEVGROUP => &[("default", 0)],
         DataType::CT_STATE => &[
             ("invalid", 0x01),
+            ("new", 0x08),
             ("established", 0x02),
             ("related", 0x04),
-            ("new", 0x08),
             ("untracked", 0x40),
         ],
         DataType::CT_DIR => &[("original", 0), ("reply", 1)],
@@ -139,7 +145,11 @@ pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64
             ("confirmed", 0x008),
             ("snat", 0x010),
             ("dnat", 0x020),
+            ("seq-adjust", 0x040),
+            ("snat-done", 0x080),
+            ("dnat-done", 0x100),
             ("dying", 0x200),
+            ("fixed-timeout", 0x400),
         ],
         CT_EVENT => &[
             ("new", 0x001),
@@ -166,10 +176,10 @@ pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64
             ("host-unreachable", 1),
             ("prot-unreachable", 2),
             ("port-unreachable", 3),
-            ("frag-needed", 4),
             ("net-prohibited", 9),
             ("host-prohibited", 10),
             ("admin-prohibited", 13),
+            ("frag-needed", 4),
         ],
         DataType::ICMPV6_CODE => &[
             ("no-route", 0),
