@@ -359,6 +359,10 @@ fn only_needed_objects_are_read() {
     for (text, expected) in [
         ("add element ip t a { 10.0.1.0/24 }", [1, 0, 0]),
         ("add element ip t b { 10.0.1.0/24 }", [1, 0, 0]),
+        (
+            "flush set ip t a; add element ip t a { 10.0.1.0/24, 10.0.0.0/24 }",
+            [0, 0, 0],
+        ),
         ("add element ip t c { 10.0.0.2 }", [0, 0, 0]),
         ("delete element ip t c { 10.0.0.2 }", [0, 0, 0]),
         ("add rule ip t c1 ip saddr @a drop", [0, 0, 0]),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bstr::BString;
 
+use super::compile::merge::Contents;
 use super::compile::{Compiled, Compiler, order};
 use super::dialect::NftVersion;
 use super::parse::{
@@ -331,6 +332,8 @@ impl Script {
         // Sets with `auto-merge`: added ranges are merged with existing ones.
         let mut joining = HashSet::new();
         let mut is_flushed = false;
+        // Sets that the text has emptied or deleted have no elements to read.
+        let mut contents = Contents::default();
         // Declared interval sets that may exist already, with the length of their keys.
         let mut may_be_there = HashMap::new();
         let commands = || self.commands.iter().filter(|each| !each.is_query());
@@ -339,8 +342,21 @@ impl Script {
         let updated: HashSet<_> = self.commands.iter().flat_map(updated_sets).collect();
         for command in commands() {
             match &command.object {
-                Object::Ruleset(Family::UNSPEC) if command.verb == Verb::Flush => {
-                    is_flushed = true;
+                Object::Ruleset(family) if command.verb == Verb::Flush => {
+                    is_flushed |= *family == Family::UNSPEC;
+                    contents.empty(*family, None, None);
+                }
+                Object::Table(table) if matches!(command.verb, Verb::Delete | Verb::Destroy) => {
+                    if let Some(name) = &table.name {
+                        contents.empty(table.family, Some(name), None);
+                    }
+                }
+                Object::Set(set)
+                    if matches!(command.verb, Verb::Flush | Verb::Delete | Verb::Destroy) =>
+                {
+                    if let (Some(table), Some(name)) = (&set.set.table, &set.set.name) {
+                        contents.empty(set.set.family, Some(table), Some(name));
+                    }
                 }
                 Object::Set(set) if matches!(command.verb, Verb::Add | Verb::Create) => {
                     let Set {
@@ -382,11 +398,17 @@ impl Script {
                 }
                 Object::Elements(elements) => {
                     let name = key(elements.family, &elements.table, &elements.set);
+                    let named = (
+                        elements.family,
+                        elements.table.to_vec(),
+                        elements.set.to_vec(),
+                    );
                     // `destroy element` needs the existing ranges: only whole ranges can be removed.
                     let is_added = matches!(command.verb, Verb::Add | Verb::Create | Verb::Destroy);
                     let is_joined = command.verb == Verb::Add && joining.contains(&name);
                     if is_joined || !declared.contains(&name) {
-                        *needed.sets.entry(name).or_default() |= is_added;
+                        *needed.sets.entry(name).or_default() |=
+                            is_added && !contents.is_emptied(&named);
                     } else if is_added && let Some(length) = may_be_there.remove(&name) {
                         needed.open_ranges.push((name, length));
                     }

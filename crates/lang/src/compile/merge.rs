@@ -191,7 +191,8 @@ impl Contents {
         self.emptied.insert((family, owned(table), owned(set)));
     }
 
-    fn is_emptied(&self, (family, table, set): &Named) -> bool {
+    /// Returns `true` if a set has been emptied.
+    pub(crate) fn is_emptied(&self, (family, table, set): &Named) -> bool {
         let all = (None, None);
         let of_table = (Some(table.clone()), None);
         let this = (Some(table.clone()), Some(set.clone()));

@@ -16,7 +16,7 @@ pub(crate) mod elements;
 pub(crate) mod load;
 pub(crate) mod lookup;
 pub(crate) mod matching;
-mod merge;
+pub(crate) mod merge;
 pub(crate) mod order;
 pub(crate) mod protocols;
 pub(crate) mod rule_builder;
