@@ -10,6 +10,7 @@
 //! | `parse` | text to commands |
 //! | `compile`, `script` | commands to a transaction |
 //! | `query`, `describe`, `run` | queries of a script, and running a script |
+//! | `parts` | syntax trees of rules to lists of conditions and statements, for other crates |
 //! | `dialect` | versions of nft, and the forms in which their output differs |
 //! | `monitor`, `format_trace`, `list_hooks` | change events, packet traces and registered hook functions as text |
 //! | `translate` | iptables rules to nft's language, and back |
@@ -37,6 +38,7 @@ mod monitor;
 #[cfg(feature = "diff")]
 mod object_formatter;
 mod parse;
+mod parts;
 mod print;
 mod printable;
 mod priorities;
@@ -71,6 +73,7 @@ pub use object_formatter::ObjectFormatter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
+pub use parts::{MatchField, MatchValue, RulePart, RuleParts};
 pub use printable::Printable;
 pub use query::{EventFilter, Query, QueryCache, QueryResult, find_element};
 pub use run::{Echo, RunError, RunMode, RunOutcome};

@@ -32,7 +32,6 @@ pub use error::Error;
 pub(crate) use parser::{number, parse_time};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use printed::parsed_rules;
-#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use script::parse;
 pub(crate) use script::parse_with_definitions;
 pub use source::read_text;

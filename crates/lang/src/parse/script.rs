@@ -80,7 +80,6 @@ pub(crate) struct Parsed {
 ///
 /// # Errors
 /// The first error in the text.
-#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn parse(
     source: Source,
     includes: &dyn Includes,
