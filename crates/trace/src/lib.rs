@@ -18,6 +18,7 @@
 //! | owners of chains | `owner.rs` |
 //! | packets that two rulesets treat differently | `compare/` |
 //! | rules, chains and sets without effect | `check/` |
+//! | rules in English, with the feature `text` | `explain/` |
 //! | jump graphs of chains, without a packet | `graph/` |
 
 mod chain_position;
@@ -26,6 +27,8 @@ mod compare;
 mod convert;
 mod ct;
 mod engine;
+#[cfg(feature = "text")]
+pub mod explain;
 mod field;
 pub mod graph;
 mod headers;

@@ -1,0 +1,358 @@
+//! Explains rules in English.
+//!
+//! A [`RuleExplanation`] consists of phrases: conditions and actions, in the order of the rule. A part of a rule without a
+//! sentence is a phrase in the rule's own words, in nft's or iptables' language, and the explanation is then not
+//! [complete](RuleExplanation::is_complete). An explanation never omits a condition.
+//!
+//! ```
+//! use chainwright::nft::Family;
+//! use chainwright_trace::explain::RuleExplanation;
+//!
+//! let rule = RuleExplanation::of_text(Family::IP, "ip saddr 10.0.0.0/8 tcp dport { 22, 80 } counter accept")?;
+//! assert_eq!(
+//!     rule.to_string(),
+//!     "If the IPv4 source address is in 10.0.0.0/8 and the TCP destination port is one of 22 or 80, the rule counts the \
+//!      packet, then accepts it."
+//! );
+//! assert!(rule.is_complete());
+//!
+//! let rule = RuleExplanation::of_text(Family::IP, "jhash ip saddr mod 2 == 0 drop")?;
+//! assert_eq!(
+//!     rule.to_string(),
+//!     "If `jhash ip saddr mod 2 == 0` matches (nft's words), the rule drops the packet."
+//! );
+//! assert!(!rule.is_complete());
+//! # Ok::<(), chainwright_lang::Error>(())
+//! ```
+//!
+//! | topic | module |
+//! |---|---|
+//! | names of fields | `fields.rs` |
+//! | conditions, statements | `condition.rs`, `statement.rs` |
+//! | rules of iptables | `iptables.rs` |
+//! | purposes of other programs' chains | `purpose.rs` |
+
+mod condition;
+mod fields;
+#[cfg(test)]
+mod inverse;
+mod iptables;
+mod purpose;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use chainwright::iptables::Rule;
+use chainwright::nft::{Family, RuleRef, SnapshotTable};
+use chainwright::xt;
+use chainwright_lang::{MatchValue, Options, RulePart, RuleParts};
+
+use condition::{Comparison, item, listed, subject};
+use fields::Column;
+use statement::Sentence;
+
+pub use purpose::purpose;
+
+/// A rule in English. Its `Display` writes sentences, without the comment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct RuleExplanation {
+    /// Conditions and actions, in the order of the rule. An action applies if all conditions before it hold.
+    pub phrases: Vec<Phrase>,
+    /// The rule's comment.
+    pub comment: Option<String>,
+}
+
+/// A condition or an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Phrase {
+    /// Whether it is a condition.
+    pub is_condition: bool,
+    /// The text: a clause for a condition, a verb phrase for an action, in which `{}` stands for the packet; or the
+    /// rule's own words.
+    pub text: String,
+    /// The language of the rule's own words; `None` for English.
+    pub language: Option<Language>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    cell: Option<(Column, String)>,
+}
+
+/// The language of a rule's own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum Language {
+    /// nft's language.
+    Nft,
+    /// iptables' options.
+    Iptables,
+    /// Bytecode of nf_tables.
+    Bytecode,
+}
+
+/// A rule as a row of its chain's table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Row {
+    /// Source addresses; empty for any. The same applies to the next fields.
+    pub source: String,
+    /// Destination addresses.
+    pub destination: String,
+    /// Protocols and ports.
+    pub protocol: String,
+    /// Interfaces.
+    pub interface: String,
+    /// Other conditions, as clauses.
+    pub conditions: String,
+    /// Actions.
+    pub outcome: String,
+}
+
+impl Language {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Nft => "nft's words",
+            Self::Iptables => "iptables' words",
+            Self::Bytecode => "bytecode",
+        }
+    }
+}
+
+impl Phrase {
+    /// Returns a phrase in the rule's own words.
+    fn own(is_condition: bool, words: impl Into<String>, language: Language) -> Self {
+        Self {
+            is_condition,
+            text: words.into(),
+            language: Some(language),
+            cell: None,
+        }
+    }
+
+    fn english(is_condition: bool, text: String) -> Self {
+        Self {
+            is_condition,
+            text,
+            language: None,
+            cell: None,
+        }
+    }
+
+    fn of_part(part: &RulePart) -> Self {
+        let words = part.words();
+        match part {
+            RulePart::Match {
+                fields,
+                relation,
+                value,
+                is_flags,
+                ..
+            } => {
+                let comparison = Comparison {
+                    fields,
+                    relation,
+                    value,
+                    is_flags: *is_flags,
+                };
+                match comparison.clause() {
+                    Some(clause) => Self {
+                        cell: comparison.cell(),
+                        ..Self::english(true, clause)
+                    },
+                    None => Self::own(true, words, Language::Nft),
+                }
+            }
+            RulePart::VerdictMap { fields, map, .. } => match verdicts(fields, map) {
+                Some(text) => Self::english(false, text),
+                None => Self::own(false, words, Language::Nft),
+            },
+            RulePart::Bytecode(_) => Self::own(true, words, Language::Bytecode),
+            _ => match statement::sentence(words) {
+                Some(Sentence::Condition(text)) => Self::english(true, text),
+                Some(Sentence::Action(text)) => Self::english(false, text),
+                None => Self::own(may_limit(words), words, Language::Nft),
+            },
+        }
+    }
+
+    /// Returns the phrase with `packet` for the packet.
+    fn with(&self, packet: &str) -> String {
+        match (self.language, self.is_condition) {
+            (None, _) if packet == "it" => self.text.replace("{}'s", "its").replace("{}", packet),
+            (None, _) => self.text.replace("{}", packet),
+            (Some(language), true) => format!("`{}` matches ({})", self.text, language.words()),
+            (Some(language), false) => format!("performs `{}` ({})", self.text, language.words()),
+        }
+    }
+}
+
+/// Returns `true` if a statement may end the rule.
+fn may_limit(words: &str) -> bool {
+    let limits = ["limit ", "quota ", "ct count "];
+    limits.iter().any(|limit| words.contains(limit))
+}
+
+/// Returns the sentence of a verdict map.
+fn verdicts(fields: &[chainwright_lang::MatchField], map: &MatchValue) -> Option<String> {
+    let subject = subject(fields)?;
+    match map {
+        MatchValue::Named(name) => Some(format!(
+            "looks up {subject} in the map @{name} and applies the verdict there, if there is one"
+        )),
+        MatchValue::Set(elements) if elements.len() <= condition::MAX_VALUES => {
+            let cases = elements.iter().map(|(key, verdict)| {
+                let verdict = verdict.as_ref().filter(|verdict| !verdict.contains('{'))?;
+                Some(match item(key)?.as_str() {
+                    "*" => format!("for any other value, {verdict}"),
+                    key => format!("for {key}, {verdict}"),
+                })
+            });
+            let cases = cases.collect::<Option<Vec<_>>>()?;
+            Some(format!(
+                "applies a verdict by {subject}: {}",
+                cases.join("; ")
+            ))
+        }
+        _ => None,
+    }
+}
+
+impl RuleExplanation {
+    /// Explains a rule of nf_tables by its expressions.
+    #[must_use]
+    pub fn of_nft(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, options: &Options) -> Self {
+        let mut options = options.clone();
+        options.stateless = true;
+        Self::of_parts(&RuleParts::read(table, rule, &options))
+    }
+
+    /// Explains a rule in nft's language. Its constants and names may be unknown.
+    ///
+    /// # Errors
+    /// The text is not a rule.
+    pub fn of_text(family: Family, text: &str) -> Result<Self, chainwright_lang::Error> {
+        RuleParts::parse(family, text).map(|parts| Self::of_parts(&parts))
+    }
+
+    /// Explains a rule of iptables.
+    #[must_use]
+    pub fn of_iptables(family: xt::Family, rule: &Rule) -> Self {
+        iptables::explained(family, rule)
+    }
+
+    fn of_parts(rule: &RuleParts) -> Self {
+        Self {
+            phrases: rule.parts.iter().map(Phrase::of_part).collect(),
+            comment: rule.comment.clone(),
+        }
+    }
+
+    /// Returns `true` if all parts of the rule are in English.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.phrases.iter().all(|phrase| phrase.language.is_none())
+    }
+
+    /// Splits the phrases before each condition that follows an action.
+    fn runs(&self) -> impl Iterator<Item = (&[Phrase], &[Phrase])> {
+        let runs = self
+            .phrases
+            .chunk_by(|a, b| a.is_condition || !b.is_condition);
+        runs.map(|run| run.split_at(run.partition_point(|phrase| phrase.is_condition)))
+    }
+
+    /// Returns the rule as a row of a table.
+    #[must_use]
+    pub fn row(&self) -> Row {
+        let mut row = Row::default();
+        let mut others = Vec::new();
+        let add = |cell: &mut String, text: &str| {
+            if !cell.is_empty() {
+                cell.push_str(", ");
+            }
+            cell.push_str(text);
+        };
+        for (number, (conditions, actions)) in self.runs().enumerate() {
+            if number == 0 {
+                for condition in conditions {
+                    match &condition.cell {
+                        Some((Column::Source, text)) => add(&mut row.source, text),
+                        Some((Column::Destination, text)) => add(&mut row.destination, text),
+                        Some((Column::Protocol, text)) => add(&mut row.protocol, text),
+                        Some((Column::Interface, text)) => add(&mut row.interface, text),
+                        _ => others.push(condition.with("the packet")),
+                    }
+                }
+                // Every rule of iptables counts.
+                let counts = |action: &&Phrase| action.text != "counts {}";
+                let actions: Vec<_> = actions.iter().filter(counts).collect();
+                let texts: Vec<_> = actions.iter().map(|action| action.with("it")).collect();
+                row.outcome = texts.join(", then ");
+            } else {
+                let mut packet = "it";
+                let then = if row.outcome.is_empty() {
+                    ""
+                } else {
+                    "; then, "
+                };
+                row.outcome += &format!("{then}{}", run(conditions, actions, &mut packet));
+            }
+        }
+        if row.outcome.is_empty() {
+            row.outcome = "next rule".to_owned();
+        }
+        row.conditions = others.join("; ");
+        row
+    }
+}
+
+/// Joins the conditions and actions of a run.
+fn run(conditions: &[Phrase], actions: &[Phrase], packet: &mut &'static str) -> String {
+    let clauses: Vec<_> = conditions
+        .iter()
+        .map(|condition| condition.with("the packet"))
+        .collect();
+    let verbs: Vec<_> = actions
+        .iter()
+        .map(|action| {
+            let text = action.with(packet);
+            if action.text.contains("{}") {
+                *packet = "it";
+            }
+            text
+        })
+        .collect();
+    let head = match clauses.is_empty() {
+        true => "for every packet".to_owned(),
+        false => format!("if {}", listed(&clauses, "and")),
+    };
+    let tail = match verbs.is_empty() {
+        true => "has no effect".to_owned(),
+        false => verbs.join(", then "),
+    };
+    format!("{head}, the rule {tail}")
+}
+
+impl fmt::Display for RuleExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut packet = "the packet";
+        if self.phrases.is_empty() {
+            return f.write_str("For every packet, the rule has no effect.");
+        }
+        for (number, (conditions, actions)) in self.runs().enumerate() {
+            let text = run(conditions, actions, &mut packet);
+            match number {
+                0 => write!(f, "{}{}.", text[..1].to_uppercase(), &text[1..])?,
+                _ => write!(f, " Then, {text}.")?,
+            }
+        }
+        Ok(())
+    }
+}
