@@ -46,6 +46,9 @@ _chainwright() {
             chainwright,exists)
                 cmd="chainwright__subcmd__exists"
                 ;;
+            chainwright,explain)
+                cmd="chainwright__subcmd__explain"
+                ;;
             chainwright,get)
                 cmd="chainwright__subcmd__get"
                 ;;
@@ -192,6 +195,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,exists)
                 cmd="chainwright__subcmd__help__subcmd__exists"
+                ;;
+            chainwright__subcmd__help,explain)
+                cmd="chainwright__subcmd__help__subcmd__explain"
                 ;;
             chainwright__subcmd__help,get)
                 cmd="chainwright__subcmd__help__subcmd__get"
@@ -371,7 +377,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace explain check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -936,6 +942,52 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__explain)
+            opts="-4 -6 -t -h --format --file --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text markdown" -- "${cur}"))
+                    return 0
+                    ;;
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__get)
             opts="-h --netns --json --nft-version --help tables chains rules sets elements ruleset pending help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1441,7 +1493,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="get exists diff graph trace check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="get exists diff graph trace explain check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1595,6 +1647,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__exists)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__explain)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

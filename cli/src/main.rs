@@ -17,6 +17,7 @@ mod dialect;
 mod diff;
 mod exists;
 mod expected;
+mod explain;
 mod get;
 mod glob;
 mod graph;
@@ -97,6 +98,7 @@ enum Verb {
     Diff(diff::Args),
     Graph(graph::Args),
     Trace(trace::Args),
+    Explain(explain::Args),
     Check(check::Args),
     Apply(apply::Args),
     Snapshot(snapshot::Args),
@@ -187,6 +189,7 @@ impl Verb {
             Self::Diff(args) => diff::run(args, json),
             Self::Graph(args) => graph::run(args, json),
             Self::Trace(args) => trace::run(args, json),
+            Self::Explain(args) => explain::run(args, json),
             Self::Check(args) => check::run(args, json),
             Self::Apply(args) => apply::run(args, json),
             Self::Snapshot(args) => snapshot::run(args, json),

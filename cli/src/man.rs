@@ -33,6 +33,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-diff",
     "chainwright-graph",
     "chainwright-trace",
+    "chainwright-explain",
     "chainwright-check",
     "chainwright-apply",
     "chainwright-snapshot",

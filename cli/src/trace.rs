@@ -260,20 +260,12 @@ impl Args {
     /// has the addresses at which its node ports answer, or substitutes for them; for any other packet, its addresses
     /// are unknown.
     fn node(&self, ruleset: &Ruleset) -> Node {
-        let mut addresses = self.own.clone();
-        if addresses.is_empty() && self.what.len() == 1 {
-            addresses = node_port_addresses(&ruleset.snapshot);
-            for otherwise in DEFAULT_NODE_ADDRESSES {
-                let of_family =
-                    |one: &IpAddr| one.is_ipv6() == otherwise.is_ipv6() && !one.is_loopback();
-                if !addresses.iter().any(of_family) {
-                    addresses.push(otherwise);
-                }
-            }
+        if self.own.is_empty() && self.what.len() == 1 {
+            return node_of_file(node_port_addresses(&ruleset.snapshot));
         }
         let mut node = Node::default();
-        if !addresses.is_empty() {
-            node.addresses = Some(addresses);
+        if !self.own.is_empty() {
+            node.addresses = Some(self.own.clone());
         }
         node
     }
@@ -314,26 +306,8 @@ impl Args {
         // Node ports follow addresses.
         matching.sort_by_key(|frontend| frontend.address.is_none());
         for frontend in matching {
-            let to = End {
-                address: frontend
-                    .address
-                    .or_else(|| own_address(node, frontend.ipv6)),
-                port: Some(frontend.port),
-            };
-            let family = match frontend.ipv6 {
-                true => Family::Ipv6,
-                false => Family::Ipv4,
-            };
-            let outside = End {
-                address: Some(EXTERNAL_SOURCES[usize::from(frontend.ipv6)]),
-                port: None,
-            };
-            let from = source.unwrap_or(outside);
-            let made = packet(frontend.protocol, from, to, Some(family), &self.more, node);
-            let mut packet = made.map_err(Error::Other)?;
-            if frontend.address.is_none() && packet.direction == Direction::Forwarded {
-                self.more.set_default_direction(&mut packet, Direction::In);
-            }
+            let from = source.unwrap_or_else(|| external_source(frontend.ipv6));
+            let packet = packet_to(frontend, from, &self.more, node)?;
             let service = frontend.service.clone();
             packets.push(TracedPacket {
                 packet,
@@ -370,6 +344,53 @@ fn no_service(requested: &str, all: &[Frontend]) -> String {
             "addresses and node ports"
         )
     )
+}
+
+/// Returns a machine that has these addresses, or a substitute for each family without any.
+pub(crate) fn node_of_file(mut addresses: Vec<IpAddr>) -> Node {
+    for otherwise in DEFAULT_NODE_ADDRESSES {
+        let of_family = |one: &IpAddr| one.is_ipv6() == otherwise.is_ipv6() && !one.is_loopback();
+        if !addresses.iter().any(of_family) {
+            addresses.push(otherwise);
+        }
+    }
+    Node {
+        addresses: Some(addresses),
+        ..Node::default()
+    }
+}
+
+/// Creates a packet to a service.
+pub(crate) fn packet_to(
+    frontend: &Frontend,
+    from: End,
+    more: &PacketOptions,
+    node: &Node,
+) -> Result<Packet, Error> {
+    let to = End {
+        address: frontend
+            .address
+            .or_else(|| own_address(node, frontend.ipv6)),
+        port: Some(frontend.port),
+    };
+    let family = match frontend.ipv6 {
+        true => Family::Ipv6,
+        false => Family::Ipv4,
+    };
+    let made = packet(frontend.protocol, from, to, Some(family), more, node);
+    let mut packet = made.map_err(Error::Other)?;
+    if frontend.address.is_none() && packet.direction == Direction::Forwarded {
+        more.set_default_direction(&mut packet, Direction::In);
+    }
+    Ok(packet)
+}
+
+/// Returns the default source of packets to a service.
+pub(crate) fn external_source(ipv6: bool) -> End {
+    End {
+        address: Some(EXTERNAL_SOURCES[usize::from(ipv6)]),
+        port: None,
+    }
 }
 
 /// Returns the machine's first address that is not a loopback address.

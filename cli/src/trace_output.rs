@@ -26,8 +26,8 @@ const MAX_CASES: usize = 8;
 pub(crate) struct Ruleset {
     pub(crate) snapshot: Snapshot,
     pub(crate) legacy: Vec<legacy::Table>,
-    sets: Sets,
-    words: chainwright_lang::Options,
+    pub(crate) sets: Sets,
+    pub(crate) words: chainwright_lang::Options,
 }
 
 impl Ruleset {

@@ -330,8 +330,8 @@ fn comment_of(expression: &Decoded<'_>) -> Option<String> {
 /// The names of iptables' tables.
 const IPTABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 
-/// Formats the rule in iptables' syntax, if this can express it completely.
-pub(crate) fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
+/// Returns the rule as one of iptables, if its options can express it completely.
+pub(crate) fn decoded(rule: &RuleRef<'_>, sets: &Sets) -> Option<iptables::Rule> {
     if !IPTABLES.iter().any(|name| rule.table() == *name) {
         return None;
     }
@@ -339,6 +339,11 @@ pub(crate) fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
     if options.has_set_indexes() {
         options.name_sets(&mut sets.as_ref()?).ok()?;
     }
+    Some(options)
+}
+
+/// Returns the packets and bytes of the rule's counter, if it has exactly one.
+pub(crate) fn counters(rule: &RuleRef<'_>) -> Option<(u64, u64)> {
     let mut counters = rule
         .expressions()?
         .flatten()
@@ -348,12 +353,15 @@ pub(crate) fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
             _ => None,
         });
     let (counter, another) = (counters.next()?, counters.next());
-    if another.is_some() {
-        return None;
-    }
-    let (packets, bytes) = (
-        counter.packets.unwrap_or_default(),
-        counter.bytes.unwrap_or_default(),
-    );
+    another.is_none().then(|| {
+        let (packets, bytes) = (counter.packets, counter.bytes);
+        (packets.unwrap_or_default(), bytes.unwrap_or_default())
+    })
+}
+
+/// Formats the rule in iptables' syntax, if this can express it completely.
+pub(crate) fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
+    let options = decoded(rule, sets)?;
+    let (packets, bytes) = counters(rule)?;
     Some(format!("[{packets}:{bytes}] {options}").trim_end().into())
 }

@@ -1,5 +1,6 @@
-//! Runs `graph`, `trace`, `why` and `diff --packets` as programs on kube-proxy's rulesets and on
+//! Runs `graph`, `trace`, `explain`, `why` and `diff --packets` as programs on kube-proxy's rulesets and on
 //! small ones.
+mod explain;
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet};

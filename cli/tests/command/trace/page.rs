@@ -14,7 +14,7 @@ use super::{PROGRAM, sandbox};
 /// The maximum length of lines.
 const WIDTH: usize = 80;
 /// The verbs whose output is checked here.
-const VERBS: [&str; 4] = ["trace", "graph", "diff", "check"];
+const VERBS: [&str; 5] = ["trace", "graph", "diff", "check", "explain"];
 
 fn root() -> std::path::PathBuf {
     crate::common::in_workspace("")
@@ -175,7 +175,7 @@ fn assert_file_content(path: &PathBuf, made: &str) {
 #[test]
 fn pages_match_the_printed_output() {
     for (page, expected) in [
-        ("docs/trace.md", &["trace", "graph", "diff"][..]),
+        ("docs/trace.md", &["trace", "graph", "diff", "explain"][..]),
         ("docs/check.md", &["check"]),
         ("README.md", &["trace"]),
     ] {

@@ -106,6 +106,21 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     check("exists", &[&exists.expect(1)]);
     check("rules", &[&json("get rules").expect(0)]);
     check("sets", &[&json("get sets --elements").expect(0)]);
+    let service = crate::common::in_workspace("tests/data/kube-proxy-1.36-iptables.save");
+    let service = format!(
+        "explain svc/default/azure-vote-front --file {}",
+        service.display()
+    );
+    let text = sandbox.run(|| run_here(&["explain", "accept comment \"why\"", "--json"]));
+    check(
+        "explain",
+        &[
+            &json("explain b").expect(0),
+            &json(&service.replace("svc/default/azure-vote-front", "KUBE-FORWARD")).expect(0),
+            &json(&service).expect(0),
+            &text.unwrap().expect(0),
+        ],
+    );
 
     // Files.
     let directory = tempfile::tempdir().unwrap();
