@@ -392,7 +392,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s t -l t
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l dry-run -d 'Change nothing. With --prune and --replace, prints the changes, and with --prune the exit code is 1 if there are any; otherwise only checks the input, and has the kernel check it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l dry-run -d 'Change nothing. Prints the changes of input in nft\'s language, after the kernel has checked it, and those of --prune and --replace; with --prune the exit code is 1 if there are any. Input of iptables-restore is only checked'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l replace -d 'Replace the whole ruleset of nf_tables, or the selected part: also delete all other tables'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l bytecode -d 'With --replace and --dry-run, show rules that iptables cannot express as bytecode'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, the document contains them'

@@ -50,8 +50,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Change nothing. With --prune and --replace, prints the changes, and with --prune the exit code is 1 if there are
-    /// any; otherwise only checks the input, and has the kernel check it
+    /// Change nothing. Prints the changes of input in nft's language, after the kernel has checked it, and those of
+    /// --prune and --replace; with --prune the exit code is 1 if there are any. Input of iptables-restore is only checked
     #[arg(long, alias = "check", alias = "test", conflicts_with = "confirm")]
     pub(crate) dry_run: bool,
 

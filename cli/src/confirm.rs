@@ -18,8 +18,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
+use chainwright::nft::{Connection, DiffOptions, Scope, Snapshot};
+
+use crate::diff;
 use crate::iptables::Locking;
-use crate::output::{Error, Exit, note};
+use crate::output::{Error, Exit, counted, eprint_line, note};
 pub(crate) use before::Reach;
 use keeper::{KeeperRequest, Request};
 use record::Record;
@@ -62,8 +65,14 @@ impl Confirm {
             .collect::<Vec<_>>()
             .join(" ".as_ref());
         let kept = PendingChange::before(what, seconds, reach, locking)?;
+        let before = read_nft(reach);
         match change() {
-            Ok(Exit::Done) => kept.wait_for_confirmation(),
+            Ok(Exit::Done) => {
+                if let (Some(before), Some(after)) = (before, read_nft(reach)) {
+                    print_changes(&before, &after);
+                }
+                kept.wait_for_confirmation()
+            }
             failed => {
                 match kept.undo() {
                     Ok(State::Unchanged) => {}
@@ -73,6 +82,33 @@ impl Confirm {
                 failed
             }
         }
+    }
+}
+
+/// Maximum number of changes to print before the confirmation.
+const MAX_CHANGES: usize = 20;
+
+/// Reads nf_tables, if a change may change it. Without the result, the user confirms without seeing the changes.
+fn read_nft(reach: Reach) -> Option<Snapshot> {
+    let mut nft = Connection::open_if_loaded().ok().filter(|_| reach.nft)?;
+    nft.snapshot(Scope::all()).ok()
+}
+
+/// Prints what has changed in nf_tables to standard error.
+fn print_changes(before: &Snapshot, after: &Snapshot) {
+    let Ok(diff) = diff::between(before, after, DiffOptions::default(), false) else {
+        return;
+    };
+    let shown = diff.changes.iter().take(MAX_CHANGES);
+    shown
+        .flat_map(diff::lines)
+        .for_each(|(_, line)| eprint_line(&line));
+    match diff.changes.len().saturating_sub(MAX_CHANGES) {
+        0 => {}
+        more => note(&format!(
+            "and {}",
+            counted(more, "more change", "more changes")
+        )),
     }
 }
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anstyle::AnsiColor;
 use chainwright::nft::{
-    ChainRef, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, ObjectFormatter, RuleRef,
-    Scope as NftScope, SetRef, Snapshot, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
+    ChainRef, Change, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, ObjectFormatter,
+    RuleRef, Scope as NftScope, SetRef, Snapshot, SnapshotSet, SnapshotTable, StatefulObjectRef,
+    TableRef,
 };
 use serde::Serialize;
 
@@ -297,26 +298,28 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
-/// Prints each change on one line, or two.
+/// Formats a change in one line, or two, each with its color.
+pub(crate) fn lines(change: &Change) -> impl Iterator<Item = (AnsiColor, String)> {
+    let path = Printable(&change.path).to_string();
+    let sides = [
+        ('-', AnsiColor::Red, &change.old),
+        ('+', AnsiColor::Green, &change.new),
+    ];
+    let kind = change.kind;
+    sides.into_iter().filter_map(move |(sign, color, text)| {
+        let line = match text.as_deref()? {
+            "" => format!("{sign} {kind} {path}"),
+            text => format!("{sign} {kind} {path}: {}", Printable(text)),
+        };
+        Some((color, line))
+    })
+}
+
+/// Prints all changes.
 pub(crate) fn print_text(out: &mut Output, diff: &Diff) -> Result<(), Error> {
-    for change in &diff.changes {
-        let path = Printable(&change.path);
-        for (sign, color, text) in [
-            ('-', AnsiColor::Red, &change.old),
-            ('+', AnsiColor::Green, &change.new),
-        ] {
-            let Some(text) = text else {
-                continue;
-            };
-            let (color, kind) = (out.color(color), change.kind);
-            match text.is_empty() {
-                true => writeln!(out, "{color}{sign} {kind} {path}{color:#}")?,
-                false => {
-                    let text = Printable(text);
-                    writeln!(out, "{color}{sign} {kind} {path}: {text}{color:#}")?;
-                }
-            }
-        }
+    for (color, line) in diff.changes.iter().flat_map(lines) {
+        let color = out.color(color);
+        writeln!(out, "{color}{line}{color:#}")?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `chainwright apply`: runs changes in nft's language.
 
-use chainwright::nft::{Connection, Outcome};
+use chainwright::nft::{Connection, Diff, DiffOptions, Outcome, Ruleset, Scope};
 use chainwright_lang::{Includes, RunError, RunMode, RunOutcome, Script};
 use chainwright_libnftables::{LOST_ECHO, added, added_json};
 use serde::Serialize;
@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::apply::Args;
 use crate::confirm::Reach;
 use crate::dialect;
+use crate::diff;
 use crate::get::rules::{format_rule, sets};
-use crate::output::{Error, Exit, Output, Printable, eprint_line, note};
+use crate::output::{Error, Exit, Output, Printable, causes, eprint_line, note};
 use crate::progress::Progress;
 
 /// The JSON document.
@@ -18,6 +19,8 @@ use crate::progress::Progress;
 struct Record {
     operations: usize,
     checked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Diff>,
     #[serde(skip_serializing_if = "Option::is_none")]
     added: Option<Vec<Value>>,
 }
@@ -72,6 +75,10 @@ fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, 
     if echo.as_ref().is_some_and(|echo| echo.is_lost) {
         note(LOST_ECHO);
     }
+    let changes = match args.dry_run {
+        true => planned_changes(script, json),
+        false => None,
+    };
     let mut out = Output::new();
     match echo {
         _ if json => {
@@ -80,6 +87,7 @@ fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, 
             let record = Record {
                 operations,
                 checked: args.dry_run,
+                changes,
                 added: added.map(|added| added.iter().map(value).collect()),
             };
             out.json("apply", &record)?;
@@ -95,10 +103,40 @@ fn change(args: &Args, name: &str, script: &Script, json: bool) -> Result<Exit, 
                 writeln!(out, "{}", Printable(&line))?;
             }
         }
-        None => {}
+        None => {
+            if let Some(changes) = &changes {
+                diff::print_text(&mut out, changes)?;
+                writeln!(out, "nothing was done")?;
+            }
+        }
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// Simulates a script on the kernel's ruleset, and returns the changes. Prints a note if that is not possible; the kernel
+/// has checked the script already.
+fn planned_changes(script: &Script, bytecode: bool) -> Option<Diff> {
+    let simulated = || -> Result<Diff, Box<dyn std::error::Error>> {
+        let all = Scope::all();
+        let now = Connection::open_if_loaded()?.snapshot(all.clone())?;
+        let compiled = script.transaction(Some(&now))?;
+        let mut ruleset = Ruleset::try_from(&now)?;
+        // Both sides of the comparison come from the same simulation.
+        let before = ruleset.to_snapshot(&all);
+        ruleset.apply(compiled.transaction())?;
+        let after = ruleset.to_snapshot(&all);
+        diff::between(&before, &after, DiffOptions::default(), bytecode)
+            .map_err(|error| causes(&error).into())
+    };
+    simulated()
+        .inspect_err(|error| {
+            note(&format!(
+                "the kernel accepts this; its changes cannot be shown in advance: {}",
+                Printable(&error.to_string())
+            ));
+        })
+        .ok()
 }
 
 /// Prints the reason why a script failed, if it has a position, and that nothing was changed.

@@ -18,7 +18,7 @@ use crate::output::{Error, Printable, causes, name_text};
 /// The backends that a change may change.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Reach {
-    nft: bool,
+    pub(super) nft: bool,
     legacy: bool,
 }
 

@@ -814,3 +814,25 @@ fn a_lost_connection_undoes_the_change() {
     }
     println!("{undone} changes were undone, {unchanged} had changed nothing");
 }
+
+/// Before the command waits, it prints what has changed.
+#[test]
+fn the_changes_are_printed_before_the_confirmation() {
+    let scene = Scene::new();
+    let file = scene.file(
+        "changes.nft",
+        "add table ip shown { chain c { tcp dport 22 drop; }; }",
+    );
+    let ran = scene.run(&format!("apply --confirm 600 {file}")).expect(0);
+    let lines = "+ table ip shown\n+ chain ip shown c\n+ rule ip shown c: tcp dport 22 drop\n";
+    assert!(ran.err.starts_with(lines), "{}", ran.err);
+    scene.run("confirm").expect(0);
+    let many: String = (0..30)
+        .map(|port| format!("add rule ip shown c tcp dport {port} drop\n"))
+        .collect();
+    let file = scene.file("many.nft", &many);
+    let ran = scene.run(&format!("apply --confirm 600 {file}")).expect(0);
+    assert_eq!(ran.err.matches("+ rule ").count(), 20, "{}", ran.err);
+    assert!(ran.err.contains("and 10 more changes"), "{}", ran.err);
+    scene.run("confirm").expect(0);
+}

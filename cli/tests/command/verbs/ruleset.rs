@@ -80,11 +80,11 @@ fn apply_is_atomic() {
     let (_directory, path) = file();
     std::fs::write(&path, RULESET).unwrap();
     // Check only.
-    assert_eq!(
-        run(&sandbox, &format!("apply --check {path}"))
-            .expect(0)
-            .out,
-        ""
+    let planned = run(&sandbox, &format!("apply --check {path}")).expect(0);
+    assert!(
+        planned.out.ends_with("\nnothing was done\n"),
+        "{}",
+        planned.out
     );
     assert_eq!(tools.run("nft list ruleset"), "");
     assert_eq!(run(&sandbox, &format!("apply {path}")).expect(0).out, "");

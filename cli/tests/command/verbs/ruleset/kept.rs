@@ -431,3 +431,73 @@ fn diff_reads_files_of_all_formats() {
     let wrong = run(&sandbox, &format!("diff {}", path("wrong"))).expect(2);
     assert!(wrong.err.contains("is not a ruleset"), "{}", wrong.err);
 }
+
+/// The changes that `apply --dry-run` prints are those that `diff` prints after the same text was applied.
+#[test]
+fn dry_runs_print_the_changes() {
+    let sandbox = loaded();
+    let (_directory, snapshot) = file();
+    for (text, some) in [
+        (
+            "add rule ip t d tcp dport 23 drop",
+            "+ rule ip t d: tcp dport 23 drop",
+        ),
+        (
+            "insert rule ip t d ip saddr { 10.9.9.9 } accept",
+            "+ rule ip t d: ",
+        ),
+        (
+            "add element ip t names { \"wlan0\" }",
+            "+ element ip t names: from \"wlan0\"",
+        ),
+        ("flush chain ip t c\ndelete chain ip t c", "- chain ip t c"),
+        (
+            "table inet new { set s { type ipv4_addr; }; chain c { type filter hook input priority 0; ip saddr @s drop; }; }",
+            "+ table inet new",
+        ),
+        (
+            "chain ip filter INPUT { policy drop; }",
+            "+ chain ip filter INPUT: ",
+        ),
+        ("flush ruleset", "- table ip t"),
+    ] {
+        let apply = |options: &str| {
+            let mut words = vec!["apply"];
+            words.extend(options.split_whitespace());
+            let input = format!("{text}\n");
+            let mut command = std::process::Command::new(PROGRAM);
+            command.args(words);
+            let output = sandbox
+                .run(|| crate::common::tools::run_on(&mut command, input.as_bytes()))
+                .unwrap()
+                .unwrap();
+            Ran::from(output)
+        };
+        run(&sandbox, &format!("snapshot {snapshot}")).expect(0);
+        let before = generation(&sandbox);
+        let planned = apply("--dry-run").expect(0);
+        assert_eq!(generation(&sandbox), before, "{text}");
+        assert!(planned.out.contains(some), "{text}: {}", planned.out);
+        let json = apply("--dry-run --json").expect(0).value();
+        apply("").expect(0);
+        // The kernel lists elements in its own order.
+        let sorted = |lines: &str| {
+            let mut lines: Vec<_> = lines.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let real = run(&sandbox, &format!("diff {snapshot}")).expect(1);
+        let (planned, end) = planned.out.split_once("nothing was done\n").unwrap();
+        assert_eq!((sorted(planned), end), (sorted(&real.out), ""), "{text}");
+        let real = run(&sandbox, &format!("diff {snapshot} --json"))
+            .expect(1)
+            .value();
+        let changes = |document: &Value| {
+            let changes = document["changes"].as_array().unwrap();
+            let mut changes: Vec<_> = changes.iter().map(Value::to_string).collect();
+            changes.sort_unstable();
+            changes
+        };
+        assert_eq!(changes(&json), changes(&real), "{text}");
+    }
+}
