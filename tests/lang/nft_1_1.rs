@@ -143,7 +143,13 @@ fn our_listings_of_newer_syntax_round_trip() {
     for case in Case::all(&file) {
         let first = ruleset_of(case.text);
         for version in NftVersion::ALL {
-            let again = ruleset_of(&listed(&first, version));
+            let listed = listed(&first, version);
+            // The older form has no text for a rule.
+            if listed.contains("\t# [ ") {
+                assert_eq!(version, NftVersion::V1_0, "{listed}");
+                continue;
+            }
+            let again = ruleset_of(&listed);
             case.is_in(&again, "as the library lists it");
             let json = listing(&first, version, |listing| listing.json().to_string());
             case.is_in(&ruleset_of_json(&json), "as the library writes it in JSON");

@@ -129,6 +129,11 @@ forms! {
         "policy = { replied : 300 }" => "policy = { replied : 5m }";
     RangeExpression: V1_1, Kernel, "a range that a rule compares with",
         "[ cmp gte reg 1 0x00005000 ] [ cmp lte reg 1 0x00005a00 ]" => "[ range eq reg 1 0x00005000 0x00005a00 ]";
+    RouteExistence: V1_1, Kernel, "the existence of a route",
+        "[ fib saddr oif present => reg 1 ] [ cmp eq reg 1 0x00000001 ]" => "[ fib saddr oif present => reg 1 ] [ cmp eq reg 1 0x01 ]";
+    MarkOrder: V1_1, Kernel, "a mark that is set to a four-byte number without its own type",
+        "[ payload load 4b @ network header + 12 => reg 1 ] [ meta set mark with reg 1 ]"
+        => "[ payload load 4b @ network header + 12 => reg 1 ] [ byteorder reg 1 = ntoh(reg 1, 4, 4) ] [ meta set mark with reg 1 ]";
     UdpChecksums: V1_1, Kernel, "a statement that changes a field of UDP: a packet without a checksum gets none",
         "[ payload write … csum_type 1 csum_off 6 csum_flags 0x0 ]" => "[ payload write … csum_type 0 csum_off 0 csum_flags 0x1 ]";
     JsonChainsFirst: V1_1, Json, "the order of a table's objects",

@@ -12,8 +12,8 @@ use chainwright_sys::nf_tables::{
 use crate::netlink::{Attributes, MessageWriter};
 use crate::nft::declare::{AttributeNote, AttributeNotes, AttributeSet, Field};
 use crate::nft::expr::{
-    Cmp, CmpOp, Counter, Data, Decoded, ExpressionRef, Expressions, Last, NestedExpression, Quota,
-    Range,
+    Cmp, CmpOp, Counter, Data, Decoded, ExpressionRef, Expressions, Fib, FibFlags, Last,
+    NestedExpression, Quota, Range,
 };
 use crate::nft::normalize::Normal as _;
 use crate::nft::{
@@ -243,7 +243,7 @@ impl Compare {
                 Err(_) => list.push_raw(&expression),
             };
         }
-        with_ranges(list)
+        in_newer_form(list)
     }
 
     /// Returns `true` if two chains differ at most in their policy.
@@ -308,16 +308,27 @@ fn is_half_range(expression: &ExpressionRef<'_>) -> bool {
         )
 }
 
-/// Returns a list with one expression for each range: nft 1.1 writes a range so, older versions as two comparisons.
-pub(super) fn with_ranges(list: Expressions<'static>) -> Expressions<'static> {
+/// Returns a list in the form of nft 1.1: one expression for each range, which older versions write as two comparisons,
+/// and one byte for the existence of a route, of which older versions compare a word.
+pub(super) fn in_newer_form(list: Expressions<'static>) -> Expressions<'static> {
     if !list
         .iter()
         .map_while(Result::ok)
-        .any(|expression| is_half_range(&expression))
+        .any(|expression| expression.name == "fib" || is_half_range(&expression))
     {
         return list;
     }
     let mut out = Expressions::new();
+    let mut rest = list.iter().map_while(Result::ok).peekable();
+    while let Some(expression) = rest.next() {
+        out.push_raw(&expression);
+        let next = rest.peek().and_then(|next| existence_of(&expression, next));
+        if let Some(comparison) = next {
+            rest.next();
+            out.push(&comparison);
+        }
+    }
+    let list = std::mem::take(&mut out);
     let mut rest = list.iter().map_while(Result::ok).peekable();
     while let Some(expression) = rest.next() {
         let range = rest.peek().and_then(|next| range_of(&expression, next));
@@ -330,6 +341,38 @@ pub(super) fn with_ranges(list: Expressions<'static>) -> Expressions<'static> {
         };
     }
     out
+}
+
+/// Returns the comparison of one byte that follows a test for the existence of a route.
+fn existence_of<'e>(
+    test: &ExpressionRef<'e>,
+    comparison: &ExpressionRef<'e>,
+) -> Option<Cmp<'static>> {
+    match (test.decode().ok()?, comparison.decode().ok()?) {
+        (
+            Decoded::Fib(Fib {
+                flags: Some(flags),
+                dreg,
+                ..
+            }),
+            Decoded::Cmp(Cmp {
+                op,
+                sreg,
+                data: Some(Data::Value(value)),
+                unknown,
+            }),
+        ) if flags.contains(FibFlags::PRESENT) && dreg == sreg && unknown.is_empty() => {
+            let (first, rest) = value.split_at_checked(1)?;
+            let comparison = Cmp {
+                op,
+                sreg,
+                data: Some(Data::value(first)),
+                ..Cmp::default()
+            };
+            (rest.iter().all(|byte| *byte == 0)).then(|| comparison.into_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Returns the range that two comparisons of the same register mean together.

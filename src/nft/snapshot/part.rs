@@ -70,9 +70,9 @@ pub enum Part<'p> {
     Maps,
     /// One map: `list map`.
     Map(&'p [u8]),
-    /// Sets created by `meter` in a rule: `list meters`.
+    /// Sets and maps that rules can update, and those created by `meter` in a rule: `list meters`.
     Meters,
-    /// One meter: `list meter`.
+    /// One of them: `list meter`.
     Meter(&'p [u8]),
     /// Flowtables: `list flowtables`.
     Flowtables,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bstr::BStr;
 
-use super::compare::{Compare, with_ranges};
+use super::compare::{Compare, in_newer_form};
 use super::{SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::expr::{Data, Decoded, ExpressionRef, Expressions, Immediate, ObjectType, Verdict};
 use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
@@ -209,7 +209,7 @@ impl<'s> RuleObjects<'s> {
                 None => decoded,
             });
         }
-        append_part(key, with_ranges(expressions).as_bytes());
+        append_part(key, in_newer_form(expressions).as_bytes());
         append_part(key, &contents);
     }
 

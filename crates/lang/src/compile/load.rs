@@ -2,13 +2,14 @@
 
 use super::constant::{ExpectedType, bytes_in};
 use super::rule_builder::{RuleBuilder, register};
+use crate::dialect::Form;
 use crate::parse::Diagnostic;
 use crate::syntax::{Expr, Payload, Value};
 use crate::types::{self, info};
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{
-    Bitwise, Byteorder, Ct, CtKey, Exthdr, Fib, Hash, Immediate, Meta, MetaKey, Numgen, Osf,
-    Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
+    Bitwise, Byteorder, Ct, CtKey, Exthdr, Fib, FibFlags, Hash, Immediate, Meta, MetaKey, Numgen,
+    Osf, Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
 };
 use chainwright::nft::{DataType, Family};
 
@@ -108,6 +109,17 @@ impl RuleBuilder<'_, '_> {
                 order: ByteOrder::Host,
                 ..ExpectedType::of(DataType::INET_PROTO)
             },
+            // The kernel only sets the first byte, like that of other truth values.
+            Expr::Fib(flags, _)
+                if flags.contains(FibFlags::PRESENT)
+                    && self.compiler.version.has(Form::RouteExistence) =>
+            {
+                ExpectedType {
+                    data_type: expr.data_type(),
+                    bits: 8,
+                    order: expr.order(),
+                }
+            }
             expr => ExpectedType {
                 data_type: expr.data_type(),
                 bits: expr.bits(),
@@ -386,8 +398,8 @@ impl RuleBuilder<'_, '_> {
         }
     }
 
-    /// Converts a value to a mark, with 4 bytes in host byte order. As in nft 1.0.6, a 4-byte integer without a type
-    /// of its own keeps the packet's byte order.
+    /// Converts a value to a mark, with 4 bytes in host byte order. A 4-byte integer without a type of its own keeps the
+    /// packet's byte order.
     pub(crate) fn turn_to_mark(&mut self, loaded: &mut Loaded, word: u32) {
         self.wide = Some(32);
         self.widen(loaded, word);
@@ -452,7 +464,12 @@ impl RuleBuilder<'_, '_> {
                 }
                 match expected_type.order {
                     ByteOrder::Network => self.turn_to_network(&mut loaded, word),
-                    ByteOrder::Host if is_mark => self.turn_to_mark(&mut loaded, word),
+                    ByteOrder::Host if is_mark => {
+                        self.turn_to_mark(&mut loaded, word);
+                        if self.compiler.version.has(Form::MarkOrder) {
+                            self.turn_to_host(&mut loaded, word);
+                        }
+                    }
                     ByteOrder::Host => {}
                 }
                 Ok(loaded.words())

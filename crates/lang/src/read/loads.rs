@@ -2,6 +2,7 @@
 
 use super::registers::{Content, Loaded};
 use super::rule::{Reader, is_place, value};
+use crate::dialect::Form;
 use crate::protocols;
 use crate::selectors;
 use crate::statements::mangle::Mangle;
@@ -27,8 +28,9 @@ impl Reader<'_, '_> {
         self.load(meta.dreg?, selector)
     }
 
-    /// Checks that the byte order of a mark is the one that parsing the printed text gives: the packet's order for
-    /// 32-bit integers without a type of their own, host order for all others.
+    /// Checks that the byte order of a mark is the one that parsing the printed text gives: host order, and in older
+    /// versions the packet's order for 32-bit integers without a type of their own. Like nft, newer versions also print
+    /// the rules of older ones.
     fn check_mark(&self, register: Register, data_type: DataType) -> Option<()> {
         let loaded = self.registers.get(register)?;
         let Content::Expr(expr) = &loaded.expr else {
@@ -41,11 +43,15 @@ impl Reader<'_, '_> {
             self.completed_type(expr),
             DataType::INTEGER | DataType::VALUE | types::RAW
         );
-        let order = match is_number && expr.bits() == 32 {
-            true => order_of(expr),
-            false => ByteOrder::Host,
+        let is_untyped = is_number && expr.bits() == 32;
+        let is_host = loaded.order == ByteOrder::Host;
+        let is_listed = match is_untyped {
+            true => {
+                loaded.order == order_of(expr) || (is_host && self.version.has(Form::MarkOrder))
+            }
+            false => is_host,
         };
-        (loaded.order == order).then_some(())
+        is_listed.then_some(())
     }
 
     /// Returns the type of an expression once its field is resolved.
