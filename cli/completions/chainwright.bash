@@ -94,6 +94,9 @@ _chainwright() {
             chainwright,record)
                 cmd="chainwright__subcmd__record"
                 ;;
+            chainwright,report)
+                cmd="chainwright__subcmd__report"
+                ;;
             chainwright,show)
                 cmd="chainwright__subcmd__show"
                 ;;
@@ -244,6 +247,9 @@ _chainwright() {
             chainwright__subcmd__help,record)
                 cmd="chainwright__subcmd__help__subcmd__record"
                 ;;
+            chainwright__subcmd__help,report)
+                cmd="chainwright__subcmd__help__subcmd__report"
+                ;;
             chainwright__subcmd__help,show)
                 cmd="chainwright__subcmd__help__subcmd__show"
                 ;;
@@ -377,7 +383,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace explain check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace explain report check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1493,7 +1499,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="get exists diff graph trace explain check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="get exists diff graph trace explain report check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2053,6 +2059,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__record)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__report)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2860,6 +2880,60 @@ _chainwright() {
                     return 0
                     ;;
                 --buffer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__report)
+            opts="-o -4 -6 -t -h --output --trace --record --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --record)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -119,13 +119,56 @@ struct TableRecord {
 
 /// The tables to examine.
 #[derive(Default)]
-struct Input {
+pub(crate) struct Input {
     /// iptables' tables.
     iptables: Vec<Tables>,
     nft: Option<Snapshot>,
     /// Jumps of a file that the kernel would reject.
     graph: Option<Graph>,
-    not_read: Vec<UnreadPart>,
+    pub(crate) not_read: Vec<UnreadPart>,
+}
+
+impl Input {
+    /// Returns the tables of a snapshot.
+    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
+        let all = Family::ALL.map(|family| Tables::in_snapshot(family, snapshot.clone()));
+        let all = all.into_iter().filter(|tables| !tables.iter().is_empty());
+        Self {
+            iptables: all.collect(),
+            nft: Some(snapshot),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the findings, risks first.
+    pub(crate) fn findings(&self, scope: &Scope, versions: &[Version]) -> Vec<Record> {
+        let what = ExamineOptions {
+            versions: match versions {
+                [] => &Version::ALL,
+                versions => versions,
+            },
+            agent_chains: &detect::is_agent_chain,
+        };
+        let mut findings = examine(&self.iptables, &what);
+        findings.retain(|finding| {
+            let table = &finding.place.table;
+            table.as_ref().is_none_or(|table| scope.admits_table(table))
+        });
+        let mut numbered = Numbered::new(&self.iptables);
+        let records = findings.iter();
+        let mut records: Vec<_> = records
+            .map(|finding| Record::of(finding, &mut numbered))
+            .collect();
+        let more = nft_records(scope, self, &records);
+        records.extend(more);
+        let rank = |record: &Record| {
+            ["risk", "warning"]
+                .iter()
+                .position(|one| *one == record.severity)
+        };
+        records.sort_by_key(|record| rank(record).unwrap_or(usize::MAX));
+        records
+    }
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -134,37 +177,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     args.scope.check()?;
     let input = match &args.file {
-        Some(file) => of_file(file, args)?,
-        None => of_kernel(args)?,
+        Some(file) => of_file(file, &args.scope)?,
+        None => of_kernel(&args.scope)?,
     };
-    let what = ExamineOptions {
-        versions: match args.versions.as_slice() {
-            [] => &Version::ALL,
-            versions => versions,
-        },
-        agent_chains: &detect::is_agent_chain,
-    };
-    let mut findings = examine(&input.iptables, &what);
-    findings.retain(|finding| {
-        let table = &finding.place.table;
-        table
-            .as_ref()
-            .is_none_or(|table| args.scope.admits_table(table))
-    });
-    let mut numbered = Numbered::new(&input.iptables);
-    let records = findings.iter();
-    let mut records: Vec<_> = records
-        .map(|finding| Record::of(finding, &mut numbered))
-        .collect();
-    let more = nft_records(args, &input, &records);
-    records.extend(more);
-    let rank = |record: &Record| {
-        ["risk", "warning"]
-            .iter()
-            .position(|one| *one == record.severity)
-    };
-    records.sort_by_key(|record| rank(record).unwrap_or(usize::MAX));
-    let tables = tables(args, &input);
+    let records = input.findings(&args.scope, &args.versions);
+    let tables = tables(&args.scope, &input);
     let risk = records.iter().any(|one| one.severity == "risk");
     let is_partial = !input.not_read.is_empty();
     let mut out = Output::new();
@@ -222,16 +239,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Reads the kernel's tables.
-fn of_kernel(args: &Args) -> Result<Input, Error> {
+pub(crate) fn of_kernel(scope: &Scope) -> Result<Input, Error> {
     let mut input = Input::default();
-    let families = match args.scope.place.iptables() {
+    let families = match scope.place.iptables() {
         Ok(Some(family)) => vec![family],
         Ok(None) => vec![Family::Ipv4, Family::Ipv6],
-        Err(error) if args.scope.place.listed() == Backends::Legacy => return Err(error),
+        Err(error) if scope.place.listed() == Backends::Legacy => return Err(error),
         Err(_) => Vec::new(),
     };
     let (mut has_read_any, mut first) = (false, None);
-    for &backend in args.scope.place.iptables_backends() {
+    for &backend in scope.place.iptables_backends() {
         for &family in &families {
             match read_tables(backend, family) {
                 Ok(tables) => {
@@ -249,8 +266,8 @@ fn of_kernel(args: &Args) -> Result<Input, Error> {
             }
         }
     }
-    if args.scope.place.listed() != Backends::Legacy {
-        match read_nft(args, &mut input) {
+    if scope.place.listed() != Backends::Legacy {
+        match read_nft(scope, &mut input) {
             Ok(()) => has_read_any = true,
             Err(error) => {
                 input.not_read.push(UnreadPart {
@@ -269,13 +286,13 @@ fn of_kernel(args: &Args) -> Result<Input, Error> {
 }
 
 /// Reads the tables of nf_tables.
-fn read_nft(args: &Args, input: &mut Input) -> Result<(), netlink::Error> {
+fn read_nft(scope: &Scope, input: &mut Input) -> Result<(), netlink::Error> {
     let mut connection = match Connection::open_if_loaded() {
         Ok(connection) => connection,
         Err(netlink::Error::NotLoaded) => return Ok(()),
         Err(error) => return Err(error),
     };
-    match connection.snapshot(args.scope.filter()) {
+    match connection.snapshot(scope.filter()) {
         Ok(snapshot) => input.nft = Some(snapshot),
         Err(SnapshotError::Netlink(error)) => return Err(error),
         Err(error) => {
@@ -291,26 +308,23 @@ fn read_nft(args: &Args, input: &mut Input) -> Result<(), netlink::Error> {
 }
 
 /// Reads the tables of a file.
-fn of_file(file: &Path, args: &Args) -> Result<Input, Error> {
-    if args.scope.place.listed() == Backends::Legacy {
+fn of_file(file: &Path, scope: &Scope) -> Result<Input, Error> {
+    if scope.place.listed() == Backends::Legacy {
         return Err(Error::Other("--backend cannot be used with a file".into()));
     }
     let mut input = Input::default();
-    let source = Source::read(file, &args.scope)?;
-    let filter = args.scope.filter();
+    let source = Source::read(file, scope)?;
+    let filter = scope.filter();
     match source.snapshot() {
         Ok(snapshot) => {
             let snapshot = snapshot.filtered(&filter).unwrap_or_default();
-            let all = Family::ALL.map(|family| Tables::in_snapshot(family, snapshot.clone()));
-            let all = all.into_iter().filter(|tables| !tables.iter().is_empty());
-            input.iptables = all.collect();
-            input.nft = Some(snapshot);
+            input = Input::of_snapshot(snapshot);
         }
         Err(refused) => {
             let mut graph = source.graph()?;
             graph.retain_tables(|table| {
                 let of_family = [nft::Family::UNSPEC, table.family].contains(&filter.family);
-                of_family && args.scope.admits_table(&table.name)
+                of_family && scope.admits_table(&table.name)
             });
             input.graph = Some(graph);
             input.not_read.push(UnreadPart {
@@ -324,7 +338,7 @@ fn of_file(file: &Path, args: &Args) -> Result<Input, Error> {
 }
 
 /// Returns the findings in nf_tables, given those about iptables' tables.
-fn nft_records(args: &Args, input: &Input, known: &[Record]) -> Vec<Record> {
+fn nft_records(scope: &Scope, input: &Input, known: &[Record]) -> Vec<Record> {
     let mut records = Vec::new();
     for table in nft_tables(input) {
         let findings = check::examine_table(table);
@@ -349,7 +363,7 @@ fn nft_records(args: &Args, input: &Input, known: &[Record]) -> Vec<Record> {
             let Some(table) = table.in_snapshot() else {
                 continue;
             };
-            if !args.scope.admits_table(table.table().name()) {
+            if !scope.admits_table(table.table().name()) {
                 continue;
             }
             let findings = check::examine_table(table);
@@ -582,11 +596,11 @@ fn paragraph(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
 }
 
 /// Returns the examined tables.
-fn tables(args: &Args, input: &Input) -> Vec<TableRecord> {
+fn tables(scope: &Scope, input: &Input) -> Vec<TableRecord> {
     let mut records = Vec::new();
     for tables in &input.iptables {
         for table in tables.iter() {
-            if !args.scope.admits_table(table.name()) {
+            if !scope.admits_table(table.name()) {
                 continue;
             }
             let mut record = TableRecord {

@@ -25,6 +25,8 @@ use service::ServiceExplanation;
 use target::Target;
 use writer::Writer;
 
+pub(crate) use writer::about;
+
 /// Explain a rule, a chain or a service in English
 ///
 /// WHAT is one of:

@@ -199,7 +199,7 @@ fn part(node: &Node) -> Option<ChainInfo> {
 }
 
 /// Describes the purpose of a Kubernetes chain, if its name does not.
-fn label(node: &Node) -> Option<String> {
+pub(crate) fn label(node: &Node) -> Option<String> {
     let part = part(node)?;
     // Chains that exist only once have descriptive names.
     part.port.as_ref()?;

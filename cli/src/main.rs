@@ -39,6 +39,7 @@ mod progress;
 mod record;
 mod recorded;
 mod renamed;
+mod report;
 mod ruleset_source;
 mod sarif;
 mod scope;
@@ -99,6 +100,7 @@ enum Verb {
     Graph(graph::Args),
     Trace(trace::Args),
     Explain(explain::Args),
+    Report(report::Args),
     Check(check::Args),
     Apply(apply::Args),
     Snapshot(snapshot::Args),
@@ -190,6 +192,7 @@ impl Verb {
             Self::Graph(args) => graph::run(args, json),
             Self::Trace(args) => trace::run(args, json),
             Self::Explain(args) => explain::run(args, json),
+            Self::Report(args) => report::run(args, json),
             Self::Check(args) => check::run(args, json),
             Self::Apply(args) => apply::run(args, json),
             Self::Snapshot(args) => snapshot::run(args, json),

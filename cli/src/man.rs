@@ -34,6 +34,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-graph",
     "chainwright-trace",
     "chainwright-explain",
+    "chainwright-report",
     "chainwright-check",
     "chainwright-apply",
     "chainwright-snapshot",

@@ -177,6 +177,11 @@ impl<'r> Explainer<'r> {
 
     /// Explains a chain with its rules; `None` if the node is no chain.
     pub(crate) fn chain(&self, place: usize) -> Option<ChainExplanation> {
+        self.chain_up_to(place, usize::MAX)
+    }
+
+    /// Like [`chain`](Self::chain), with at most this many rules.
+    pub(crate) fn chain_up_to(&self, place: usize, rules: usize) -> Option<ChainExplanation> {
         let node = self.graph.node(place);
         let table = &self.graph.tables()[node.table];
         let base = match &node.kind {
@@ -196,7 +201,7 @@ impl<'r> Explainer<'r> {
             owner: owner(&table.name, &node.name),
             purpose: purpose::of(table.name.as_bstr(), node.name.as_bstr(), comment),
             from: self.from(place),
-            rules: self.rules(table, &node.name),
+            rules: self.rules(table, &node.name, rules),
         })
     }
 
@@ -217,7 +222,7 @@ impl<'r> Explainer<'r> {
         names.collect()
     }
 
-    fn rules(&self, table: &Table, chain: &BString) -> Vec<RuleRecord> {
+    fn rules(&self, table: &Table, chain: &BString, most: usize) -> Vec<RuleRecord> {
         let numbers = 1..;
         match table.backend {
             Backend::Nft => {
@@ -226,7 +231,7 @@ impl<'r> Explainer<'r> {
                 let Some((table, chain)) = found else {
                     return Vec::new();
                 };
-                let rules = numbers.zip(chain.rules());
+                let rules = numbers.zip(chain.rules()).take(most);
                 rules
                     .map(|(number, rule)| RuleRecord::of_nft(self.ruleset, &table, number, &rule))
                     .collect()
@@ -243,7 +248,7 @@ impl<'r> Explainer<'r> {
                 let Some(chain) = found.and_then(|found| found.chain(chain)) else {
                     return Vec::new();
                 };
-                let rules = numbers.zip(chain.rules());
+                let rules = numbers.zip(chain.rules()).take(most);
                 rules
                     .map(|(number, rule)| {
                         RuleRecord::of_legacy(self.ruleset, family, number, &rule)

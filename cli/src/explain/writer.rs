@@ -279,7 +279,7 @@ fn title(chain: &ChainExplanation, only_rule: bool) -> String {
 }
 
 /// Returns sentences about a chain.
-pub(super) fn about(chain: &ChainExplanation) -> Vec<String> {
+pub(crate) fn about(chain: &ChainExplanation) -> Vec<String> {
     let mut lines = Vec::new();
     let owner = chain.owner.map(|owner| format!("probably of {owner}"));
     let about = owner

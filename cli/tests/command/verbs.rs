@@ -10,6 +10,7 @@ mod kube;
 mod live;
 mod nft_syntax;
 mod record;
+mod report;
 mod ruleset;
 mod tree;
 

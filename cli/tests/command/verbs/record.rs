@@ -17,7 +17,7 @@ use crate::common::tools::Tools;
 
 /// Waits until the present generation is recorded.
 #[track_caller]
-fn recorded(sandbox: &Sandbox, directory: &Path) {
+pub(super) fn recorded(sandbox: &Sandbox, directory: &Path) {
     let wanted = generation(sandbox).number();
     let start = Instant::now();
     loop {
