@@ -335,7 +335,10 @@ fn chain(html: &mut Html, chain: &ChainExplanation, size: usize) {
         html.element("span class=\"weak\"", &format!(" · {owner}"));
     }
     html.close("summary");
-    for line in about(chain) {
+    // The summary has the owner.
+    for line in about(chain).into_iter().skip(usize::from(
+        chain.owner.is_some() && chain.purpose.is_none(),
+    )) {
         html.element("p class=\"weak\"", &line);
     }
     if !chain.rules.is_empty() {

@@ -36,7 +36,7 @@ fn tags(page: &str) -> Vec<&str> {
             continue;
         }
         assert!(
-            tag.matches('"').count() % 2 == 0 && !tag.contains('<'),
+            tag.matches('"').count().is_multiple_of(2) && !tag.contains('<'),
             "{tag:?}"
         );
         all.push(tag);
