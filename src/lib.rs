@@ -41,6 +41,7 @@
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
 //! | `ipset` | names and indexes of ipset sets (feature `iptables`) |
 //! | `conntrack` | conntrack entries: list, delete, watch (feature `conntrack`) |
+//! | [`metrics`] | counters, sizes and totals of a ruleset, as samples and in Prometheus' text format |
 //! | [`netns`] | network namespaces: open one, run code in it |
 //!
 //! Other crates build on this one: `chainwright-lang` (nft's language, as text and JSON), `chainwright-trace` (the path
@@ -92,6 +93,7 @@ pub mod iptables;
 #[cfg(feature = "iptables")]
 pub mod legacy;
 mod memory;
+pub mod metrics;
 pub mod netlink;
 #[allow(unsafe_code)]
 pub mod netns;

@@ -85,6 +85,9 @@ _chainwright() {
             chainwright,man)
                 cmd="chainwright__subcmd__man"
                 ;;
+            chainwright,metrics)
+                cmd="chainwright__subcmd__metrics"
+                ;;
             chainwright,multicall)
                 cmd="chainwright__subcmd__multicall"
                 ;;
@@ -237,6 +240,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,man)
                 cmd="chainwright__subcmd__help__subcmd__man"
+                ;;
+            chainwright__subcmd__help,metrics)
+                cmd="chainwright__subcmd__help__subcmd__metrics"
                 ;;
             chainwright__subcmd__help,multicall)
                 cmd="chainwright__subcmd__help__subcmd__multicall"
@@ -2016,6 +2022,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__metrics)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__multicall)
             opts="install"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -2705,6 +2725,56 @@ _chainwright() {
                 return 0
             fi
             case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__metrics)
+            opts="-4 -6 -t -h --listen --against --comment --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --against)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --comment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -43,6 +43,7 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "snapshot" -
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "delete" -d 'Delete leftover chains, and all rules that jump to them'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "convert" -d 'Convert rules between iptables and nft; with --in-place, move tables to the other backend'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "confirm" -d 'Keep the change that waits for a confirmation'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "metrics" -d 'Print counters, sizes and totals for Prometheus, or serve them over HTTP'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "watch" -d 'Print changes, or the rules that packets traverse, as they happen'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "record" -d 'Record every change of nf_tables, and the process that made it'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "log" -d 'Show recorded transactions, one per line'
@@ -499,6 +500,26 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l nft-
 1.1\t''"
 complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand confirm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l listen -d 'Serve the metrics over HTTP at this address, for instance 127.0.0.1:9638' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l against -d 'Compare nf_tables with this file, which has any format that `apply` accepts, and is read again for each request; with --backend legacy compare legacy tables with output of iptables-save. Unless the file is a snapshot, compares only the tables in it' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l comment -d 'Show only rules whose comment matches, for instance \'default/*\'; may be given more than once. Without it, shows all rules with a comment' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
+1.1\t''"
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch; and not __fish_seen_subcommand_from changes packets help" -l nft-version -d 'Print nft\'s language and its JSON in the form of this version of nft: 1.0 for programs that read the output of nft 1.0.6, 1.1 for that of nft 1.1.7' -r -f -a "1.0\t''
 1.1\t''"

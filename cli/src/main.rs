@@ -29,6 +29,7 @@ mod legacy_tables;
 mod links;
 mod log;
 mod man;
+mod metrics;
 mod multicall;
 mod nft;
 mod nft_findings;
@@ -107,6 +108,7 @@ enum Verb {
     Delete(delete::Args),
     Convert(convert::Args),
     Confirm(confirm::verbs::ConfirmArgs),
+    Metrics(metrics::Args),
     Watch(watch::Args),
     Record(record::Args),
     Log(log::Args),
@@ -168,6 +170,9 @@ fn run(command: &Command) -> Result<Exit, Error> {
         // Threads inherit the signal mask, so this must happen before other threads are started.
         kube::guard::block_signals()?;
     }
+    if let Verb::Metrics(args) = &command.verb {
+        args.bind()?;
+    }
     match netns {
         None => command.verb.run(command.json),
         Some(netns) => netns.run(|| command.verb.run(command.json))?,
@@ -179,6 +184,7 @@ impl Verb {
     fn runs_until_signal(&self) -> bool {
         match self {
             Self::Record(_) => true,
+            Self::Metrics(args) => args.serves(),
             Self::Kube(args) => args.is_guard(),
             _ => false,
         }
@@ -199,6 +205,7 @@ impl Verb {
             Self::Delete(args) => delete::run(args, json),
             Self::Convert(args) => convert::run(args, json),
             Self::Confirm(args) => confirm::verbs::confirm(args, json),
+            Self::Metrics(args) => metrics::run(args, json),
             Self::Watch(args) => watch::run(args, json),
             Self::Kube(args) => kube::run(args, json),
             Self::Nft(args) => nft::run(args, json),

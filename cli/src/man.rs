@@ -42,6 +42,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-delete-chains",
     "chainwright-convert",
     "chainwright-confirm",
+    "chainwright-metrics",
     "chainwright-watch",
     "chainwright-watch-changes",
     "chainwright-watch-packets",

@@ -8,6 +8,7 @@ mod help_and_pipes;
 mod json;
 mod kube;
 mod live;
+mod metrics;
 mod nft_syntax;
 mod record;
 mod report;
