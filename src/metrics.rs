@@ -28,7 +28,7 @@ use crate::escape::Escaped;
 use crate::legacy;
 use crate::nft::expr::{Counter, Decoded, Match};
 use crate::nft::stateful::ObjectData;
-use crate::nft::{ElementFilter, RuleRef, Snapshot, SnapshotChain, SnapshotTable};
+use crate::nft::{ElementFilter, ElementRef, RuleRef, Snapshot, SnapshotChain, SnapshotTable};
 
 /// The content type of the text format, for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -358,13 +358,31 @@ fn counts(counter: &Counter) -> [u64; 2] {
 }
 
 /// Returns the last counter of a rule.
-fn rule_counter(rule: &RuleRef<'_>) -> Option<Counter> {
+#[doc(hidden)]
+#[must_use]
+pub fn rule_counter(rule: &RuleRef<'_>) -> Option<Counter> {
     let expressions = rule.expressions()?.flatten();
     let counter = expressions.filter(|one| one.is::<Counter>()).last()?;
     match counter.decode() {
         Ok(Decoded::Counter(counter)) => Some(counter),
         _ => None,
     }
+}
+
+/// Returns the last counter of an element.
+#[doc(hidden)]
+#[must_use]
+pub fn element_counter(element: &ElementRef<'_>) -> Option<Counter> {
+    let counter = |decoded: Decoded<'_>| match decoded {
+        Decoded::Counter(counter) => Some(counter),
+        _ => None,
+    };
+    let one = element.expression();
+    let one = one.and_then(|one| counter(one.decode().ok()?));
+    let all = element.expressions().into_iter().flatten().flatten();
+    let all = all.filter(|one| one.is::<Counter>());
+    let all = all.filter_map(|one| counter(one.decode().ok()?));
+    all.last().or(one)
 }
 
 /// Returns the comment of a rule: that of `nft`, otherwise that of iptables' match `comment`.

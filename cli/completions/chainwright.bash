@@ -106,6 +106,9 @@ _chainwright() {
             chainwright,snapshot)
                 cmd="chainwright__subcmd__snapshot"
                 ;;
+            chainwright,top)
+                cmd="chainwright__subcmd__top"
+                ;;
             chainwright,trace)
                 cmd="chainwright__subcmd__trace"
                 ;;
@@ -262,6 +265,9 @@ _chainwright() {
             chainwright__subcmd__help,snapshot)
                 cmd="chainwright__subcmd__help__subcmd__snapshot"
                 ;;
+            chainwright__subcmd__help,top)
+                cmd="chainwright__subcmd__help__subcmd__top"
+                ;;
             chainwright__subcmd__help,trace)
                 cmd="chainwright__subcmd__help__subcmd__trace"
                 ;;
@@ -312,6 +318,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help__subcmd__watch,changes)
                 cmd="chainwright__subcmd__help__subcmd__watch__subcmd__changes"
+                ;;
+            chainwright__subcmd__help__subcmd__watch,drops)
+                cmd="chainwright__subcmd__help__subcmd__watch__subcmd__drops"
                 ;;
             chainwright__subcmd__help__subcmd__watch,packets)
                 cmd="chainwright__subcmd__help__subcmd__watch__subcmd__packets"
@@ -367,6 +376,9 @@ _chainwright() {
             chainwright__subcmd__watch,changes)
                 cmd="chainwright__subcmd__watch__subcmd__changes"
                 ;;
+            chainwright__subcmd__watch,drops)
+                cmd="chainwright__subcmd__watch__subcmd__drops"
+                ;;
             chainwright__subcmd__watch,help)
                 cmd="chainwright__subcmd__watch__subcmd__help"
                 ;;
@@ -375,6 +387,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__watch__subcmd__help,changes)
                 cmd="chainwright__subcmd__watch__subcmd__help__subcmd__changes"
+                ;;
+            chainwright__subcmd__watch__subcmd__help,drops)
+                cmd="chainwright__subcmd__watch__subcmd__help__subcmd__drops"
                 ;;
             chainwright__subcmd__watch__subcmd__help,help)
                 cmd="chainwright__subcmd__watch__subcmd__help__subcmd__help"
@@ -389,7 +404,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace explain report check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --nft-version --help --version get exists diff graph trace explain report check apply snapshot delete convert confirm top metrics watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1505,7 +1520,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="get exists diff graph trace explain report check apply snapshot delete convert confirm watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="get exists diff graph trace explain report check apply snapshot delete convert confirm top metrics watch record log show blame bisect kube multicall completions man nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2134,6 +2149,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__top)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__trace)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -2149,7 +2178,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__watch)
-            opts="changes packets"
+            opts="changes packets drops"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2163,6 +2192,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__watch__subcmd__changes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__watch__subcmd__drops)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -3086,6 +3129,68 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__top)
+            opts="-4 -6 -t -h --match --by --sort --interval --iterations --limit --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -W "rule chain set" -- "${cur}"))
+                    return 0
+                    ;;
+                --sort)
+                    COMPREPLY=($(compgen -W "rate byte-rate packets bytes" -- "${cur}"))
+                    return 0
+                    ;;
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --iterations)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__trace)
             opts="-4 -6 -t -h --from --own --file --why --expect --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -3165,7 +3270,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__watch)
-            opts="-h --netns --json --nft-version --help changes packets help"
+            opts="-h --netns --json --nft-version --help changes packets drops help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3236,8 +3341,58 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__watch__subcmd__drops)
+            opts="-4 -6 -t -h --match --interval --iterations --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --iterations)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nft-version)
+                    COMPREPLY=($(compgen -W "1.0 1.1" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__watch__subcmd__help)
-            opts="changes packets help"
+            opts="changes packets drops help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3251,6 +3406,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__watch__subcmd__help__subcmd__changes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__watch__subcmd__help__subcmd__drops)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -3293,12 +3462,16 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__watch__subcmd__packets)
-            opts="-4 -6 -t -h --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
+            opts="-4 -6 -t -h --in --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --nft-version --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --in)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --count)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

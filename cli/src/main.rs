@@ -12,6 +12,7 @@ mod check;
 mod completions;
 mod confirm;
 mod convert;
+mod counts;
 mod delete;
 mod dialect;
 mod diff;
@@ -46,6 +47,7 @@ mod sarif;
 mod scope;
 mod show;
 mod snapshot;
+mod top;
 mod trace;
 mod trace_output;
 mod watch;
@@ -108,6 +110,7 @@ enum Verb {
     Delete(delete::Args),
     Convert(convert::Args),
     Confirm(confirm::verbs::ConfirmArgs),
+    Top(top::Args),
     Metrics(metrics::Args),
     Watch(watch::Args),
     Record(record::Args),
@@ -205,6 +208,7 @@ impl Verb {
             Self::Delete(args) => delete::run(args, json),
             Self::Convert(args) => convert::run(args, json),
             Self::Confirm(args) => confirm::verbs::confirm(args, json),
+            Self::Top(args) => top::run(args, json),
             Self::Metrics(args) => metrics::run(args, json),
             Self::Watch(args) => watch::run(args, json),
             Self::Kube(args) => kube::run(args, json),

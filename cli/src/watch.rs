@@ -1,6 +1,8 @@
-//! `chainwright watch`: prints changes, or traced packets, as they happen.
+//! `chainwright watch`: prints changes, traced packets, or drops, as they happen.
 
+mod drops;
 pub(crate) mod packets;
+mod trace_rule;
 
 use std::time::SystemTime;
 
@@ -15,7 +17,7 @@ use crate::get::rules::{Sets, format_rule, options, sets};
 use crate::output::{Error, Exit, Output, Printable, eprint_line, name_text};
 use crate::scope::Scope;
 
-/// Print changes, or the rules that packets traverse, as they happen
+/// Print changes, the rules that packets traverse, or those that drop packets, as they happen
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -26,12 +28,14 @@ pub(crate) struct Args {
 enum What {
     Changes(ChangeArgs),
     Packets(packets::Args),
+    Drops(drops::Args),
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     match &args.what {
         What::Changes(args) => changes(args, json),
         What::Packets(args) => packets::run(args, json),
+        What::Drops(args) => drops::run(args, json),
     }
 }
 

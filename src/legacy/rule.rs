@@ -1,6 +1,7 @@
 //! A rule of a chain.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chainwright_sys::x_tables::xt_counters;
 
@@ -110,6 +111,27 @@ impl<'t> RuleRef<'t> {
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
+    }
+
+    /// Hashes the rule without its counters, so that the hash is the same as long as the rule is: a jump by the name of
+    /// its chain, which may move in the table. Hashes of another process may differ.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn content_hash(&self) -> u64 {
+        let Entry {
+            bytes,
+            target_offset,
+        } = self.entry;
+        let counters = self.table.family().layout().counters;
+        let mut hasher = DefaultHasher::new();
+        bytes[..counters].hash(&mut hasher);
+        bytes[counters + size_of::<xt_counters>()..target_offset].hash(&mut hasher);
+        match self.target() {
+            Ok(Target::Jump(chain) | Target::Goto(chain)) => chain.name().hash(&mut hasher),
+            Ok(Target::FallThrough) => {}
+            _ => self.entry.target().hash(&mut hasher),
+        }
+        hasher.finish()
     }
 
     /// Returns the whole entry as the kernel sent it, counters included.

@@ -138,6 +138,26 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(found.end(any, "chain", filtered, backend, json))
 }
 
+/// Reads the chains with these names, and what printing their rules requires.
+pub(crate) fn read(
+    nft: &mut Connection,
+    filter: nft::Scope<'_>,
+    names: &Names,
+) -> Result<PartialSnapshot, SnapshotError> {
+    if let Some(names) = names.exact() {
+        let parts: Vec<_> = names.into_iter().map(Part::Chain).collect();
+        return nft.snapshot_parts(filter, &parts, SnapshotOptions::default());
+    }
+    if !names.is_empty() {
+        return nft.snapshot_chains(filter, |chain| names.admits(chain));
+    }
+    let options = SnapshotOptions {
+        elements: ElementFilter::ANONYMOUS,
+    };
+    let read = nft.snapshot_with(filter, options);
+    read.map(PartialSnapshot::from)
+}
+
 impl Args {
     /// Reads the selected tables and chains.
     fn read(
@@ -148,18 +168,7 @@ impl Args {
         if self.bytecode {
             return nft.snapshot(filter).map(PartialSnapshot::from);
         }
-        if let Some(names) = self.names.exact() {
-            let parts: Vec<_> = names.into_iter().map(Part::Chain).collect();
-            return nft.snapshot_parts(filter, &parts, SnapshotOptions::default());
-        }
-        if !self.names.is_empty() {
-            return nft.snapshot_chains(filter, |chain| self.admits(chain));
-        }
-        let options = SnapshotOptions {
-            elements: ElementFilter::ANONYMOUS,
-        };
-        let read = nft.snapshot_with(filter, options);
-        read.map(PartialSnapshot::from)
+        read(nft, filter, &self.names)
     }
 
     /// Returns the selected chains of a table.
@@ -243,9 +252,7 @@ fn print_text(
     let rules = chain.rules();
     writeln!(out, "{}", Line::nft(&chain.chain(), Some(rules.len())))?;
     for rule in rules {
-        let text = options(&rule, sets)
-            .or_else(|| chainwright_lang::rule(table, &rule, words))
-            .unwrap_or_else(|| format_rule(&rule, sets));
+        let text = words_of(table, &rule, sets, words);
         writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
     }
     Ok(())
@@ -259,20 +266,25 @@ fn print_legacy_text(
 ) -> Result<(), Error> {
     writeln!(out, "{}", Line::legacy(chain, true))?;
     for (number, rule) in (1..).zip(chain.rules()) {
-        let text = match entry(&rule, sets) {
-            Ok(Entry { rule, counters, .. }) => {
-                let Counters { packets, bytes, .. } = counters;
-                format!("[{packets}:{bytes}] {rule}").trim_end().to_owned()
-            }
-            Err(why) => {
-                let counters = rule.counters();
-                let bytes = rule.bytes().iter().map(|byte| format!("{byte:02x}"));
-                format!("{counters} [ {why} ] {}", bytes.collect::<String>())
-            }
-        };
+        let text = legacy_words(&rule, sets);
         writeln!(out, "  number {number:<6} {}", Printable(&text))?;
     }
     Ok(())
+}
+
+/// Formats a legacy rule with its counters.
+pub(crate) fn legacy_words(rule: &legacy::RuleRef<'_>, sets: &Sets) -> String {
+    match entry(rule, sets) {
+        Ok(Entry { rule, counters, .. }) => {
+            let Counters { packets, bytes, .. } = counters;
+            format!("[{packets}:{bytes}] {rule}").trim_end().to_owned()
+        }
+        Err(why) => {
+            let counters = rule.counters();
+            let bytes = rule.bytes().iter().map(|byte| format!("{byte:02x}"));
+            format!("{counters} [ {why} ] {}", bytes.collect::<String>())
+        }
+    }
 }
 
 /// Decodes a legacy rule, with the names of its sets.
@@ -284,6 +296,29 @@ pub(crate) fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, St
         entry.rule.name_sets(&mut sets).map_err(|_| unknown())?;
     }
     Ok(entry)
+}
+
+/// Formats a rule in iptables' syntax, otherwise in nft's, otherwise as bytecode.
+pub(crate) fn words_of(
+    table: &SnapshotTable<'_>,
+    rule: &RuleRef<'_>,
+    sets: &Sets,
+    words: &chainwright_lang::Options,
+) -> String {
+    options(rule, sets)
+        .or_else(|| chainwright_lang::rule(table, rule, words))
+        .unwrap_or_else(|| format_rule(rule, sets))
+}
+
+/// Removes the counters from a rule in iptables' syntax, which begins with them.
+pub(crate) fn without_counters(text: String) -> String {
+    let after = text.strip_prefix('[').and_then(|text| text.split_once(']'));
+    match after {
+        Some((counters, rest)) if counters.bytes().all(|c| c.is_ascii_digit() || c == b':') => {
+            rest.trim_start().to_owned()
+        }
+        _ => text,
+    }
 }
 
 /// Formats a rule on one line.

@@ -1,32 +1,49 @@
 //! `chainwright watch packets`: prints the rules that packets meet.
 
-use bstr::BStr;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use bstr::{BStr, BString};
 use chainwright::netlink;
 use chainwright::nft::live::{TraceRef, TracedItem, TracerOptions};
-use chainwright::nft::{Connection, Family};
+use chainwright::nft::{
+    Connection, Family, Generation, Part, Scope as NftScope, Snapshot, SnapshotError,
+    SnapshotOptions,
+};
 use nix::net::if_::if_indextoname;
 use serde::Serialize;
 
-use crate::get::rules::{Sets, format_rule, sets};
+use super::trace_rule::{self, TraceRule};
+use crate::get::rules::{Sets, sets, without_counters, words_of};
 use crate::output::{Error, Exit, Output, Printable, causes, eprint_line, name_text, note};
 use crate::scope::Scope;
 
 /// Print the rules that packets traverse
 ///
-/// Only listens, and adds no rule. The kernel traces packets that a rule marks (`meta nftrace set 1`). For instance,
-/// this rule marks all TCP packets to port 80, until its table is deleted:
+/// PACKET describes packets as for `trace`: protocol, source and destination, `tcp 10.0.0.5 10.96.0.1:443`; use `any`
+/// for any address, and omit the port for any port. To trace these packets, it adds a rule in a table of its own, at the
+/// hooks prerouting and output, before the table raw. The kernel deletes the table when the process ends, even if it is
+/// killed; this needs Linux 5.12 or later. Answers are other packets: trace them by another description. Addresses are
+/// those that the packets have at these hooks, before they are translated.
 ///
-/// nft 'add table inet trace; add chain inet trace all { type filter hook prerouting priority -400; }; add rule inet trace all tcp dport 80 meta nftrace set 1'
-///
-/// With iptables-nft, use the target TRACE in table raw.
+/// Without PACKET it only listens, and adds no rule: the kernel traces packets that another rule marks, with
+/// `meta nftrace set 1`, or with the target TRACE of iptables-nft. Such packets are always shown.
 ///
 /// Prints one line per step, with a number that identifies the packet: a rule and its verdict, the end of a chain, a
-/// policy. A rule is looked up when its step is printed, and may have changed by then. Before the first step of a
-/// packet at a hook there is another line with the packet and its devices.
+/// policy. Rules are shown as in `get rules`, without counters. A rule is looked up when its step is printed, and may have changed by then.
+/// Before the first step of a packet at a hook there is another line with the packet and its devices.
 ///
 /// Runs until it is stopped, or its reader exits. If packets arrive too fast, it reports missing steps.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// The packets to trace: protocol, source and destination
+    #[arg(value_name = "PACKET", num_args = 3)]
+    packet: Vec<String>,
+
+    /// Trace only packets that arrive at this interface
+    #[arg(long = "in", value_name = "INTERFACE", requires = "packet", value_parser = interface)]
+    input: Option<String>,
+
     /// Exit after this number of steps
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
@@ -37,6 +54,15 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     scope: Scope,
+}
+
+/// Parses the name of an interface.
+fn interface(text: &str) -> Result<String, String> {
+    let is_valid = |c: char| !c.is_control() && !c.is_whitespace() && !"\"*/:".contains(c);
+    match (1..16).contains(&text.len()) && text.chars().all(is_valid) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{text:?} is not the name of an interface")),
+    }
 }
 
 /// The JSON document of a step.
@@ -88,20 +114,55 @@ impl Args {
     }
 }
 
-/// Formats the present rule of a step; `None` if it does not exist.
-fn rule(
-    nft: &mut Connection,
-    step: &TraceRef<'_>,
-    sets: &Sets,
-) -> Result<Option<String>, netlink::Error> {
-    let (Some(table), Some(chain), Some(handle)) = (step.table(), step.chain(), step.rule()) else {
-        return Ok(None);
-    };
-    match nft.rule(step.family(), table, chain, handle) {
-        Ok(rule) => Ok(rule.map(|rule| format_rule(&rule, sets))),
-        // The table no longer exists, or the rule does not fit into a reply.
-        Err(netlink::Error::Refused { .. }) => Ok(None),
-        Err(error) => Err(error),
+/// The present rules, read when a step needs them.
+struct Rules {
+    nft: Connection,
+    sets: Sets,
+    words: chainwright_lang::Options,
+    /// The generation of the chains.
+    generation: Option<Generation>,
+    chains: HashMap<(Family, BString, BString), Snapshot>,
+}
+
+impl Rules {
+    /// Formats the present rule of a step, without counters; `None` if it does not exist.
+    fn words(&mut self, step: &TraceRef<'_>) -> Result<Option<String>, netlink::Error> {
+        let (Some(table), Some(chain), Some(handle)) = (step.table(), step.chain(), step.rule())
+        else {
+            return Ok(None);
+        };
+        let generation = Some(self.nft.generation()?);
+        if generation != self.generation {
+            self.chains.clear();
+            self.generation = generation;
+        }
+        let family = step.family();
+        let snapshot = match self
+            .chains
+            .entry((family, table.to_owned(), chain.to_owned()))
+        {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let scope = NftScope::table(family, table);
+                let parts = [Part::Chain(chain)];
+                let options = SnapshotOptions::default();
+                let read = self.nft.snapshot_parts(scope, &parts, options);
+                new.insert(match read {
+                    Ok(read) => read.into_inner(),
+                    // The table no longer exists, or a rule does not fit into a reply.
+                    Err(SnapshotError::Netlink(netlink::Error::Refused { .. })) => return Ok(None),
+                    Err(SnapshotError::Netlink(error)) => return Err(error),
+                    Err(error) => error.into_snapshot().unwrap_or_default(),
+                })
+            }
+        };
+        let rule = snapshot.table(family, table).and_then(|table| {
+            let mut rules = table.chain(chain)?.rules();
+            let rule = rules.find(|rule| rule.handle() == handle)?;
+            let words = words_of(&table, &rule, &self.sets, &self.words);
+            Some(without_counters(words))
+        });
+        Ok(rule)
     }
 }
 
@@ -112,11 +173,24 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let options = TracerOptions {
         receive_buffer: args.buffer,
     };
+    // Adding a rule loads nf_tables, listening does not.
+    let own = match &args.packet[..] {
+        [] => None,
+        words => Some(TraceRule::add(words, args.input.as_deref())?),
+    };
     let mut tracer = options.open_if_loaded()?;
-    let mut nft = Connection::open()?;
-    let sets = sets();
+    let mut words = crate::dialect::options();
+    words.stateless = true;
+    let mut rules = Rules {
+        nft: Connection::open()?,
+        sets: sets(),
+        words,
+        generation: None,
+        chains: HashMap::new(),
+    };
     let mut out = Output::new();
     eprint_line("chainwright: listening for traced packets");
+    let mut last = None;
     let mut left = args.count;
     while left != Some(0) && out.has_reader() {
         let item = tracer.receive()?;
@@ -146,13 +220,26 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
         };
         let step = traced.view();
-        if !args.admits(&step) {
+        // Of trace rules, it only shows the packet.
+        let is_own = own.is_some() && trace_rule::is_step(&step);
+        if !is_own && !args.admits(&step) || is_own && step.packet().is_none() {
             continue;
         }
-        let rule = rule(&mut nft, &step, &sets)?;
+        if is_own {
+            match json {
+                true => out.json("trace-packets", &document(&step, None))?,
+                false => print_packet(&mut out, &step, &mut last)?,
+            }
+            out.flush()?;
+            continue;
+        }
+        let rule = rules.words(&step)?;
         match json {
             true => out.json("trace-packets", &document(&step, rule))?,
-            false => print_text(&mut out, &step, rule)?,
+            false => {
+                print_packet(&mut out, &step, &mut last)?;
+                print_text(&mut out, &step, rule)?;
+            }
         }
         out.flush()?;
         if let Some(left) = &mut left {
@@ -182,20 +269,33 @@ fn document(step: &TraceRef<'_>, rule: Option<String>) -> Step {
     }
 }
 
-fn print_text(out: &mut Output, step: &TraceRef<'_>, rule: Option<String>) -> Result<(), Error> {
-    let id = step.id();
-    if let Some(packet) = step.packet() {
-        let named = |word, index: Option<u32>| {
-            let name = index.map(device);
-            name.map(|name| format!(" {word} {name}"))
-                .unwrap_or_default()
-        };
-        let (iif, oif) = (named("iif", step.iif()), named("oif", step.oif()));
-        let devices = format!("{iif}{oif}");
-        writeln!(out, "{id:08x} packet{} {packet}", Printable(&devices))?;
+/// Prints the packet of a step that has it, unless `last` is the same line.
+fn print_packet(
+    out: &mut Output,
+    step: &TraceRef<'_>,
+    last: &mut Option<String>,
+) -> Result<(), Error> {
+    let Some(packet) = step.packet() else {
+        return Ok(());
+    };
+    let named = |word, index: Option<u32>| {
+        let name = index.map(device);
+        name.map(|name| format!(" {word} {name}"))
+            .unwrap_or_default()
+    };
+    let (iif, oif) = (named("iif", step.iif()), named("oif", step.oif()));
+    let devices = format!("{iif}{oif}");
+    let line = format!("{:08x} packet{} {packet}", step.id(), Printable(&devices));
+    if last.as_ref() != Some(&line) {
+        writeln!(out, "{line}")?;
+        *last = Some(line);
     }
+    Ok(())
+}
+
+fn print_text(out: &mut Output, step: &TraceRef<'_>, rule: Option<String>) -> Result<(), Error> {
     let words = step.to_string();
-    write!(out, "{id:08x} {}", Printable(&words))?;
+    write!(out, "{:08x} {}", step.id(), Printable(&words))?;
     match rule {
         Some(rule) => writeln!(out, ": {}", Printable(&rule)),
         None => writeln!(out),

@@ -13,6 +13,7 @@ mod nft_syntax;
 mod record;
 mod report;
 mod ruleset;
+mod top;
 mod tree;
 
 use std::collections::BTreeSet;

@@ -275,9 +275,9 @@ fn prints_packets_with_the_rules_they_traverse() {
         .map(|line| line.strip_prefix(&format!("{id} ")).unwrap())
         .collect();
     let begins = [
-        "rule ip t out handle 5 verdict continue: ",
-        "rule ip t out handle 6 verdict jump -> web: ",
-        "rule ip t web handle 4 verdict continue: [ counter ",
+        "rule ip t out handle 5 verdict continue: meta nftrace set 1",
+        "rule ip t out handle 6 verdict jump -> web: udp dport 9 jump web",
+        "rule ip t web handle 4 verdict continue: counter",
         "end ip t web verdict continue",
         "rule ip t out handle 7 verdict continue: ",
         "end ip t out verdict continue",
@@ -301,4 +301,94 @@ fn prints_packets_with_the_rules_they_traverse() {
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+/// A described packet is traced without a rule of others, in a table that the kernel removes with the process.
+#[test]
+fn traces_described_packets() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table ip t { chain out { type filter hook output priority -300; udp dport { 9, 10 } counter; }; }",
+    );
+    let to = |port: u16| {
+        let send = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(&[0; 100], ("127.0.0.1", port)).unwrap();
+        };
+        sandbox.run(send).unwrap();
+    };
+    let words = "watch packets udp any 127.0.0.1:9 --count 3";
+    let (text, json) = (words.to_owned(), format!("{words} --json"));
+    let [text, json] = [text, json].map(|words| listen(&sandbox, &words));
+    let mut killed = listen(&sandbox, "watch packets tcp 10.0.0.1 any:443 --in lo");
+    let table = |child: &Child| format!("table inet chainwright-watch-{}", child.id());
+    let listed = tools.run("nft list ruleset");
+    for child in [&text, &json, &killed] {
+        assert!(listed.contains(&table(child)), "{listed}");
+    }
+    let of_killed = "ip saddr 10.0.0.1 tcp dport 443 iifname \"lo\" meta nftrace set 1";
+    assert!(listed.contains(of_killed), "{listed}");
+    // Nobody else can change it.
+    assert!(!tools.succeeds(&format!("nft delete {}", table(&killed))));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    // The kernel deletes it before the socket is closed completely.
+    assert!(!tools.run("nft list tables").contains(&table(&killed)));
+
+    to(10);
+    to(9);
+    let (text, json) = (end(text), end(json));
+    let ids: BTreeSet<_> = text
+        .lines()
+        .iter()
+        .map(|line| line[..8].to_owned())
+        .collect();
+    let lines: Vec<_> = text
+        .lines()
+        .iter()
+        .map(|line| line[9..].to_owned())
+        .collect();
+    assert!(
+        !text.out.contains("dport 10") && !text.out.contains("nftrace"),
+        "{}",
+        text.out
+    );
+    assert!(
+        lines[0].starts_with("packet oif lo ip saddr 127.0.0.1 "),
+        "{}",
+        text.out
+    );
+    assert!(lines[0].ends_with(" dport 9"), "{}", text.out);
+    assert_eq!(
+        lines[1..4],
+        [
+            "rule ip t out handle 3 verdict continue: udp dport { 9, 10 } counter",
+            "end ip t out verdict continue",
+            "policy ip t out policy accept",
+        ]
+    );
+    assert_eq!((lines.len(), ids.len()), (4, 1), "{}", text.out);
+    let own = json
+        .lines()
+        .iter()
+        .filter(|line| line.contains("chainwright-watch"))
+        .count();
+    // One step with the packet in each table.
+    assert_eq!((json.lines().len(), own), (5, 2), "{}", json.out);
+    let left = tools.run("nft list tables");
+    assert_eq!(left, "table ip t\n");
+    for (words, message) in [
+        ("watch packets tcp any", "3 values required"),
+        ("watch packets tcp host any", "\"host\" is not an address"),
+        (
+            "watch packets tcp any any --in a\"b",
+            "not the name of an interface",
+        ),
+        ("watch packets --in lo", "<PACKET>"),
+    ] {
+        let ran = run(&sandbox, words).expect(2);
+        assert!(ran.err.contains(message), "{words}: {}", ran.err);
+    }
 }
