@@ -442,6 +442,11 @@ impl Socket {
         }
     }
 
+    /// Returns `true` if the peer is the kernel.
+    pub(crate) const fn is_kernel(&self) -> bool {
+        matches!(self.endpoint, Endpoint::Kernel(_))
+    }
+
     /// Receives one datagram of a reply and returns its length.
     ///
     /// This never waits: the kernel queues a reply, or the next part of one, before the caller requests

@@ -113,7 +113,7 @@ impl Guard {
         Ok(Self {
             watch,
             scopes: scopes.iter().cloned().map(Scope::into_owned).collect(),
-            generation: connection.generation()?,
+            generation: connection.stable_generation()?,
             broken: false,
         })
     }

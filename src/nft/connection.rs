@@ -201,7 +201,7 @@ impl Connection {
             if let Some((start, end)) = self.request_once(request, message, family, &content)? {
                 return Ok(Some(Message::split(&self.session.buffer[start..end])?.0));
             }
-            let after = Some(self.generation()?);
+            let after = Some(self.stable_generation()?);
             if after == before {
                 break;
             }
@@ -230,6 +230,27 @@ impl Connection {
         };
         let found = self.session.object(&request, family.0, content);
         found.map_err(|error| explain_request(error, message))
+    }
+
+    /// Reads the ruleset's generation, and waits until the kernel has completed the commit that created it.
+    ///
+    /// A kernel increments the generation before it applies the changes: until then, a listing of the new generation
+    /// lacks new objects (seen on Linux 6.18: chains without any of their rules). So a read that compares the
+    /// generation before and after must begin with this.
+    ///
+    /// # Errors
+    /// The errors of [`generation`](Self::generation).
+    #[doc(hidden)]
+    pub fn stable_generation(&mut self) -> Result<Generation, Error> {
+        let generation = self.generation()?;
+        // A fake kernel and recorded replies have no concurrent commits.
+        if self.session.socket.is_kernel() {
+            // The kernel processes an empty batch under the lock of commits, without a reply or a new generation.
+            self.session
+                .socket
+                .send(&super::transaction::empty_batch())?;
+        }
+        Ok(generation)
     }
 
     /// Reads the ruleset's generation, which every committed change increments, with one small request.

@@ -97,13 +97,13 @@ impl<T: Listed> List<T> {
         kept: Option<Generation>,
         connection: &mut Connection,
     ) -> Result<Refreshed, Error> {
-        let mut generation = connection.generation()?;
-        if kept == Some(generation) {
+        if kept.is_some() && kept == Some(connection.generation()?) {
             self.taken = kept;
             return Ok(Refreshed::SameGeneration);
         }
         let mut attempts = connection.session.retry.begin();
         loop {
+            let generation = connection.stable_generation()?;
             let taken = self.take(connection);
             // The kernel does not mark a dump for a commit before its first datagram.
             let after = connection.generation()?;
@@ -112,9 +112,9 @@ impl<T: Listed> List<T> {
                     self.taken = Some(generation);
                     return Ok(Refreshed::Reread);
                 }
-                Ok(()) if attempts.again() => generation = after,
+                Ok(()) if attempts.again() => {}
                 Ok(()) => return Err(Error::Interrupted),
-                Err(error) if error.allows(&mut attempts) => generation = after,
+                Err(error) if error.allows(&mut attempts) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -66,7 +66,7 @@ impl Connection {
     }
 
     fn own_once(&mut self, family: Family, name: &Name<'_>) -> Result<Ownership, Error> {
-        let generation = self.generation()?;
+        let generation = self.stable_generation()?;
         let existing = self.table(family, name)?;
         let existing = existing.map(|table| (table.flags().unwrap_or_default(), table.owner()));
         let mut table = Table::new(family, name);

@@ -287,7 +287,7 @@ impl Connection {
         delete: &[Element<'_>],
         add: &[Element<'_>],
     ) -> Result<(), RangesError> {
-        let generation = self.generation()?;
+        let generation = self.stable_generation()?;
         let mut existing = self.ranges(set)?;
         if let Some(index) = nested(delete).or_else(|| existing.missing(delete)) {
             return Err(RangesError::Missing(index));

@@ -535,6 +535,18 @@ impl fmt::Debug for Transaction {
     }
 }
 
+/// Returns a batch without operations.
+pub(super) fn empty_batch() -> [u8; 2 * END] {
+    let mut batch = [0; 2 * END];
+    for (message, kind) in batch
+        .chunks_exact_mut(END)
+        .zip([NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END])
+    {
+        message.copy_from_slice(&batch_message(END, kind, NLM_F_REQUEST, 0));
+    }
+    batch
+}
+
 /// Encodes `BATCH_BEGIN` or `BATCH_END`: header and nfgenmsg. Encoded by hand without allocation, because the end is
 /// written after every operation.
 fn batch_message(length: usize, kind: u16, flags: u16, sequence: u32) -> [u8; END] {

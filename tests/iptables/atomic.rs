@@ -16,7 +16,7 @@ use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Counters, Family, Iptables, Rule};
 use chainwright::legacy::{self, LockPolicy, Lookup};
-use chainwright::nft::{self, Scope};
+use chainwright::nft::{self, Connection, RuleFilter, Scope};
 use chainwright_testing::Sandbox;
 
 fn noflush() -> RestoreOptions {
@@ -315,10 +315,12 @@ fn read_whole(backend: Backend, options: &RestoreOptions, changes: usize) {
         });
         let mut iptables = opened();
         for turn in 0..changes {
+            let mut seen = Vec::new();
             iptables
                 .update(Family::Ipv4, "filter", |table| {
                     assert!(table.has_chain("both")?);
                     if !table.contains("both", &always)? {
+                        seen.push(format!("{:?}", table.rules("both")));
                         table.append("both", &always)?;
                         table.new_chain(format!("not-whole-{turn}"))?;
                     }
@@ -326,8 +328,16 @@ fn read_whole(backend: Backend, options: &RestoreOptions, changes: usize) {
                 })
                 .unwrap();
             let tables = iptables.read(Family::Ipv4, &["filter"]).unwrap();
-            let chain = tables.table("filter").unwrap().chain("both").unwrap();
-            assert_eq!(chain.rule_count(), 301, "{turn}");
+            let table = tables.table("filter").unwrap();
+            let chain = table.chain("both").unwrap();
+            // An update that saw an incomplete chain has added the chain `not-whole-…`.
+            let added = table.chain(format!("not-whole-{turn}")).is_some();
+            let rules: Vec<_> = chain.rules().map(|rule| format!("{rule:?}")).collect();
+            assert_eq!(
+                rules.len(),
+                301,
+                "{turn}: added {added}: {rules:#?}\nseen: {seen:#?}"
+            );
         }
     });
 }
@@ -399,4 +409,46 @@ fn a_legacy_rule_counts_each_packet_through_a_thousand_changes() {
 #[test]
 fn a_rule_of_nf_tables_counts_each_packet_through_a_thousand_changes() {
     no_packet_is_lost(Backend::Nft, 1000);
+}
+
+/// A kernel increments the generation before it applies a commit: a read of one generation waits for the rest.
+#[test]
+fn reads_of_one_generation_are_complete() {
+    let sandbox = sandbox();
+    let directory = tempfile::tempdir().unwrap();
+    let policy = LockPolicy::Path(directory.path().join("lock"));
+    let opened = || {
+        let wait = Retry::within(Duration::from_secs(60));
+        open(&sandbox, Backend::Nft).with_lock(policy.clone(), wait)
+    };
+    let text = contents(300, "one");
+    opened()
+        .restore(Family::Ipv4, &text, &RestoreOptions::default())
+        .unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
+        scope.spawn(|| {
+            let mut writer = opened();
+            while !stop.load(Ordering::Relaxed) {
+                writer.restore(Family::Ipv4, &text, &noflush()).unwrap();
+            }
+        });
+        let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
+        let filter = RuleFilter::chain(nft::Family::IP, "filter", "both");
+        let mut complete = 0;
+        while complete < 200 {
+            let before = nft.stable_generation().unwrap();
+            let mut rules = 0;
+            let listed = nft.rules(filter.clone()).unwrap().for_each(|_| rules += 1);
+            if listed.is_ok() && nft.generation().unwrap() == before {
+                assert_eq!(rules, 300, "after {complete} complete reads");
+                complete += 1;
+            }
+        }
+    });
+    // Waiting creates no generation.
+    let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
+    let before = nft.stable_generation().unwrap();
+    assert_eq!(nft.stable_generation().unwrap(), before);
 }

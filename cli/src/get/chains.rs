@@ -272,7 +272,7 @@ fn look_up(
     let mut tables = List::<nft::Table<'_>>::new(args.scope.filter());
     let start = Instant::now();
     loop {
-        let before = nft.generation()?;
+        let before = nft.stable_generation()?;
         tables.refresh(nft)?;
         let mut is_consistent = true;
         let mut lines = Vec::new();
@@ -327,7 +327,7 @@ fn stream(
 ) -> Result<Option<String>, Error> {
     // The first connection is receiving the chains.
     let mut counting = args.rules.then(Connection::open).transpose()?;
-    let before = nft.generation()?;
+    let before = nft.stable_generation()?;
     let mut chains = nft.chains(args.scope.filter())?;
     let is_inconsistent = loop {
         let chain = match chains.try_next() {

@@ -33,7 +33,7 @@ impl Iptables {
         let of = NftFamily::from(family);
         let mut attempts = self.retry.begin();
         loop {
-            let generation = connection.generation()?;
+            let generation = connection.stable_generation()?;
             let found = connection.chain(of, table, chain)?;
             let Some((kind, uses)) =
                 found.map(|found| (ChainKind::of_nft(table.into(), &found), found.references()))

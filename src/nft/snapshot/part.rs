@@ -369,7 +369,7 @@ impl Connection {
             if let Some(watch) = &mut watch {
                 watch.begin();
             }
-            let generation = self.generation()?;
+            let generation = self.stable_generation()?;
             let empty = Snapshot::of(scope.clone().into_owned(), elements);
             let mut reader = Reader::of(self, empty);
             let done = read(&mut reader, scope);

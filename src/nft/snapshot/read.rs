@@ -14,6 +14,8 @@
 //!
 //! # Consistency
 //!
+//! - The commit of this generation is complete: a kernel increments the generation first, and until the end a listing
+//!   lacks new objects ([`stable_generation`](Connection::stable_generation)).
 //! - The generation is the same before and after, every message has its low 16 bits (`res_id`), and no dump was marked
 //!   as interrupted.
 //! - If only tables outside of the scope changed, these conditions may fail: then notifications prove that the scope is
@@ -270,7 +272,7 @@ impl Connection {
         if let Some(watch) = &mut watch {
             watch.begin();
         }
-        let generation = self.generation()?;
+        let generation = self.stable_generation()?;
         let mut reader = Reader {
             connection: self,
             short: None,

@@ -88,7 +88,7 @@ impl Snapshot {
         let mut reader = Reader::of(connection, snapshot);
         let mut read = || {
             for _ in 0..ATTEMPTS {
-                let before = reader.connection.generation()?;
+                let before = reader.connection.stable_generation()?;
                 if !reader.reread_chain(key)? {
                     return Ok(None);
                 }

@@ -56,7 +56,7 @@ impl Reader<'_> {
                 }
             }
             self.reread_tables()?;
-            let now = self.connection.generation()?;
+            let now = self.connection.stable_generation()?;
             let more = match now == reached {
                 true => TouchedObjects::default(),
                 false => match watch.touches(std::slice::from_ref(scope), now) {

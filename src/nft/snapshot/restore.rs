@@ -192,7 +192,7 @@ impl Snapshot {
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         tx.clear();
-        let generation = connection.generation()?;
+        let generation = connection.stable_generation()?;
         let port = connection.port();
         let (mut present, mut foreign) = (Vec::new(), HashSet::new());
         let listing = connection.list::<Table<'_>>(self.scope().clone())?;

@@ -128,7 +128,7 @@ impl Flat {
                 self.common.commits.note(before, made);
             }
         }
-        self.generation = Some(self.nft.generation()?);
+        self.generation = Some(self.nft.stable_generation()?);
         let family = self.table();
         let existing = match kernel::read(&mut self.nft, family, &mut self.deferred)? {
             Found::Known(existing) => existing,
