@@ -350,7 +350,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand explain" -s 6 -l
 complete -c chainwright -n "__fish_chainwright_using_subcommand explain" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand report" -s o -l output -d 'The file to write; standard output if it is `-`' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand report" -l trace -d 'Add the path of this packet, in one argument: \'tcp 10.0.0.5 10.96.0.1:443\'; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand report" -l trace -d 'Add the path of this packet, in one argument: \'tcp 10.0.0.5 10.96.0.1:443\', in every direction that its addresses allow; may be given more than once' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand report" -l record -d 'Add the last transactions of the recorder in this directory' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand report" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'

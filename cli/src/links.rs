@@ -43,7 +43,7 @@ struct Document {
     made: Vec<&'static str>,
 }
 
-/// The names that this program recognises.
+/// The names that this program recognizes.
 const NAMES: &[&str] = &[
     "nft",
     "iptables",

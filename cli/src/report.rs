@@ -34,7 +34,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Add the path of this packet, in one argument: 'tcp 10.0.0.5 10.96.0.1:443'; may be given more than once
+    /// Add the path of this packet, in one argument: 'tcp 10.0.0.5 10.96.0.1:443', in every direction that its addresses
+    /// allow; may be given more than once
     #[arg(long, value_name = "PACKET")]
     trace: Vec<String>,
 
@@ -89,13 +90,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     };
     let rules = ruleset.rules();
-    let traces = args.trace.iter().map(|packet| {
-        let words: Vec<String> = packet.split_whitespace().map(str::to_owned).collect();
-        let packet = parse(&words, &PacketOptions::default(), &machine)?;
-        let trace = rules.trace(&packet, &machine, &options(false));
-        Ok((packet, trace))
-    });
-    let traces = traces.collect::<Result<Vec<_>, Error>>()?;
+    let mut traces = Vec::new();
+    for words in &args.trace {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let more = PacketOptions::default();
+        let packet = parse(&words, &more, &machine)?;
+        for direction in more.directions(&packet, &machine) {
+            let mut packet = packet.clone();
+            packet.direction = *direction;
+            let trace = rules.trace(&packet, &machine, &options(false));
+            traces.push((packet, trace));
+        }
+    }
     let not_read = found.notes.iter().cloned();
     let not_examined = input
         .not_read

@@ -30,7 +30,7 @@ use crate::scope::{Backend, Scope};
 /// were created with counters. With --by chain, the rules and the policy of a chain are summed: a packet that several
 /// rules count is counted several times. With --by set, the elements of a set are summed whose elements have counters.
 ///
-/// A rule of nf_tables is recognised by its handle and content, one of a legacy table by its position and content. A rule
+/// A rule of nf_tables is recognized by its handle and content, one of a legacy table by its position and content. A rule
 /// that is new or replaced, or whose counter was reset, starts anew: its rate is unknown ("-") in that interval.
 ///
 /// Runs until it is stopped, or its reader exits.

@@ -50,7 +50,7 @@ pub(crate) struct FrontendRecord {
     pub(crate) is_random: bool,
 }
 
-/// A fate of new connections.
+/// Outcome of new connections.
 #[derive(Debug, Serialize)]
 pub(crate) struct OutcomeRecord {
     pub(crate) probability: f64,

@@ -486,7 +486,8 @@ fn apply_prints_the_same_echo_as_nft() {
     let lines: Vec<_> = ran.lines();
     assert_eq!(lines.len(), 14, "{}", ran.out);
     let json = run(&third, &format!("apply --echo --json {path}")).expect(0);
-    json::check("apply", &[&json]);
+    let planned = run(&third, &format!("apply --dry-run --json {path}")).expect(0);
+    json::check("apply", &[&json, &planned]);
     // With -j, as the document of libnftables.
     fs::write(
         &path,
