@@ -44,19 +44,21 @@ pub struct QueryResult<'s> {
 /// no such element, or does not exist.
 ///
 /// ```
-/// # fn main() -> Result<(), chainwright::Error> {
-/// # chainwright_testing::Sandbox::new()?.run(|| {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
+/// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use chainwright::nft::{Connection, Family, SetId};
-/// use chainwright_lang::{RunMode, Script, find_element};
+/// use chainwright_lang::{Options, RunMode, Script, find_element};
 ///
 /// let mut nft = Connection::open()?;
 /// let text = "table ip t { set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 }; }; }";
-/// Script::parse("example", text)?.run(&mut nft, RunMode::Commit)?;
+/// Script::parse("rules.nft", text)?.run(&mut nft, RunMode::Commit, &Options::here())?;
 /// let set = SetId::new(Family::IP, "t", "s");
 /// assert!(find_element(&mut nft, &set, "10.1.2.3")?.is_some());
 /// assert!(find_element(&mut nft, &set, "192.0.2.1")?.is_none());
 /// assert!(find_element(&mut nft, &set, "fd00::1").is_err());
-/// # Ok::<(), chainwright::Error>(()) })?
+/// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+/// # Ok(())
 /// # }
 /// ```
 ///
