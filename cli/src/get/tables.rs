@@ -85,9 +85,8 @@ impl Line {
         let known = FLAGS
             .iter()
             .fold(TableFlags::empty(), |all, (flag, _)| all | *flag);
-        if let unknown = flags - known
-            && !unknown.is_empty()
-        {
+        let unknown = flags - known;
+        if !unknown.is_empty() {
             names.push(format!("{:#x}", unknown.bits()));
         }
         let named = |set: &chainwright::nft::SnapshotSet<'_>| {
