@@ -22,7 +22,7 @@ use chainwright::nft::{Connection, DiffOptions, Scope, Snapshot};
 
 use crate::diff;
 use crate::iptables::Locking;
-use crate::output::{Error, Exit, counted, eprint_line, note};
+use crate::output::{Error, Exit, causes, counted, eprint_line, note};
 pub(crate) use before::Reach;
 use keeper::{KeeperRequest, Request};
 use record::Record;
@@ -88,10 +88,16 @@ impl Confirm {
 /// Maximum number of changes to print before the confirmation.
 const MAX_CHANGES: usize = 20;
 
-/// Reads nf_tables, if a change may change it. Without the result, the user confirms without seeing the changes.
+/// Reads nf_tables, if a change may change it. If that fails, prints a note: the user confirms without seeing the changes.
 fn read_nft(reach: Reach) -> Option<Snapshot> {
-    let mut nft = Connection::open_if_loaded().ok().filter(|_| reach.nft)?;
-    nft.snapshot(Scope::all()).ok()
+    let read = || Ok(Connection::open_if_loaded()?.snapshot(Scope::all())?);
+    let failed = |error: &Error| {
+        note(&format!(
+            "the changes of nf_tables cannot be shown: {}",
+            causes(error)
+        ));
+    };
+    reach.nft.then(read)?.inspect_err(failed).ok()
 }
 
 /// Prints what has changed in nf_tables to standard error.

@@ -27,7 +27,7 @@ use crate::trace_output::{Ruleset, options};
 /// the paths of example packets. A browser shows it without a network; it has a light and a dark form, and can be
 /// printed. Services of Kubernetes are folded.
 ///
-/// In large rulesets a part is left out; the page says which.
+/// The page of a large ruleset omits some parts, and lists them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to write; standard output if it is `-`

@@ -236,11 +236,11 @@ impl Connection {
     ///
     /// A kernel increments the generation before it applies the changes: until then, a listing of the new generation
     /// lacks new objects (seen on Linux 6.18: chains without any of their rules). So a read that compares the
-    /// generation before and after must begin with this.
+    /// generation before and after must begin with this. [Snapshots](Self::snapshot), [lists](super::List) and
+    /// [guards](Self::guard) do.
     ///
     /// # Errors
     /// The errors of [`generation`](Self::generation).
-    #[doc(hidden)]
     pub fn stable_generation(&mut self) -> Result<Generation, Error> {
         let generation = self.generation()?;
         // A fake kernel and recorded replies have no concurrent commits.

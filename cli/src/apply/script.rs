@@ -133,7 +133,7 @@ fn planned_changes(script: &Script, bytecode: bool) -> Option<Diff> {
         .inspect_err(|error| {
             note(&format!(
                 "the kernel accepts this; its changes cannot be shown in advance: {}",
-                Printable(&error.to_string())
+                Printable(&causes(&**error))
             ));
         })
         .ok()

@@ -40,10 +40,9 @@ pub(crate) struct SetArgs {
 ///
 /// Prints the same as `get sets --elements`. The names are those of sets.
 ///
-/// With --contains, asks the kernel in which sets an element is, for instance
-/// `get elements --contains 10.1.2.3`, and prints the elements that contain it: also a prefix, a range or the entry of a
-/// map. It tries every set whose keys have the type of KEY, one request each, without reading their elements. If no set
-/// contains it, the exit code is 1. Sets that change meanwhile may be missed.
+/// With --contains, looks KEY up in every set whose keys have its type, and prints the elements that contain it: also
+/// prefixes, ranges and the entries of maps. The kernel finds the element, so the elements are not read. If no set
+/// contains it, the exit code is 1. The sets are tried one after the other, not in one generation.
 #[derive(clap::Args)]
 pub(crate) struct ElementArgs {
     /// Print only the elements that contain this key, in nft's language: 10.1.2.3, 443, '10.1.2.3 . tcp . 443'

@@ -5,7 +5,7 @@ use std::fmt;
 use bstr::BStr;
 use chainwright::legacy;
 use chainwright::nft::{
-    ElementFilter, Part, PartialSnapshot, SnapshotOptions, SnapshotTable, TableFlags,
+    ElementFilter, Part, PartialSnapshot, SetFlags, SnapshotOptions, SnapshotSet, SnapshotTable,
 };
 use serde::Serialize;
 
@@ -67,31 +67,20 @@ struct Line {
     comment: Option<String>,
 }
 
-/// The flags of tables, with nft's names.
-const FLAGS: [(TableFlags, &str); 3] = [
-    (TableFlags::DORMANT, "dormant"),
-    (TableFlags::OWNER, "owner"),
-    (TableFlags::PERSIST, "persist"),
-];
-
 impl Line {
     fn nft(table: &SnapshotTable<'_>, rules: bool) -> Self {
         let header = table.table();
         let flags = header.flags().unwrap_or_default();
-        let mut names: Vec<String> = (FLAGS.iter())
-            .filter(|(flag, _)| flags.contains(*flag))
-            .map(|(_, name)| (*name).to_owned())
-            .collect();
-        let known = FLAGS
-            .iter()
-            .fold(TableFlags::empty(), |all, (flag, _)| all | *flag);
-        let unknown = flags - known;
+        let mut known = flags.iter_names();
+        let names = known.by_ref().map(|(name, _)| name.to_lowercase());
+        let mut names: Vec<String> = names.collect();
+        let unknown = known.remaining();
         if !unknown.is_empty() {
             names.push(format!("{:#x}", unknown.bits()));
         }
-        let named = |set: &chainwright::nft::SnapshotSet<'_>| {
+        let is_named = |set: &SnapshotSet<'_>| {
             let flags = set.set().flags().unwrap_or_default();
-            !flags.contains(chainwright::nft::SetFlags::ANONYMOUS)
+            !flags.contains(SetFlags::ANONYMOUS)
         };
         Self {
             backend: "nft",
@@ -99,7 +88,7 @@ impl Line {
             table: name_text(header.name()).into_owned(),
             chains: table.chains().len(),
             rules: rules.then(|| table.chains().map(|chain| chain.rules().len()).sum()),
-            sets: Some(table.sets().filter(named).count()),
+            sets: Some(table.sets().filter(is_named).count()),
             flowtables: Some(table.flowtables().len()),
             flags: names,
             owner_port: header.owner(),

@@ -31,7 +31,8 @@ use std::thread;
 use crate::common::sandbox;
 use chainwright::legacy;
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, Family, Generation, Policy, Rule, Set, Table, Transaction,
+    Chain, Connection, DataType, Element, Family, Generation, Policy, Rule, Set, Table, TableFlags,
+    Transaction,
 };
 use chainwright_testing::Sandbox;
 use serde_json::Value;
@@ -119,6 +120,19 @@ fn run(sandbox: &Sandbox, arguments: &str) -> Ran {
 
 fn connect(sandbox: &Sandbox) -> Connection {
     sandbox.run(Connection::open).unwrap().unwrap()
+}
+
+/// Returns a connection that owns the new table `ip owned`; `None` if the kernel does not support this.
+fn owned_table(sandbox: &Sandbox) -> Option<Connection> {
+    let mut owner = connect(sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table {
+        flags: Some(TableFlags::OWNER),
+        ..Table::new(Family::IP, "owned")
+    })
+    .unwrap();
+    let features = &["owned tables"];
+    crate::common::kernel::commit_if_supported(&mut owner, &mut tx, features).then_some(owner)
 }
 
 fn generation(sandbox: &Sandbox) -> Generation {

@@ -87,7 +87,7 @@ pub enum MatchValue {
     Range(String, String),
     /// All names that begin with this text, without quotation marks and asterisk.
     Beginning(String),
-    /// Flags, of which any matches.
+    /// Flags: it matches if one of them is set.
     Flags(Vec<String>),
     /// Flags under a mask: of the flags in the second list, those in the first one are set, and no other.
     Masked(String, String),

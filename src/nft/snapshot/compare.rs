@@ -308,8 +308,8 @@ fn is_half_range(expression: &ExpressionRef<'_>) -> bool {
         )
 }
 
-/// Returns a list in the form of nft 1.1: one expression for each range, which older versions write as two comparisons,
-/// and one byte for the existence of a route, of which older versions compare a word.
+/// Returns a list in the form of nft 1.1. For a range it has one expression; older versions write two comparisons. For the
+/// existence of a route it compares one byte; older versions compare four.
 pub(super) fn in_newer_form(list: Expressions<'static>) -> Expressions<'static> {
     if !list
         .iter()

@@ -33,14 +33,7 @@ fn tables_of_both_backends_are_listed() {
         "this test needs legacy tables"
     );
     tools.run("iptables-legacy -N USER");
-    let mut owner = connect(&sandbox);
-    let mut tx = Transaction::new();
-    tx.add(&Table {
-        flags: Some(chainwright::nft::TableFlags::OWNER),
-        ..Table::new(Family::IP, "owned")
-    })
-    .unwrap();
-    let owned = crate::common::kernel::commit_if_supported(&mut owner, &mut tx, &["owned tables"]);
+    let owner = owned_table(&sandbox);
 
     let lines = run(&sandbox, "get tables --rules").expect(0).out;
     for line in [
@@ -50,7 +43,7 @@ fn tables_of_both_backends_are_listed() {
     ] {
         assert!(lines.lines().any(|one| one == line), "{line}: {lines}");
     }
-    if owned {
+    if let Some(owner) = &owner {
         let port = owner.port();
         let line = format!(
             "nft    ip     owned                0 chains, 0 rules, flags owner, owned by netlink port {port}"
@@ -63,7 +56,7 @@ fn tables_of_both_backends_are_listed() {
     let both = run(&sandbox, "get tables -o json").expect(0);
     assert_eq!(both.out, run(&sandbox, "get tables --json").expect(0).out);
     let json = run(&sandbox, "get tables --json --rules").expect(0);
-    if owned {
+    if owner.is_some() {
         super::json::check("tables", &[&json]);
     }
 }

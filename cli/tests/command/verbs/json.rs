@@ -125,14 +125,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     // Files.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kept").to_str().unwrap().to_owned();
-    let mut owner = connect(&sandbox);
-    let mut tx = Transaction::new();
-    tx.add(&Table {
-        flags: Some(chainwright::nft::TableFlags::OWNER),
-        ..Table::new(Family::IP, "owned")
-    })
-    .unwrap();
-    let owned = crate::common::kernel::commit_if_supported(&mut owner, &mut tx, &["owned tables"]);
+    let owner = owned_table(&sandbox);
     check("backup", &[&json(&format!("snapshot {path}")).expect(0)]);
     tools.run("nft add rule inet t c accept");
     tools.run("nft flush chain inet t b");
@@ -143,9 +136,10 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         "table netdev d { chain i { type filter hook ingress device lo priority 2; }; }",
     );
     let planned = json(&format!("apply --prune {path} --dry-run")).expect(1);
-    if owned {
+    if owner.is_some() {
         check("reconcile", &[&planned]);
     }
+    let owned = owner.is_some();
     drop(owner);
     // A ruleset that no kernel accepts, and one where one table accepts what another drops.
     let odd = directory

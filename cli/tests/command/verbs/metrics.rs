@@ -167,7 +167,7 @@ fn drift_is_the_difference_from_a_file() {
     all([2, 1, 1, 1]);
     tools.run("nft flush chain inet t out");
     all([3, 2, 2, 1]);
-    // Legacy tables, of which none exists yet.
+    // No legacy table exists yet.
     let legacy = format!("{} --backend legacy", files[3]);
     assert_eq!(drift(&legacy), tables(1));
     tools.run("iptables-legacy -A INPUT -p tcp --dport 22 -j ACCEPT");
