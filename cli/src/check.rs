@@ -129,10 +129,16 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Returns the tables of a snapshot.
-    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
-        let all = Family::ALL.map(|family| Tables::in_snapshot(family, snapshot.clone()));
-        let all = all.into_iter().filter(|tables| !tables.iter().is_empty());
+    /// Returns the tables of a ruleset.
+    pub(crate) fn of_ruleset(snapshot: Snapshot, legacy: &[chainwright::legacy::Table]) -> Self {
+        let of_family = |family| {
+            [
+                Tables::in_snapshot(family, snapshot.clone()),
+                Tables::in_legacy(family, legacy.iter().cloned()),
+            ]
+        };
+        let all = Family::ALL.into_iter().flat_map(of_family);
+        let all = all.filter(|tables| !tables.iter().is_empty());
         Self {
             iptables: all.collect(),
             nft: Some(snapshot),
@@ -185,15 +191,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let risk = records.iter().any(|one| one.severity == "risk");
     let is_partial = !input.not_read.is_empty();
     let mut out = Output::new();
-    let not_read = input.not_read.iter().map(|one| {
-        let family = one.family.map(|family| format!(", {family}"));
-        let (backend, reason) = (one.backend, &one.reason);
-        format!(
-            "not examined: {backend}{}: {reason}",
-            family.unwrap_or_default()
-        )
-    });
-    let not_read: Vec<_> = not_read.collect();
+    let not_read = input.not_read.iter();
+    let not_read: Vec<_> = not_read
+        .map(|part| format!("not examined: {part}"))
+        .collect();
     if json {
         let document = Document {
             risk,
@@ -239,7 +240,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Reads the kernel's tables.
-pub(crate) fn of_kernel(scope: &Scope) -> Result<Input, Error> {
+fn of_kernel(scope: &Scope) -> Result<Input, Error> {
     let mut input = Input::default();
     let families = match scope.place.iptables() {
         Ok(Some(family)) => vec![family],
@@ -318,7 +319,7 @@ fn of_file(file: &Path, scope: &Scope) -> Result<Input, Error> {
     match source.snapshot() {
         Ok(snapshot) => {
             let snapshot = snapshot.filtered(&filter).unwrap_or_default();
-            input = Input::of_snapshot(snapshot);
+            input = Input::of_ruleset(snapshot, &[]);
         }
         Err(refused) => {
             let mut graph = source.graph()?;

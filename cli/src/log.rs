@@ -1,6 +1,5 @@
 //! `chainwright log`: recorded transactions, one per line.
 
-use std::collections::VecDeque;
 use std::time::SystemTime;
 
 use chainwright::nft::Family;
@@ -9,7 +8,7 @@ use chainwright_record::{Archive, Entry};
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Rows, note};
-use crate::recorded::{Directory, EntryRecord, Summary, failed, print_line, time};
+use crate::recorded::{Directory, EntryRecord, Summary, failed, last, print_line, time};
 use crate::scope::{Scope, admits};
 
 /// Show recorded transactions, one per line
@@ -115,37 +114,6 @@ impl Args {
         }
         Ok(is_whole)
     }
-
-    /// Returns the last selected entries: reads the files from the newest to the oldest, as many as necessary.
-    fn last(&self, archive: &Archive, number: usize) -> (VecDeque<(Entry, Summary)>, bool) {
-        let mut all = VecDeque::new();
-        let mut is_whole = true;
-        for segment in archive.segments().iter().rev() {
-            let mut of_segment = VecDeque::new();
-            for entry in segment.entries() {
-                match entry {
-                    Ok(entry) => {
-                        if let Some(summary) = self.select(&entry) {
-                            of_segment.push_back((entry, summary));
-                        }
-                    }
-                    Err(error) => {
-                        failed(error).report();
-                        is_whole = false;
-                    }
-                }
-                if all.len() + of_segment.len() > number {
-                    of_segment.pop_front();
-                }
-            }
-            of_segment.append(&mut all);
-            all = of_segment;
-            if all.len() >= number {
-                break;
-            }
-        }
-        (all, is_whole)
-    }
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -166,7 +134,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let is_whole = match args.number {
         None => args.each(&archive, &mut print)?,
         Some(number) => {
-            let (last, is_whole) = args.last(&archive, number);
+            let (last, is_whole) = last(&archive, number, &|entry| args.select(entry));
             for (entry, summary) in last {
                 print(entry, summary)?;
             }

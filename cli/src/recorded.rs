@@ -1,6 +1,6 @@
 //! Shared by the verbs that read recorded files: the directory, moments, and one-line summaries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -511,6 +511,42 @@ pub(crate) fn print_process(out: &mut Output, process: &Process) -> Result<(), E
         )?;
     }
     Ok(())
+}
+
+/// Returns the last selected entries, in their order: reads the files from the newest to the oldest, as many as
+/// necessary. Reports entries that cannot be read; then the second value is `false`.
+pub(crate) fn last(
+    archive: &Archive,
+    number: usize,
+    select: &dyn Fn(&Entry) -> Option<Summary>,
+) -> (VecDeque<(Entry, Summary)>, bool) {
+    let mut all = VecDeque::new();
+    let mut is_whole = true;
+    for segment in archive.segments().iter().rev() {
+        let mut of_segment = VecDeque::new();
+        for entry in segment.entries() {
+            match entry {
+                Ok(entry) => {
+                    if let Some(summary) = select(&entry) {
+                        of_segment.push_back((entry, summary));
+                    }
+                }
+                Err(error) => {
+                    failed(error).report();
+                    is_whole = false;
+                }
+            }
+            if all.len() + of_segment.len() > number {
+                of_segment.pop_front();
+            }
+        }
+        of_segment.append(&mut all);
+        all = of_segment;
+        if all.len() >= number {
+            break;
+        }
+    }
+    (all, is_whole)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod page;
 mod tests;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use chainwright_record::Archive;
@@ -16,8 +16,9 @@ use crate::check;
 use crate::explain::chain::Explainer;
 use crate::output::{Error, Exit, Output, causes, note};
 use crate::packet::{PacketOptions, node, parse};
-use crate::recorded::{Summary, describe, failed, local};
+use crate::recorded::{describe, failed, last, local};
 use crate::scope::{Found, Scope};
+use crate::show::summary;
 use crate::trace_output::{Ruleset, options};
 
 /// Write a page about a ruleset
@@ -78,17 +79,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     args.scope.check()?;
     let mut found = Found::default();
-    let (ruleset, input, machine) = match &args.file {
-        Some(file) => {
-            let ruleset = Ruleset::of_file(file, &args.scope)?;
-            let input = check::Input::of_snapshot(ruleset.snapshot.clone());
-            (ruleset, input, Node::default())
-        }
-        None => {
-            let ruleset = Ruleset::of_kernel(&args.scope, &mut found)?;
-            (ruleset, check::of_kernel(&args.scope)?, node())
-        }
+    let (ruleset, machine) = match &args.file {
+        Some(file) => (Ruleset::of_file(file, &args.scope)?, Node::default()),
+        None => (Ruleset::of_kernel(&args.scope, &mut found)?, node()),
     };
+    let input = check::Input::of_ruleset(ruleset.snapshot.clone(), &ruleset.legacy);
     let rules = ruleset.rules();
     let mut traces = Vec::new();
     for words in &args.trace {
@@ -102,11 +97,6 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             traces.push((packet, trace));
         }
     }
-    let not_read = found.notes.iter().cloned();
-    let not_examined = input
-        .not_read
-        .iter()
-        .map(|part| format!("{}: {}", part.backend, part.reason));
     let contents = Contents {
         source: match &args.file {
             Some(file) => file.to_string_lossy().into_owned(),
@@ -115,10 +105,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         made: local(SystemTime::now()),
         explainer: Explainer::new(&ruleset),
         findings: input.findings(&args.scope, &[]),
-        not_read: not_read.chain(not_examined).collect(),
+        not_read: found.notes.clone(),
         traces,
         not_traced: rules.not_traced().to_vec(),
-        transactions: args.record.as_ref().map(transactions).transpose()?,
+        transactions: args.record.as_deref().map(transactions).transpose()?,
     };
     let page = page::written(&contents);
     if args.output.as_os_str() == "-" {
@@ -150,26 +140,16 @@ fn host() -> String {
 }
 
 /// Returns the last recorded transactions, newest first.
-fn transactions(directory: &PathBuf) -> Result<Vec<(String, String, String)>, Error> {
+fn transactions(directory: &Path) -> Result<Vec<(String, String, String)>, Error> {
     let archive = Archive::open(directory).map_err(failed)?;
-    let mut last = std::collections::VecDeque::new();
-    for entry in archive.entries() {
-        let entry = entry.map_err(failed)?;
-        if last.len() == TRANSACTIONS {
-            last.pop_front();
-        }
-        let summary = match &entry {
-            chainwright_record::Entry::Transaction(transaction) => {
-                Summary::of(transaction.change.events())
-            }
-            _ => Summary::default(),
-        };
+    let (last, _) = last(&archive, TRANSACTIONS, &|entry| Some(summary(entry)));
+    let rows = last.into_iter().rev().map(|(entry, summary)| {
         let generation = entry.generation().map(|generation| generation.to_string());
-        last.push_back((
+        (
             local(entry.time()),
             generation.unwrap_or_default(),
             describe(&entry, &summary),
-        ));
-    }
-    Ok(last.into_iter().rev().collect())
+        )
+    });
+    Ok(rows.collect())
 }

@@ -1,6 +1,7 @@
 //! The options of verbs that select tables.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 use bstr::{BStr, ByteSlice};
@@ -293,6 +294,17 @@ pub(crate) struct UnreadPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) family: Option<&'static str>,
     pub(crate) reason: String,
+}
+
+/// Formats the part and the reason: `legacy, ip6: permission denied`.
+impl fmt::Display for UnreadPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.backend)?;
+        if let Some(family) = self.family {
+            write!(f, ", {family}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
 }
 
 /// The result of a listing, apart from its rows.

@@ -81,6 +81,14 @@ impl Tables {
         Self::of_snapshot(family, snapshot, sets::open(), Names::system())
     }
 
+    /// Creates the view of legacy tables that were read before. Tables of other families are ignored.
+    #[must_use]
+    pub fn in_legacy(family: Family, tables: impl IntoIterator<Item = legacy::Table>) -> Self {
+        let of_family = |table: &legacy::Table| table.family() == legacy::Family::from(family);
+        let tables = tables.into_iter().filter(of_family).collect();
+        Self::of_legacy(family, tables, sets::open(), Names::system())
+    }
+
     /// Creates the view of the iptables tables of a family in a snapshot.
     pub(super) fn of_snapshot(
         family: Family,
