@@ -28,7 +28,9 @@ use crate::escape::Escaped;
 use crate::legacy;
 use crate::nft::expr::{Counter, Decoded, Match};
 use crate::nft::stateful::ObjectData;
-use crate::nft::{ElementFilter, ElementRef, RuleRef, Snapshot, SnapshotChain, SnapshotTable};
+use crate::nft::{
+    ElementFilter, ElementRef, RuleRef, Snapshot, SnapshotChain, SnapshotTable, is_meter,
+};
 
 /// The content type of the text format, for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -110,7 +112,7 @@ groups! {
         Gauge "quota_limit_bytes": "Limit of a named quota",
     }
     Sets ["family", "table", "set"] {
-        Gauge "set_elements": "Number of elements of a named set or map, a range is one",
+        Gauge "set_elements": "Number of elements of a named set or map; a range is one element",
     }
     Sizes ["family", "table", "set"] {
         Gauge "set_max_elements": "Declared maximum number of elements of a named set or map",
@@ -231,7 +233,8 @@ impl Metrics {
         }
         for set in table.sets() {
             let view = set.set();
-            if ElementFilter::of(&view) == ElementFilter::ANONYMOUS {
+            // The sets of `meter` are anonymous, but have names.
+            if ElementFilter::of(&view) == ElementFilter::ANONYMOUS && !is_meter(&view) {
                 continue;
             }
             sets += 1;
@@ -276,7 +279,7 @@ impl Metrics {
         }
         for rule in chain.rules() {
             if let Some(comment) = rule_comment(&rule)
-                && comments(comment.as_ref().as_bstr())
+                && comments(comment.as_ref())
                 && let Some(counter) = rule_counter(&rule)
             {
                 self.add(Of::Rules, labels(text(&comment)), counts(&counter));
@@ -313,7 +316,7 @@ impl Metrics {
             for rule in chain.rules() {
                 let mut matches = rule.matches().flatten();
                 if let Some(found) = matches.find(|one| one.name() == "comment")
-                    && let comment = until_nul(found.data()).as_bstr()
+                    && let comment = until_nul(found.data())
                     && comments(comment)
                 {
                     let counters = rule.counters();
@@ -325,8 +328,7 @@ impl Metrics {
         self.add(Of::Tables, labels(), [chains, rules, 0]);
     }
 
-    /// Adds the number of tables that differ from a desired ruleset, for instance those of a
-    /// [plan](crate::nft::Plan::tables).
+    /// Adds the number of tables that differ from a desired ruleset.
     pub fn add_drift(&mut self, different_tables: usize) {
         let different = number(different_tables);
         self.add(Of::Drift, Vec::new(), [different.min(1), different]);
@@ -380,13 +382,14 @@ pub fn element_counter(element: &ElementRef<'_>) -> Option<Counter> {
     let one = element.expression();
     let one = one.and_then(|one| counter(one.decode().ok()?));
     let all = element.expressions().into_iter().flatten().flatten();
-    let all = all.filter(|one| one.is::<Counter>());
     let all = all.filter_map(|one| counter(one.decode().ok()?));
     all.last().or(one)
 }
 
 /// Returns the comment of a rule: that of `nft`, otherwise that of iptables' match `comment`.
-fn rule_comment<'a>(rule: &RuleRef<'a>) -> Option<Cow<'a, [u8]>> {
+#[doc(hidden)]
+#[must_use]
+pub fn rule_comment<'a>(rule: &RuleRef<'a>) -> Option<Cow<'a, BStr>> {
     if let Some(comment) = rule.comment() {
         return Some(Cow::Borrowed(comment));
     }
@@ -394,15 +397,17 @@ fn rule_comment<'a>(rule: &RuleRef<'a>) -> Option<Cow<'a, [u8]>> {
     let mut matches = expressions.filter(|one| one.is::<Match<'_>>());
     matches.find_map(|one| match one.decode() {
         Ok(Decoded::Match(one)) if one.name.as_deref() == Some("comment".into()) => {
-            let info = one.info?;
-            Some(Cow::Owned(until_nul(&info).to_vec()))
+            Some(Cow::Owned(until_nul(&one.info?).to_owned()))
         }
         _ => None,
     })
 }
 
-fn until_nul(text: &[u8]) -> &[u8] {
-    text.split(|byte| *byte == 0).next().unwrap_or_default()
+fn until_nul(text: &[u8]) -> &BStr {
+    text.split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default()
+        .as_bstr()
 }
 
 /// A label's value, escaped for the text format.

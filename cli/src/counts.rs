@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bstr::{BString, ByteSlice};
 use chainwright::legacy;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use crate::get::rules;
 use crate::glob::Names;
 use crate::legacy_tables;
-use crate::output::Error;
+use crate::output::{Error, eprint_line, note};
 use crate::scope::{Found, Scope};
 
 /// Packets and bytes.
@@ -96,7 +97,28 @@ pub(crate) struct Sample {
     snapshot: PartialSnapshot,
     legacy: Vec<legacy::Table>,
     pub(crate) found: Found,
-    counts: HashMap<Group, HashMap<Item, Counts>>,
+    groups: Groups,
+}
+
+/// The counters by chain or set.
+type Groups = HashMap<Group, HashMap<Item, Entry>>;
+
+/// The counter of an item.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) counts: Counts,
+    /// The position of a rule in its chain, from 0.
+    position: usize,
+}
+
+/// The change of a counter between two samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Increase(Counts),
+    /// It did not exist, or had another content.
+    New,
+    /// It was reset.
+    Reset,
 }
 
 impl Sample {
@@ -109,26 +131,26 @@ impl Sample {
                 Counted::Sets => nft.snapshot_sets(filter, |set| names.admits(set.name())),
             })
         })?;
-        let mut sample = Self {
-            time: Instant::now(),
-            snapshot: snapshot.unwrap_or_default(),
-            legacy: Vec::new(),
-            found,
-            counts: HashMap::new(),
-        };
+        let mut legacy = Vec::new();
         if counted == Counted::Chains {
-            let legacy = &mut sample.legacy;
-            legacy_tables::read_selected(scope, &mut sample.found, &mut |table| {
+            legacy_tables::read_selected(scope, &mut found, &mut |table| {
                 legacy.push(table.clone());
                 Ok(())
             })?;
         }
-        sample.counts = sample.count(names, counted);
+        let mut sample = Self {
+            time: Instant::now(),
+            snapshot: snapshot.unwrap_or_default(),
+            legacy,
+            found,
+            groups: Groups::new(),
+        };
+        sample.groups = sample.count(names, counted);
         Ok(sample)
     }
 
-    fn count(&self, names: &Names, counted: Counted) -> HashMap<Group, HashMap<Item, Counts>> {
-        let mut groups = HashMap::new();
+    fn count(&self, names: &Names, counted: Counted) -> Groups {
+        let mut groups = Groups::new();
         for table in self.snapshot.tables() {
             match counted {
                 Counted::Chains => count_rules(&table, names, &mut groups),
@@ -139,10 +161,11 @@ impl Sample {
             for chain in table.chains().filter(|chain| names.admits(chain.name())) {
                 let rules = chain.rules().enumerate().map(|(index, rule)| {
                     let item = Item::Legacy(index, rule.content_hash());
-                    (item, Counts::from(rule.counters()))
+                    (item, Entry::at(index, rule.counters().into()))
                 });
                 let policy = chain.builtin();
-                let policy = policy.map(|builtin| (Item::Policy, Counts::from(builtin.counters)));
+                let policy =
+                    policy.map(|builtin| (Item::Policy, Entry::at(0, builtin.counters.into())));
                 let group = Group {
                     backend: "legacy",
                     family: table.family().into(),
@@ -156,18 +179,24 @@ impl Sample {
     }
 
     /// Iterates over the chains or sets that have counters.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (&Group, &HashMap<Item, Counts>)> {
-        self.counts.iter().filter(|(_, items)| !items.is_empty())
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&Group, &HashMap<Item, Entry>)> {
+        self.groups.iter().filter(|(_, items)| !items.is_empty())
     }
 
-    /// Returns the increase of a counter since an earlier sample; `None` if it is new, or was reset.
-    pub(crate) fn increase(&self, before: &Self, group: &Group, item: &Item) -> Option<Counts> {
-        let now = self.counts.get(group)?.get(item)?;
-        now.since(*before.counts.get(group)?.get(item)?)
+    fn entry(&self, group: &Group, item: &Item) -> Option<Entry> {
+        self.groups.get(group)?.get(item).copied()
     }
-}
 
-impl Sample {
+    /// Returns the change of one of the counters since an earlier sample.
+    pub(crate) fn change(&self, before: &Self, group: &Group, item: &Item) -> Change {
+        let Some((now, before)) = self.entry(group, item).zip(before.entry(group, item)) else {
+            return Change::New;
+        };
+        now.counts
+            .since(before.counts)
+            .map_or(Change::Reset, Change::Increase)
+    }
+
     fn nft_table(&self, group: &Group) -> Option<SnapshotTable<'_>> {
         let mut tables = self.snapshot.tables();
         tables.find(|table| {
@@ -185,15 +214,15 @@ impl Sample {
         table.chain(&group.name)
     }
 
-    /// Returns the rule of this handle, and its table.
+    /// Returns a rule of nf_tables, and its table.
     pub(crate) fn nft_rule(
         &self,
         group: &Group,
-        handle: u64,
+        item: &Item,
     ) -> Option<(SnapshotTable<'_>, RuleRef<'_>)> {
+        let position = self.entry(group, item)?.position;
         let table = self.nft_table(group)?;
-        let mut rules = table.chain(&group.name)?.rules();
-        Some((table, rules.find(|rule| rule.handle() == handle)?))
+        Some((table, table.chain(&group.name)?.rule(position)?))
     }
 
     /// Returns the legacy rule of this index.
@@ -215,7 +244,7 @@ impl Sample {
     pub(crate) fn drops(&self, group: &Group, item: &Item) -> bool {
         match item {
             Item::Policy => self.policy(group).is_some_and(|policy| policy == "drop"),
-            Item::Rule(handle, _) => self.nft_rule(group, *handle).is_some_and(|(_, rule)| {
+            Item::Rule(..) => self.nft_rule(group, item).is_some_and(|(_, rule)| {
                 let mut expressions = rule.expressions().into_iter().flatten().flatten();
                 expressions.any(|expression| drops(&expression))
             }),
@@ -237,10 +266,7 @@ fn drops(expression: &ExpressionRef<'_>) -> bool {
     match expression.decode() {
         Ok(Decoded::Reject(_)) => true,
         Ok(Decoded::Immediate(one)) => matches!(one.data, Some(Data::Verdict(Verdict::Drop))),
-        Ok(Decoded::Target(target)) => match target.name.as_deref() {
-            Some(name) => name == "REJECT" || name == "DROP",
-            None => false,
-        },
+        Ok(Decoded::Target(target)) => target.name.is_some_and(|name| &*name == "REJECT"),
         _ => false,
     }
 }
@@ -254,16 +280,20 @@ impl From<chainwright::iptables::Counters> for Counts {
     }
 }
 
-impl Counts {
-    fn of(packets: Option<u64>, bytes: Option<u64>) -> Self {
+impl From<Counter> for Counts {
+    fn from(counter: Counter) -> Self {
         Self {
-            packets: packets.unwrap_or_default(),
-            bytes: bytes.unwrap_or_default(),
+            packets: counter.packets.unwrap_or_default(),
+            bytes: counter.bytes.unwrap_or_default(),
         }
     }
 }
 
-type Groups = HashMap<Group, HashMap<Item, Counts>>;
+impl Entry {
+    const fn at(position: usize, counts: Counts) -> Self {
+        Self { counts, position }
+    }
+}
 
 fn group(table: &SnapshotTable<'_>, name: &bstr::BStr) -> Group {
     Group {
@@ -297,13 +327,19 @@ fn count_rules(table: &SnapshotTable<'_>, names: &Names, groups: &mut Groups) {
         if !names.admits(view.name()) {
             continue;
         }
-        let rules = chain.rules().filter_map(|rule| {
-            let counter = rule_counter(&rule)?;
-            let counts = Counts::of(counter.packets, counter.bytes);
-            Some((Item::Rule(rule.handle(), content_hash(&rule)), counts))
+        let rules = chain.rules().enumerate().filter_map(|(position, rule)| {
+            let counts = rule_counter(&rule)?.into();
+            let item = Item::Rule(rule.handle(), content_hash(&rule));
+            Some((item, Entry::at(position, counts)))
         });
         let policy = view.counters();
-        let policy = policy.map(|counts| (Item::Policy, Counts::of(counts.packets, counts.bytes)));
+        let policy = policy.map(|counts| {
+            let counts = Counts {
+                packets: counts.packets.unwrap_or_default(),
+                bytes: counts.bytes.unwrap_or_default(),
+            };
+            (Item::Policy, Entry::at(0, counts))
+        });
         groups.insert(group(table, view.name()), rules.chain(policy).collect());
     }
 }
@@ -314,11 +350,57 @@ fn count_elements(table: &SnapshotTable<'_>, names: &Names, groups: &mut Groups)
             continue;
         }
         let elements = set.elements().filter_map(|element| {
-            let counter = element_counter(&element)?;
+            let counts = element_counter(&element)?.into();
             let key = element.key_bytes().unwrap_or_default();
-            let counts = Counts::of(counter.packets, counter.bytes);
-            Some((Item::Element(key.into()), counts))
+            Some((Item::Element(key.into()), Entry::at(0, counts)))
         });
         groups.insert(group(table, set.set().name()), elements.collect());
+    }
+}
+
+/// What is sampled, and how often.
+pub(crate) struct Sampling<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) names: &'a Names,
+    pub(crate) counted: Counted,
+    pub(crate) interval: Duration,
+    /// The number of intervals; `None` without end.
+    pub(crate) iterations: Option<u64>,
+    /// A line for standard error that is printed when the first sample was read.
+    pub(crate) start: Option<&'static str>,
+}
+
+impl Sampling<'_> {
+    /// Calls `each` with the samples at the start and at the end of every interval, until it returns `false`. Prints the
+    /// notes of the first sample, and those of samples that lack a part that the one before had.
+    pub(crate) fn each_interval(
+        &self,
+        mut each: impl FnMut(&Sample, &Sample) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let read = || Sample::read(self.scope, self.names, self.counted);
+        let mut before = read()?;
+        let print_notes = |sample: &Sample| sample.found.notes.iter().for_each(|text| note(text));
+        print_notes(&before);
+        if before.groups().next().is_none() {
+            note("no counters found");
+        }
+        self.start.into_iter().for_each(eprint_line);
+        let mut next = Instant::now() + self.interval;
+        let mut left = self.iterations;
+        while left != Some(0) {
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            // After a delay, it continues from now on.
+            next = next.max(Instant::now()) + self.interval;
+            let now = read()?;
+            if now.found.is_partial() && !before.found.is_partial() {
+                print_notes(&now);
+            }
+            if !each(&before, &now)? {
+                return Ok(());
+            }
+            before = now;
+            left = left.map(|left| left - 1);
+        }
+        Ok(())
     }
 }

@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use crate::glob::Glob;
 use crate::legacy_tables;
-use crate::output::{Error, Exit, Output, Rows, eprint_line, note};
+use crate::output::{Error, Exit, Output, Printable, Rows, eprint_line, note};
 use crate::scope::{Found, Scope};
 
 /// Print counters, sizes and totals for Prometheus, or serve them over HTTP
 ///
-/// Prints Prometheus' text format: packets and bytes of rules that have a comment and a counter, of named counters,
+/// Prints Prometheus' text format: packets and bytes of rules that have a comment and a counter of their own, of named counters,
 /// quotas and policies; the numbers of elements, chains, rules and sets; the generation of nf_tables; with --against
 /// whether the ruleset differs from a file. Rules of one chain with the same comment are summed. docs/metrics.md lists
 /// the metrics with their labels.
@@ -33,7 +33,8 @@ use crate::scope::{Found, Scope};
 /// The kernel counts a policy of nf_tables only if the chain was created with counters. Repairs of `kube guard` are not
 /// shown: it only writes them to its log.
 ///
-/// Without --listen, the exit code is 2 if a part could not be read, or the ruleset kept changing.
+/// Without --listen, the exit code is 2 if a part could not be read, or the ruleset kept changing, and 1 if a selected
+/// table does not exist.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Serve the metrics over HTTP at this address, for instance 127.0.0.1:9638
@@ -58,6 +59,9 @@ pub(crate) struct Args {
     #[arg(skip)]
     listener: OnceLock<TcpListener>,
 }
+
+/// A metric of every table.
+const TABLES: &str = "chainwright_table_chains";
 
 /// A sample in JSON.
 #[derive(Serialize)]
@@ -110,16 +114,20 @@ impl Args {
             self.scope.read_or_note(|nft, filter| nft.snapshot(filter))
         })?;
         let snapshot: Snapshot = snapshot.unwrap_or_default();
+        let mut legacy = Vec::new();
+        legacy_tables::read_selected(&self.scope, &mut found, &mut |table| {
+            legacy.push(table.clone());
+            Ok(())
+        })?;
         metrics.add_snapshot(&snapshot, &admits);
+        for table in &legacy {
+            metrics.add_legacy(table, &admits);
+        }
         if let Some(file) = &self.against
-            && let Some(tables) = drift::different_tables(&self.scope, file, &snapshot)?
+            && let Some(tables) = drift::different_tables(&self.scope, file, &snapshot, &legacy)?
         {
             metrics.add_drift(tables);
         }
-        legacy_tables::read_selected(&self.scope, &mut found, &mut |table| {
-            metrics.add_legacy(table, &admits);
-            Ok(())
-        })?;
         metrics.add_completeness(!found.is_partial());
         Ok((metrics, found))
     }
@@ -127,6 +135,14 @@ impl Args {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
+    if let (Some(file), true) = (&args.against, args.serves())
+        && !std::fs::metadata(file).is_ok_and(|file| file.is_file())
+    {
+        return Err(Error::Other(format!(
+            "--listen reads the file of --against for each request, and {} is not a regular file",
+            Printable(&file.to_string_lossy())
+        )));
+    }
     if let Some(listener) = args.listener.get() {
         let address = listener.local_addr().map_err(Error::Output)?;
         eprint_line(&format!("chainwright: serving http://{address}/metrics"));
@@ -134,6 +150,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let (metrics, found) = args.read()?;
+    let has_tables = metrics.samples().any(|sample| sample.metric.name == TABLES);
     let mut out = Output::new();
     if json {
         let mut rows = Rows::new("metrics", "metrics");
@@ -145,6 +162,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         write!(out, "{metrics}")?;
     }
     out.flush()?;
+    if args.scope.is_filtered() {
+        let backend = args.scope.place.listed();
+        return Ok(found.end(has_tables, "table", true, backend, json));
+    }
     for text in &found.notes {
         note(text);
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use anstream::stream::RawStream;
@@ -13,6 +14,7 @@ use chainwright::nft::SnapshotError;
 use chainwright::{iptables, netlink, netns};
 use chainwright_kube as kube;
 pub(crate) use chainwright_lang::Printable;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 /// The result of a verb.
@@ -363,9 +365,15 @@ impl Output {
         TerminalEscaper::new(&mut self.inner, io::stdout().is_terminal())
     }
 
-    /// Returns `true` if the reader still exists; known only after a flush.
+    /// Returns `true` if the reader still exists, as far as it is known: of a pipe always.
     pub(crate) fn has_reader(&self) -> bool {
-        !self.inner.get_ref().closed
+        let stdout = io::stdout();
+        let mut pipe = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+        let is_closed = poll(&mut pipe, PollTimeout::ZERO).is_ok()
+            && pipe[0]
+                .revents()
+                .is_some_and(|state| state.contains(PollFlags::POLLERR));
+        !is_closed && !self.inner.get_ref().closed
     }
 
     /// Flushes the buffer. Callers must do this at the end, because dropping does not report errors.

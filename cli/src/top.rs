@@ -4,18 +4,17 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt;
 use std::io::{self, IsTerminal};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use anstyle::AnsiColor;
 use clap::ValueEnum;
 use serde::Serialize;
 use terminal_size::terminal_size;
 
-use crate::counts::{Counted, Counts, Group, Item, Sample};
-use crate::get::rules::{Sets, legacy_words, sets, without_counters, words_of};
+use crate::counts::{Change, Counted, Counts, Group, Item, Sample, Sampling};
+use crate::get::rules::RuleFormatter;
 use crate::glob::Names;
-use crate::output::{Error, Exit, Output, Printable, counted, name_text, note};
+use crate::output::{Error, Exit, Output, Printable, counted, name_text};
 use crate::recorded::local;
 use crate::scope::{Backend, Scope};
 
@@ -28,10 +27,11 @@ use crate::scope::{Backend, Scope};
 /// Rules without a counter are not shown; in iptables' tables every rule has one. If a rule has several, the last one
 /// is used. A base chain's policy is shown where the kernel counts it: in legacy tables, and in chains of nf_tables that
 /// were created with counters. With --by chain, the rules and the policy of a chain are summed: a packet that several
-/// rules count is counted several times. With --by set, the elements of a set are summed whose elements have counters.
+/// rules count is counted several times. With --by set, the counters of a set's elements are summed.
 ///
 /// A rule of nf_tables is recognized by its handle and content, one of a legacy table by its position and content. A rule
-/// that is new or replaced, or whose counter was reset, starts anew: its rate is unknown ("-") in that interval.
+/// that is new or replaced, or whose counter was reset, starts anew: its rate is unknown ("-") in that interval. The rate
+/// of a chain or set is unknown if one of its counters was reset; new and replaced rules do not count in it.
 ///
 /// Runs until it is stopped, or its reader exits.
 #[derive(clap::Args)]
@@ -94,19 +94,29 @@ struct Row<'s> {
     /// The rule; `None` for a chain or set.
     item: Option<&'s Item>,
     total: Counts,
-    /// The increase in the interval; `None` if it is unknown.
-    increase: Option<Counts>,
+    /// The change in the interval.
+    change: Change,
+}
+
+impl Row<'_> {
+    /// Returns the increase in the interval; `None` if it is unknown.
+    const fn increase(&self) -> Option<Counts> {
+        match self.change {
+            Change::Increase(counts) => Some(counts),
+            Change::New | Change::Reset => None,
+        }
+    }
 }
 
 /// Returns all rows, unordered.
 fn rows<'s>(before: &Sample, now: &'s Sample, kind: Kind) -> Vec<Row<'s>> {
     let mut rows = Vec::new();
     for (group, items) in now.groups() {
-        let each = items.iter().map(|(item, total)| Row {
+        let each = items.iter().map(|(item, entry)| Row {
             group,
             item: Some(item),
-            total: *total,
-            increase: now.increase(before, group, item),
+            total: entry.counts,
+            change: now.change(before, group, item),
         });
         if kind == Kind::Rule {
             rows.extend(each);
@@ -114,9 +124,12 @@ fn rows<'s>(before: &Sample, now: &'s Sample, kind: Kind) -> Vec<Row<'s>> {
         }
         let sum = each.reduce(|sum, row| Row {
             total: sum.total.plus(row.total),
-            increase: match (sum.increase, row.increase) {
-                (Some(one), Some(other)) => Some(one.plus(other)),
-                (one, other) => one.or(other),
+            change: match (sum.change, row.change) {
+                (Change::Increase(one), Change::Increase(other)) => {
+                    Change::Increase(one.plus(other))
+                }
+                (Change::Reset, _) | (_, Change::Reset) => Change::Reset,
+                (known, Change::New) | (Change::New, known) => known,
             },
             ..sum
         });
@@ -129,8 +142,8 @@ impl Sort {
     /// Sorts the first rows, and removes the others.
     fn first(self, rows: &mut Vec<Row<'_>>, count: usize) {
         let key = |row: &Row<'_>| match self {
-            Self::Rate => row.increase.map(|increase| increase.packets),
-            Self::ByteRate => row.increase.map(|increase| increase.bytes),
+            Self::Rate => row.increase().map(|increase| increase.packets),
+            Self::ByteRate => row.increase().map(|increase| increase.bytes),
             Self::Packets => Some(row.total.packets),
             Self::Bytes => Some(row.total.bytes),
         };
@@ -142,34 +155,16 @@ impl Sort {
     }
 }
 
-/// Formats rules in words.
-pub(crate) struct Words {
-    sets: Sets,
-    options: chainwright_lang::Options,
-}
-
-impl Words {
-    pub(crate) fn new() -> Self {
-        let mut options = crate::dialect::options();
-        options.stateless = true;
-        Self {
-            sets: sets(),
-            options,
+/// Formats a rule without its counters, or a policy; `None` for an element.
+fn rule(words: &RuleFormatter, sample: &Sample, group: &Group, item: &Item) -> Option<String> {
+    match item {
+        Item::Policy => Some(format!("policy {}", sample.policy(group)?)),
+        Item::Rule(..) => {
+            let (table, rule) = sample.nft_rule(group, item)?;
+            Some(words.nft(&table, &rule))
         }
-    }
-
-    /// Formats a rule without its counters, or a policy.
-    pub(crate) fn rule(&self, sample: &Sample, group: &Group, item: &Item) -> Option<String> {
-        let text = match item {
-            Item::Policy => return Some(format!("policy {}", sample.policy(group)?)),
-            Item::Rule(handle, _) => {
-                let (table, rule) = sample.nft_rule(group, *handle)?;
-                words_of(&table, &rule, &self.sets, &self.options)
-            }
-            Item::Legacy(index, _) => legacy_words(&sample.legacy_rule(group, *index)?, &self.sets),
-            Item::Element(_) => return None,
-        };
-        Some(without_counters(text))
+        Item::Legacy(index, _) => Some(words.legacy(&sample.legacy_rule(group, *index)?)),
+        Item::Element(_) => None,
     }
 }
 
@@ -207,7 +202,13 @@ pub(crate) struct Record<'d> {
 }
 
 impl<'d> Record<'d> {
-    fn of(row: &Row<'d>, sample: &Sample, words: &Words, kind: Kind, elapsed: Duration) -> Self {
+    fn of(
+        row: &Row<'d>,
+        sample: &Sample,
+        words: &RuleFormatter,
+        kind: Kind,
+        elapsed: Duration,
+    ) -> Self {
         let name = Some(name_text(&row.group.name));
         let (chain, set) = match kind {
             Kind::Set => (None, name),
@@ -224,11 +225,11 @@ impl<'d> Record<'d> {
             number: row.item.and_then(Item::number),
             rule: row
                 .item
-                .and_then(|item| words.rule(sample, row.group, item)),
+                .and_then(|item| rule(words, sample, row.group, item)),
             packets: row.total.packets,
             bytes: row.total.bytes,
-            packets_per_second: row.increase.map(|increase| rate(increase.packets)),
-            bytes_per_second: row.increase.map(|increase| rate(increase.bytes)),
+            packets_per_second: row.increase().map(|increase| rate(increase.packets)),
+            bytes_per_second: row.increase().map(|increase| rate(increase.bytes)),
         }
     }
 
@@ -238,13 +239,13 @@ impl<'d> Record<'d> {
         item: &'d Item,
         counts: Counts,
         sample: &Sample,
-        words: &Words,
+        words: &RuleFormatter,
     ) -> Self {
         let row = Row {
             group,
             item: Some(item),
             total: counts,
-            increase: None,
+            change: Change::New,
         };
         Self::of(&row, sample, words, Kind::Rule, Duration::ZERO)
     }
@@ -380,28 +381,26 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             "legacy tables have no sets of their own".into(),
         ));
     }
-    let words = Words::new();
+    let words = RuleFormatter::new();
     let mut out = Output::new();
-    let mut before = Sample::read(&args.scope, &args.names, counted)?;
-    for text in &before.found.notes {
-        note(text);
-    }
-    let mut next = Instant::now() + args.interval;
-    let mut left = args.iterations;
-    while left != Some(0) && out.has_reader() {
-        thread::sleep(next.saturating_duration_since(Instant::now()));
-        // After a delay, it continues from now on.
-        next = next.max(Instant::now()) + args.interval;
-        let now = Sample::read(&args.scope, &args.names, counted)?;
+    let sampling = Sampling {
+        scope: &args.scope,
+        names: &args.names,
+        counted,
+        interval: args.interval,
+        iterations: args.iterations,
+        start: None,
+    };
+    sampling.each_interval(|before, now| {
         let elapsed = now.time.duration_since(before.time);
         let size = (!json).then(redrawn).flatten();
         let limit = size.map_or(args.limit, |(_, height)| {
             args.limit.min(height.saturating_sub(3))
         });
-        let mut rows = rows(&before, &now, args.by);
+        let mut rows = rows(before, now, args.by);
         args.sort.first(&mut rows, limit);
         let records = rows.iter();
-        let records = records.map(|row| Record::of(row, &now, &words, args.by, elapsed));
+        let records = records.map(|row| Record::of(row, now, &words, args.by, elapsed));
         let records: Vec<_> = records.collect();
         match json {
             true => out.json(
@@ -413,14 +412,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     rows: records,
                 },
             )?,
-            false => print_text(&mut out, args, &now, &records, size)?,
+            false => print_text(&mut out, args, now, &records, size)?,
         }
         out.flush()?;
-        before = now;
-        if let Some(left) = &mut left {
-            *left -= 1;
-        }
-    }
+        Ok(out.has_reader())
+    })?;
     Ok(Exit::Done)
 }
 

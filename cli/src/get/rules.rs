@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use bstr::BStr;
 use chainwright::iptables::nft::decode;
 use chainwright::iptables::{self, Counters, Entry, Policy};
+use chainwright::metrics::rule_comment;
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{
     self, Connection, ElementFilter, Part, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
@@ -310,8 +311,35 @@ pub(crate) fn words_of(
         .unwrap_or_else(|| format_rule(rule, sets))
 }
 
+/// Formats rules without their counters.
+pub(crate) struct RuleFormatter {
+    sets: Sets,
+    options: chainwright_lang::Options,
+}
+
+impl RuleFormatter {
+    pub(crate) fn new() -> Self {
+        let mut options = crate::dialect::options();
+        options.stateless = true;
+        Self {
+            sets: sets(),
+            options,
+        }
+    }
+
+    /// Formats a rule of nf_tables like [`words_of`].
+    pub(crate) fn nft(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> String {
+        without_counters(words_of(table, rule, &self.sets, &self.options))
+    }
+
+    /// Formats a legacy rule.
+    pub(crate) fn legacy(&self, rule: &legacy::RuleRef<'_>) -> String {
+        without_counters(legacy_words(rule, &self.sets))
+    }
+}
+
 /// Removes the counters from a rule in iptables' syntax, which begins with them.
-pub(crate) fn without_counters(text: String) -> String {
+fn without_counters(text: String) -> String {
     let after = text.strip_prefix('[').and_then(|text| text.split_once(']'));
     match after {
         Some((counters, rest)) if counters.bytes().all(|c| c.is_ascii_digit() || c == b':') => {
@@ -327,39 +355,23 @@ pub(crate) fn format_rule(rule: &RuleRef<'_>, sets: &Sets) -> String {
         return options;
     }
     let mut line = String::new();
-    let mut comment = rule.comment().map(|comment| comment.to_string());
     for expression in rule.expressions().into_iter().flatten() {
         let between = if line.is_empty() { "" } else { " " };
         // Writing to a string does not fail.
         let _ = match expression {
             Ok(expression) => match expression.decode() {
-                Ok(decoded) => {
-                    comment = comment.or_else(|| comment_of(&decoded));
-                    write!(line, "{between}{decoded}")
-                }
+                Ok(decoded) => write!(line, "{between}{decoded}"),
                 Err(_) => write!(line, "{between}[ {} malformed ]", expression.name),
             },
             Err(_) => write!(line, "{between}[ malformed ]"),
         };
     }
-    if let Some(comment) = comment {
+    if let Some(comment) = rule_comment(rule) {
+        let comment = name_text(&comment);
         let between = if line.is_empty() { "" } else { " " };
         let _ = write!(line, "{between}comment \"{comment}\"");
     }
     line
-}
-
-/// Returns the text of a match `comment`, which iptables-nft uses.
-fn comment_of(expression: &Decoded<'_>) -> Option<String> {
-    let Decoded::Match(one) = expression else {
-        return None;
-    };
-    if one.name.as_deref()? != "comment" {
-        return None;
-    }
-    let info = one.info.as_deref()?;
-    let text = info.split(|byte| *byte == 0).next().unwrap_or_default();
-    Some(name_text(text).into_owned())
 }
 
 /// The names of iptables' tables.

@@ -1,22 +1,25 @@
 //! Compares the ruleset with a file.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
+use chainwright::iptables::Tables;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions, ruleset};
-use chainwright::iptables::{Family, Tables};
-use chainwright::nft::{PlanOptions, Scope as NftScope, Snapshot, TableRef};
+use chainwright::legacy;
+use chainwright::nft::{self, DiffOptions, PlanOptions, Scope as NftScope, Snapshot};
 
-use crate::iptables::TableSelection;
 use crate::output::{Error, Printable, causes};
 use crate::ruleset_source::Source;
 use crate::scope::{Backend, Scope};
 
-/// Returns the number of tables that differ from the file; `None` if the snapshot is not of one generation.
+/// Returns the number of tables that differ from the file; `None` if the snapshot is not of one generation. `legacy` are
+/// the kernel's legacy tables.
 pub(super) fn different_tables(
     scope: &Scope,
     file: &Path,
     snapshot: &Snapshot,
+    legacy: &[legacy::Table],
 ) -> Result<Option<usize>, Error> {
     let name = file.to_string_lossy();
     let source = Source::read(file, scope)?;
@@ -26,77 +29,102 @@ pub(super) fn different_tables(
             "legacy tables are compared only with output of iptables-save".into(),
         ));
     }
-    let desired = source.snapshot().map_err(Error::Other)?;
-    let desired = scope.part_of(desired, &name);
-    let desired = desired.filter(|part| part.tables().len() > 0 || !scope.is_filtered());
-    let Some(desired) = desired else {
-        let name = Printable(&name);
-        let reason = format!("{name} has none of the selected tables");
-        return Err(Error::Other(reason));
+    let is_snapshot = matches!(source, Source::Backup(_));
+    let family = match source {
+        Source::Iptables(family, _) => Some(family),
+        _ => None,
     };
-    if !is_legacy && snapshot.generation().is_none() {
-        return Ok(None);
+    let desired = source.into_snapshot().map_err(Error::Other)?;
+    let desired = scope.part_of(desired, &name).unwrap_or_default();
+    // A truncated text would otherwise agree with every ruleset.
+    if desired.tables().len() == 0 && (scope.is_filtered() || !is_snapshot) {
+        let lacks = match scope.is_filtered() {
+            true => "has none of the selected tables",
+            false => "has no table",
+        };
+        return Err(Error::Other(format!("{} {lacks}", Printable(&name))));
     }
-    if let Source::Iptables(family, _) = source {
-        return iptables(scope, family, &desired, snapshot).map(Some);
+    if let Some(family) = family {
+        let present = |(of, name): &Key| match is_legacy {
+            true => {
+                let named = legacy.iter().filter(|table| table.name().as_bstr() == name);
+                Tables::in_legacy(family, named.cloned())
+            }
+            false => {
+                let table = snapshot.filtered(&NftScope::table(*of, name.as_bstr()));
+                Tables::in_snapshot(family, table.unwrap_or_default())
+            }
+        };
+        let is_read = is_legacy || snapshot.generation().is_some();
+        return is_read.then(|| iptables(&present, &desired)).transpose();
     }
-    let Some(present) = snapshot.filtered(desired.scope()) else {
-        return Ok(None);
-    };
-    let remove_other_tables = matches!(source, Source::Backup(_));
-    tables(&present, &desired, remove_other_tables).map(Some)
+    let present = snapshot.filtered(desired.scope());
+    let present = present.filter(|_| snapshot.generation().is_some());
+    present
+        .map(|present| tables(&present, &desired, is_snapshot))
+        .transpose()
 }
 
-fn tables(
-    present: &Snapshot,
-    desired: &Snapshot,
-    remove_other_tables: bool,
-) -> Result<usize, Error> {
-    let mut options = PlanOptions::default();
-    options.remove_other_tables = remove_other_tables;
-    let plan = present.plan(desired, options);
-    let plan = plan.map_err(|error| Error::Other(causes(&error)))?;
-    Ok(plan.tables().len())
+/// Family and name of a table.
+type Key = (nft::Family, BString);
+
+fn keys(snapshot: &Snapshot) -> impl Iterator<Item = Key> + '_ {
+    let tables = snapshot.tables().map(|table| table.table());
+    tables.map(|table| (table.family(), table.name().to_owned()))
 }
 
-/// Compares tables as iptables' text, because each version of iptables encodes rules in another way.
-fn iptables(
-    scope: &Scope,
-    family: Family,
-    desired: &Snapshot,
-    snapshot: &Snapshot,
-) -> Result<usize, Error> {
+/// Counts the tables that differ. With `of_all`, those that are not desired differ, too, unless a program owns them: they
+/// vanish with it.
+fn tables(present: &Snapshot, desired: &Snapshot, of_all: bool) -> Result<usize, Error> {
+    let all: BTreeSet<Key> = match of_all {
+        true => keys(present).chain(keys(desired)).collect(),
+        false => keys(desired).collect(),
+    };
     let mut different = 0;
-    for table in desired.tables() {
-        let table = table.table();
-        let of_table = NftScope::table(table.family(), table.name());
-        let Some(desired) = desired.filtered(&of_table) else {
-            continue;
-        };
-        let mut text = Vec::new();
-        let present = present(scope, family, &table, snapshot)?;
-        let omissions = present.save(SaveOptions::default(), &mut text);
-        let is_same = omissions.map_err(Error::Output)?.is_complete() && {
-            let present = ruleset(family, text, &RestoreOptions::default());
-            let present = present.map_err(|error| Error::Other(causes(&error)))?;
-            tables(&present.to_snapshot(&NftScope::all()), &desired, false)? == 0
-        };
-        different += usize::from(!is_same);
+    for (family, name) in all {
+        let scope = NftScope::table(family, name.as_bstr());
+        let [present, desired] =
+            [present, desired].map(|one| one.filtered(&scope).unwrap_or_default());
+        let is_owned = present
+            .tables()
+            .any(|table| table.table().owner().is_some());
+        let is_desired = desired.tables().len() > 0;
+        different += usize::from(match (is_owned, is_desired) {
+            (true, false) => false,
+            // A plan skips tables of other owners.
+            (true, true) => {
+                let diff = present.diff(&desired, DiffOptions::default());
+                !diff
+                    .map_err(|error| Error::Other(causes(&error)))?
+                    .is_empty()
+            }
+            (false, _) => {
+                let mut options = PlanOptions::default();
+                options.remove_other_tables = true;
+                let plan = present.plan(&desired, options);
+                !plan
+                    .map_err(|error| Error::Other(causes(&error)))?
+                    .is_empty()
+            }
+        });
     }
     Ok(different)
 }
 
-/// Returns a table of the kernel, if it exists there.
-fn present(
-    scope: &Scope,
-    family: Family,
-    table: &TableRef<'_>,
-    snapshot: &Snapshot,
-) -> Result<Tables, Error> {
-    if scope.place.listed() == Backend::Legacy {
-        let mut tables = TableSelection::of(&scope.place)?.open_if_loaded()?;
-        return Ok(tables.read(family, &[&table.name().to_str_lossy()])?);
+/// Compares tables as iptables' text, because each version of iptables encodes rules in another way.
+fn iptables(present: &dyn Fn(&Key) -> Tables, desired: &Snapshot) -> Result<usize, Error> {
+    let mut different = 0;
+    for key in keys(desired) {
+        let (present, mut text) = (present(&key), Vec::new());
+        let omissions = present.save(SaveOptions::default(), &mut text);
+        let is_same = omissions.map_err(Error::Output)?.is_complete() && {
+            let present = ruleset(present.family(), text, &RestoreOptions::default());
+            let present = present.map_err(|error| Error::Other(causes(&error)))?;
+            let desired = desired.filtered(&NftScope::table(key.0, key.1.as_bstr()));
+            let present = present.to_snapshot(&NftScope::all());
+            tables(&present, &desired.unwrap_or_default(), false)? == 0
+        };
+        different += usize::from(!is_same);
     }
-    let part = snapshot.filtered(&NftScope::table(table.family(), table.name()));
-    Ok(Tables::in_snapshot(family, part.unwrap_or_default()))
+    Ok(different)
 }

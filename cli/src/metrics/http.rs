@@ -46,8 +46,12 @@ struct Connection {
 enum Answer {
     /// The page; without its contents for `HEAD`.
     Page { is_head: bool },
-    /// A status.
-    Error(&'static str),
+    /// A status; without its text for `HEAD`.
+    Error { status: &'static str, is_head: bool },
+}
+
+const fn error(status: &'static str, is_head: bool) -> Answer {
+    Answer::Error { status, is_head }
 }
 
 /// Parses a request; `None` if it is incomplete.
@@ -58,17 +62,17 @@ fn answer(request: &[u8]) -> Option<Answer> {
         Ok(Status::Complete(_)) => {}
         Ok(Status::Partial) if request.len() < REQUEST => return None,
         Ok(Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            return Some(Answer::Error("431 Request Header Fields Too Large"));
+            return Some(error("431 Request Header Fields Too Large", false));
         }
-        Err(_) => return Some(Answer::Error("400 Bad Request")),
+        Err(_) => return Some(error("400 Bad Request", false)),
     }
     let path = parsed.path.unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
+    let is_head = parsed.method == Some("HEAD");
     Some(match (parsed.method, path) {
-        (Some("GET"), "/metrics") => Answer::Page { is_head: false },
-        (Some("HEAD"), "/metrics") => Answer::Page { is_head: true },
-        (Some("GET" | "HEAD"), _) => Answer::Error("404 Not Found"),
-        _ => Answer::Error("405 Method Not Allowed"),
+        (Some("GET" | "HEAD"), "/metrics") => Answer::Page { is_head },
+        (Some("GET" | "HEAD"), _) => error("404 Not Found", is_head),
+        _ => error("405 Method Not Allowed", false),
     })
 }
 
@@ -92,7 +96,9 @@ impl Cache<'_, '_> {
     fn response(&mut self, answer: &Answer) -> Vec<u8> {
         const TEXT: &str = "text/plain; charset=utf-8";
         let is_head = match answer {
-            Answer::Error(status) => return response(status, TEXT, &format!("{status}\n"), false),
+            Answer::Error { status, is_head } => {
+                return response(status, TEXT, &format!("{status}\n"), *is_head);
+            }
             Answer::Page { is_head } => *is_head,
         };
         let is_fresh = |(at, _): &(Instant, _)| at.elapsed() < FRESH;
@@ -248,12 +254,16 @@ mod tests {
     #[test]
     fn requests_are_parsed() {
         let page = |is_head| Some(Answer::Page { is_head });
-        let error = |status| Some(Answer::Error(status));
+        let error = |status| Some(super::error(status, false));
         for (request, expected) in [
             ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", page(false)),
             ("GET /metrics?a=/b HTTP/1.0\r\n\r\n", page(false)),
             ("HEAD /metrics HTTP/1.1\r\n\r\n", page(true)),
             ("GET / HTTP/1.1\r\n\r\n", error("404 Not Found")),
+            (
+                "HEAD / HTTP/1.1\r\n\r\n",
+                Some(super::error("404 Not Found", true)),
+            ),
             ("GET /metrics/ HTTP/1.1\r\n\r\n", error("404 Not Found")),
             (
                 "POST /metrics HTTP/1.1\r\n\r\n",
@@ -329,6 +339,8 @@ mod tests {
             assert!(response.ends_with(&long));
             let head = exchange(address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
             assert!(head.ends_with("\r\n\r\n") && head.contains(&long.len().to_string()));
+            let head = exchange(address, b"HEAD /x HTTP/1.1\r\n\r\n");
+            assert!(head.starts_with("HTTP/1.1 404 ") && head.ends_with("\r\n\r\n"));
             let large = exchange(address, &[b'x'; REQUEST]);
             assert!(large.starts_with("HTTP/1.1 431 "), "{large}");
             drop(idle);

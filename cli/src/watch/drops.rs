@@ -1,15 +1,15 @@
 //! `chainwright watch drops`: prints the rules and policies that drop packets.
 
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use crate::counts::{Counted, Sample};
+use crate::counts::{Change, Counted, Sampling};
+use crate::get::rules::RuleFormatter;
 use crate::glob::Names;
-use crate::output::{Error, Exit, Output, eprint_line, note};
+use crate::output::{Error, Exit, Output};
 use crate::scope::Scope;
-use crate::top::{Record, Words, interval};
+use crate::top::{Record, interval};
 
 /// Print the rules and policies that drop packets, as they count them
 ///
@@ -19,7 +19,7 @@ use crate::top::{Record, Words, interval};
 ///
 /// It adds no rule, and sees only what the kernel counts. It does not see drops by rules without a counter (in iptables'
 /// tables every rule has one), by policies of nf_tables' chains that were not created with counters, by the elements of
-/// verdict maps, by rules that were added or replaced in the interval, by queues, and everything that is dropped outside
+/// verdict maps, by rules that were added or replaced in the interval, by queues, or anything that is dropped outside
 /// of these tables: by routing, other packet filters, full buffers or closed ports. A rule with several counters counts
 /// by the last one; if that is before its last condition, it also counts packets that the rule does not drop. To see
 /// the packets themselves, use `watch packets`.
@@ -53,38 +53,37 @@ struct Document<'d> {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
-    let words = Words::new();
+    let words = RuleFormatter::new();
     let mut out = Output::new();
-    let read = || Sample::read(&args.scope, &args.names, Counted::Chains);
-    let mut before = read()?;
-    for text in &before.found.notes {
-        note(text);
-    }
-    eprint_line("chainwright: watching counters of drops");
-    let mut left = args.iterations;
-    while left != Some(0) && out.has_reader() {
-        thread::sleep(args.interval);
-        let now = read()?;
-        let elapsed = now.time.duration_since(before.time);
+    let sampling = Sampling {
+        scope: &args.scope,
+        names: &args.names,
+        counted: Counted::Chains,
+        interval: args.interval,
+        iterations: args.iterations,
+        start: Some("chainwright: watching counters of drops"),
+    };
+    sampling.each_interval(|before, now| {
         let items = now.groups();
         let items = items.flat_map(|(group, items)| items.keys().map(move |item| (group, item)));
         let mut counted: Vec<_> = items
-            .filter_map(|(group, item)| {
-                let increase = now.increase(&before, group, item)?;
-                let is_drop = increase.packets > 0 && now.drops(group, item);
-                is_drop.then_some((group, item, increase))
+            .filter_map(|(group, item)| match now.change(before, group, item) {
+                Change::Increase(increase) if increase.packets > 0 && now.drops(group, item) => {
+                    Some((group, item, increase))
+                }
+                _ => None,
             })
             .collect();
         counted.sort_unstable();
         let drops = counted
             .into_iter()
-            .map(|(group, item, increase)| Record::counted(group, item, increase, &now, &words));
+            .map(|(group, item, increase)| Record::counted(group, item, increase, now, &words));
         let drops: Vec<_> = drops.collect();
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         if json && !drops.is_empty() {
             let document = Document {
                 time,
-                seconds: elapsed.as_secs_f64(),
+                seconds: now.time.duration_since(before.time).as_secs_f64(),
                 complete: !now.found.is_partial(),
                 drops,
             };
@@ -95,10 +94,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
         }
         out.flush()?;
-        before = now;
-        if let Some(left) = &mut left {
-            *left -= 1;
-        }
-    }
+        Ok(out.has_reader())
+    })?;
     Ok(Exit::Done)
 }

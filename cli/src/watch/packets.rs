@@ -14,7 +14,7 @@ use nix::net::if_::if_indextoname;
 use serde::Serialize;
 
 use super::trace_rule::{self, TraceRule};
-use crate::get::rules::{Sets, sets, without_counters, words_of};
+use crate::get::rules::RuleFormatter;
 use crate::output::{Error, Exit, Output, Printable, causes, eprint_line, name_text, note};
 use crate::scope::Scope;
 
@@ -23,15 +23,17 @@ use crate::scope::Scope;
 /// PACKET describes packets as for `trace`: protocol, source and destination, `tcp 10.0.0.5 10.96.0.1:443`; use `any`
 /// for any address, and omit the port for any port. To trace these packets, it adds a rule in a table of its own, at the
 /// hooks prerouting and output, before the table raw. The kernel deletes the table when the process ends, even if it is
-/// killed; this needs Linux 5.12 or later. Answers are other packets: trace them by another description. Addresses are
-/// those that the packets have at these hooks, before they are translated.
+/// killed; this needs Linux 5.12 or later. Addresses are those that the packets have at these hooks, before they are
+/// translated. Answers are other packets: trace them by another description. If connection tracking is inactive, later
+/// fragments of a packet have no ports, and do not match a description with ports.
 ///
 /// Without PACKET it only listens, and adds no rule: the kernel traces packets that another rule marks, with
 /// `meta nftrace set 1`, or with the target TRACE of iptables-nft. Such packets are always shown.
 ///
 /// Prints one line per step, with a number that identifies the packet: a rule and its verdict, the end of a chain, a
-/// policy. Rules are shown as in `get rules`, without counters. A rule is looked up when its step is printed, and may have changed by then.
-/// Before the first step of a packet at a hook there is another line with the packet and its devices.
+/// policy. Rules are shown as in `get rules`, without counters. A rule is looked up when its step is printed, and may
+/// have changed by then. Before the first step of a packet at a hook there is another line with the packet and its
+/// devices.
 ///
 /// Runs until it is stopped, or its reader exits. If packets arrive too fast, it reports missing steps.
 #[derive(clap::Args)]
@@ -117,8 +119,7 @@ impl Args {
 /// The present rules, read when a step needs them.
 struct Rules {
     nft: Connection,
-    sets: Sets,
-    words: chainwright_lang::Options,
+    words: RuleFormatter,
     /// The generation of the chains.
     generation: Option<Generation>,
     chains: HashMap<(Family, BString, BString), Snapshot>,
@@ -159,8 +160,7 @@ impl Rules {
         let rule = snapshot.table(family, table).and_then(|table| {
             let mut rules = table.chain(chain)?.rules();
             let rule = rules.find(|rule| rule.handle() == handle)?;
-            let words = words_of(&table, &rule, &self.sets, &self.words);
-            Some(without_counters(words))
+            Some(self.words.nft(&table, &rule))
         });
         Ok(rule)
     }
@@ -176,15 +176,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     // Adding a rule loads nf_tables, listening does not.
     let own = match &args.packet[..] {
         [] => None,
-        words => Some(TraceRule::add(words, args.input.as_deref())?),
+        words => Some(TraceRule::add(
+            words,
+            args.scope.filter().family,
+            args.input.as_deref(),
+        )?),
     };
     let mut tracer = options.open_if_loaded()?;
-    let mut words = crate::dialect::options();
-    words.stateless = true;
     let mut rules = Rules {
         nft: Connection::open()?,
-        sets: sets(),
-        words,
+        words: RuleFormatter::new(),
         generation: None,
         chains: HashMap::new(),
     };
@@ -220,9 +221,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
         };
         let step = traced.view();
-        // Of trace rules, it only shows the packet.
-        let is_own = own.is_some() && trace_rule::is_step(&step);
-        if !is_own && !args.admits(&step) || is_own && step.packet().is_none() {
+        // For a step in its own trace rule, it only shows the packet; with --table, at the first step in that table.
+        let is_own = own.as_ref().is_some_and(|rule| rule.marked(&step));
+        let is_shown = match &own {
+            Some(_) if is_own => {
+                step.rule().is_some() && step.packet().is_some() && args.scope.table.is_none()
+            }
+            Some(_) if trace_rule::is_step(&step) => false,
+            _ => args.admits(&step),
+        };
+        if !is_shown {
             continue;
         }
         if is_own {

@@ -323,19 +323,21 @@ fn traces_described_packets() {
     let (text, json) = (words.to_owned(), format!("{words} --json"));
     let [text, json] = [text, json].map(|words| listen(&sandbox, &words));
     let mut killed = listen(&sandbox, "watch packets tcp 10.0.0.1 any:443 --in lo");
-    let table = |child: &Child| format!("table inet chainwright-watch-{}", child.id());
     let listed = tools.run("nft list ruleset");
-    for child in [&text, &json, &killed] {
-        assert!(listed.contains(&table(child)), "{listed}");
-    }
     let of_killed = "ip saddr 10.0.0.1 tcp dport 443 iifname \"lo\" meta nftrace set 1";
-    assert!(listed.contains(of_killed), "{listed}");
+    let tables: Vec<_> = listed
+        .split("\n}\n")
+        .filter(|table| table.starts_with("table inet chainwright-watch-"))
+        .collect();
+    let table = tables.iter().find(|table| table.contains(of_killed));
+    let table = table.expect(&listed).split(" {").next().unwrap();
+    assert_eq!(tables.len(), 3, "{listed}");
     // Nobody else can change it.
-    assert!(!tools.succeeds(&format!("nft delete {}", table(&killed))));
+    assert!(!tools.succeeds(&format!("nft delete {table}")));
     killed.kill().unwrap();
     killed.wait().unwrap();
     // The kernel deletes it before the socket is closed completely.
-    assert!(!tools.run("nft list tables").contains(&table(&killed)));
+    assert!(!tools.run("nft list tables").contains(table));
 
     to(10);
     to(9);
@@ -375,10 +377,39 @@ fn traces_described_packets() {
         .iter()
         .filter(|line| line.contains("chainwright-watch"))
         .count();
-    // One step with the packet in each table.
-    assert_eq!((json.lines().len(), own), (5, 2), "{}", json.out);
+    // One step in its own table, none in the table of the other process.
+    assert_eq!((json.lines().len(), own), (4, 1), "{}", json.out);
     let left = tools.run("nft list tables");
     assert_eq!(left, "table ip t\n");
+
+    // With --table, the packet is printed with the first step in that table; a family limits what is traced.
+    let in_table = listen(&sandbox, "watch packets udp any any:9 --count 1 --table t");
+    let elsewhere = listen(&sandbox, "watch packets udp any any:9 --table other");
+    let v6 = listen(&sandbox, "watch packets -6 udp any any:9");
+    let listed = tools.run("nft list ruleset");
+    assert_eq!(
+        listed
+            .matches("meta nfproto ipv6 udp dport 9 meta nftrace set 1")
+            .count(),
+        2,
+        "{listed}"
+    );
+    to(9);
+    let in_table = end(in_table);
+    let [packet, rule] = in_table.lines()[..] else {
+        panic!("{}", in_table.out);
+    };
+    assert!(packet.contains(" packet oif lo "), "{}", in_table.out);
+    assert!(
+        rule.contains(" rule ip t out handle 3 "),
+        "{}",
+        in_table.out
+    );
+    for mut child in [elsewhere, v6] {
+        child.kill().unwrap();
+        assert_eq!(child.wait_with_output().unwrap().stdout, b"");
+    }
+
     for (words, message) in [
         ("watch packets tcp any", "3 values required"),
         ("watch packets tcp host any", "\"host\" is not an address"),

@@ -17,6 +17,7 @@ table inet t {
     quota monthly { until 1 mbytes; }
     set nets { type ipv4_addr; flags interval; size 100; elements = { 10.0.0.0/8, 192.0.2.1 }; }
     map m { type inet_service : verdict; elements = { 1 : drop }; }
+    set seen { type inet_service; size 9; flags dynamic; }
     chain out {
         type filter hook output priority 0;
         udp dport 9 counter name "hits" quota name "monthly" counter comment "nine"
@@ -24,6 +25,7 @@ table inet t {
         udp dport { 9, 10 } counter accept comment "another one"
         udp dport 9 accept comment "without a counter"
         counter
+        udp dport 9 add @seen { udp dport }
     }
 }
 "#;
@@ -87,8 +89,8 @@ fn metrics_have_the_values_of_the_kernel() {
         format!(r#"set_elements{{{t},set="m"}} 1"#),
         format!(r#"set_max_elements{{{t},set="nets"}} 100"#),
         format!(r#"table_chains{{backend="nft",{t}}} 1"#),
-        format!(r#"table_rules{{backend="nft",{t}}} 5"#),
-        format!(r#"table_sets{{backend="nft",{t}}} 2"#),
+        format!(r#"table_rules{{backend="nft",{t}}} 6"#),
+        format!(r#"table_sets{{backend="nft",{t}}} 3"#),
         r#"table_rules{backend="legacy",family="ip",table="filter"} 2"#.to_owned(),
         format!("nft_generation {}", generation(&sandbox).number()),
         "complete 1".to_owned(),
@@ -134,6 +136,7 @@ fn drift_is_the_difference_from_a_file() {
     let tools = Tools::new(&sandbox);
     tools.run_with("nft -f -", RULES);
     tools.run("iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT");
+    tools.run("iptables-nft -A OUTPUT -p udp");
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let snapshot = path("snapshot");
@@ -160,7 +163,16 @@ fn drift_is_the_difference_from_a_file() {
     };
     all([0; 4]);
     send(&sandbox);
+    // Only counters and an element that a rule added have changed.
+    let elements = run(&sandbox, "get elements seen").expect(0).out;
+    assert!(elements.contains('9'), "{elements}");
     all([0; 4]);
+    // A table that vanishes with its program is no drift.
+    let mut tracer = listen(&sandbox, "watch packets udp any any:9");
+    assert!(tools.run("nft list tables").contains("chainwright-watch-"));
+    all([0; 4]);
+    tracer.kill().unwrap();
+    tracer.wait().unwrap();
     tools.run("nft add table ip other");
     all([1, 0, 0, 0]);
     tools.run("iptables-nft -A INPUT -j DROP");
@@ -171,13 +183,21 @@ fn drift_is_the_difference_from_a_file() {
     let legacy = format!("{} --backend legacy", files[3]);
     assert_eq!(drift(&legacy), tables(1));
     tools.run("iptables-legacy -A INPUT -p tcp --dport 22 -j ACCEPT");
+    tools.run("iptables-legacy -A OUTPUT -p udp");
     assert_eq!(drift(&legacy), tables(0));
     tools.run("iptables-legacy -P INPUT DROP");
     assert_eq!(drift(&legacy), tables(1));
     assert_eq!(drift(&format!("{} --family inet", files[0])), tables(1));
     tools.run("nft flush ruleset");
     all([2, 2, 2, 1]);
+    let empty = path("empty");
+    fs::write(&empty, "# truncated\n").unwrap();
     for (options, message) in [
+        (empty, "has no table"),
+        (
+            "- --listen 127.0.0.1:9637".to_owned(),
+            "- is not a regular file",
+        ),
         (
             format!("{} -t other", files[1]),
             "none of the selected tables",
@@ -194,12 +214,12 @@ fn drift_is_the_difference_from_a_file() {
     }
 }
 
-/// Gets a page; returns the whole response.
-fn get(sandbox: &Sandbox, address: &str) -> String {
+/// Sends a request for the metrics; returns the whole response.
+fn request(sandbox: &Sandbox, method: &str, address: &str) -> String {
     let exchange = || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            .write_all(format!("{method} /metrics HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
             .unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).unwrap();
@@ -223,11 +243,14 @@ fn metrics_are_served_over_http() {
         elsewhere.netns().as_fd().as_raw_fd(),
     );
     let server = listen(&here, &arguments);
-    let response = get(&here, "127.0.0.1:9638");
+    let response = request(&here, "GET", "127.0.0.1:9638");
     let (head, body) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert_eq!(samples(body, "drift"), ["drift 0", "drift_tables 0"]);
     assert_eq!(samples(body, "table_rules").len(), 1);
+    let response = request(&here, "HEAD", "127.0.0.1:9638");
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert!(response.ends_with("\r\n\r\n"), "{response}");
     // The address is in use.
     let ran = run(&here, "metrics --listen 127.0.0.1:9638").expect(2);
     assert!(

@@ -22,7 +22,7 @@
 //!
 //! This file determines the order of a table's objects and their dependencies; each kind of object takes part in both.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice, ByteVec};
@@ -174,19 +174,6 @@ impl Plan {
 
     pub(in crate::nft::snapshot) const fn transaction_mut(&mut self) -> &mut Transaction {
         &mut self.transaction
-    }
-
-    /// Returns the tables that the plan changes, creates or deletes, and those of [other
-    /// owners](Self::owned_by_others).
-    #[must_use]
-    pub fn tables(&self) -> BTreeSet<(Family, BString)> {
-        let operations = self.transaction.described().filter_map(|operation| {
-            let table = operation.path.into_iter().next()?;
-            Some((operation.family, table))
-        });
-        operations
-            .chain(self.owned_by_others.iter().cloned())
-            .collect()
     }
 
     /// Returns the transaction by value, to append to it.
