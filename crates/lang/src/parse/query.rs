@@ -168,8 +168,10 @@ impl Parser<'_> {
             let plurals = kinds().filter_map(|(word, _)| word.strip_prefix("ct "));
             return Err(self.unknown("object type", plurals.chain(ct_words())));
         }
-        let reset_only = ["rule", "element"];
-        let of_reset = &reset_only[..if verb == Verb::Reset { 2 } else { 0 }];
+        let of_reset: &[&str] = match verb {
+            Verb::Reset => &["rule", "element"],
+            _ => &[],
+        };
         let found = self.eat_any(&singles).or_else(|| self.eat_any(of_reset));
         let Some(word) = found else {
             return Err(self.unknown("object to list", known()));
