@@ -4,15 +4,25 @@ use std::fmt;
 
 use bstr::{BStr, ByteSlice};
 
-/// Displays a byte string. Control characters (which could end the line or drive a terminal), backslashes and bytes
-/// that are not UTF-8 cause it to be escaped; other strings are unchanged. Different byte strings have different
-/// output.
+/// Returns `true` for a character that could end the line, drive a terminal, be invisible, or change the direction of
+/// the text.
+#[must_use]
+pub fn is_misleading(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        )
+}
+
+/// Displays a byte string. [Misleading](is_misleading) characters, backslashes and bytes that are not UTF-8 cause it to
+/// be escaped; other strings are unchanged. Different byte strings have different output.
 pub struct Escaped<'a>(pub &'a BStr);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Ok(text) = self.0.to_str()
-            && !text.contains(|c: char| c.is_control() || c == '\\')
+            && !text.contains(|c| is_misleading(c) || c == '\\')
         {
             return f.pad(text);
         }
@@ -40,6 +50,7 @@ mod tests {
             ("größe/äöü".as_bytes(), "größe/äöü"),
             (b"a\nb\x1b[2J\x07", r"a\nb\u{1b}[2J\u{7}"),
             (b"\x7f", r"\u{7f}"),
+            ("a\u{202e}b\u{200b}".as_bytes(), r"a\u{202e}b\u{200b}"),
             ("\u{9b}2J".as_bytes(), r"\u{9b}2J"),
             (b"a\xff", r"a\xff"),
             (b"\xfe\xe2\x82b", r"\xfe\xe2\x82b"),

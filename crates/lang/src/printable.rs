@@ -2,16 +2,18 @@
 
 use std::fmt;
 
-/// A text in a line of output, with control characters escaped: these could forge lines or control a terminal.
+use chainwright::internal::is_misleading;
+
+/// A text in a line of output. Characters that could forge lines, control a terminal, be invisible, or change the
+/// direction of the text are escaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(pub &'a str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.contains(char::is_control) {
-            f.pad(&self.0.escape_debug().to_string())
-        } else {
-            f.pad(self.0)
+        match self.0.contains(is_misleading) {
+            true => f.pad(&self.0.escape_debug().to_string()),
+            false => f.pad(self.0),
         }
     }
 }
@@ -26,6 +28,7 @@ mod tests {
         assert_eq!(pad, "[nat   ]");
         let forged = Printable("a\nb\x1b[2J").to_string();
         assert_eq!(forged, r"a\nb\u{1b}[2J");
+        assert_eq!(Printable("a\u{202e}b").to_string(), r"a\u{202e}b");
         assert_eq!(Printable("größe/äöü").to_string(), "größe/äöü");
     }
 }

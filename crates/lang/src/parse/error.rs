@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::source::Sources;
 use crate::syntax::Span;
-use chainwright::internal::{Class, nearest};
+use chainwright::internal::{Class, is_misleading, nearest};
 use chainwright::{Errno, ErrorKind};
 
 /// Maximum length of an excerpt, in characters.
@@ -198,7 +198,7 @@ fn is_sign(word: &str) -> bool {
 
 /// Returns a character, or its escape if it could affect a terminal.
 fn harmless(c: char) -> impl Iterator<Item = char> {
-    let is_harmful = c != '\t' && (c.is_control() || is_invisible(c));
+    let is_harmful = c != '\t' && is_misleading(c);
     let escape = is_harmful.then(|| c.escape_unicode());
     let plain = (!is_harmful).then_some(c);
     plain.into_iter().chain(escape.into_iter().flatten())
@@ -206,11 +206,6 @@ fn harmless(c: char) -> impl Iterator<Item = char> {
 
 fn harmless_text(text: &str) -> String {
     text.chars().flat_map(harmless).collect()
-}
-
-/// Returns `true` if a character is invisible or changes the text direction.
-const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Shortens a text for a message.
