@@ -32,7 +32,7 @@ pub(crate) use writer::about;
 /// WHAT is one of:
 ///
 /// - a chain, with its table and its family if several have one of this name: `INPUT`, `nat KUBE-SERVICES`, `ip nat
-///   KUBE-SERVICES`. Explains each rule, and prints the chain as a table: what may go where.
+///   KUBE-SERVICES`. Explains each rule, and prints the chain as a table of sources, destinations, ports and outcomes.
 ///
 /// - a rule of a chain, by its number or its handle: `INPUT 3`, `INPUT handle 7`, `inet filter input '#7'`.
 ///
@@ -42,8 +42,9 @@ pub(crate) use writer::about;
 /// - a service in kube-proxy's rules, of any mode: `svc/default/web`, `svc/default/web:http`. Prints its addresses and
 ///   ports, its endpoints, and the rules that choose one.
 ///
-/// A part of a rule for which there is no sentence is printed in nft's or iptables' own words, and marked. What chains
-/// are for is guessed from the names and comments of kube-proxy, Docker, Calico, firewalld and ufw.
+/// A part of a rule for which there is no sentence is printed in nft's or iptables' own words, and marked. The purposes
+/// of chains are guessed from names and comments of kube-proxy, Docker, Calico, firewalld, ufw, CNI plugins, fail2ban
+/// and libvirt.
 ///
 /// The exit code is 1 if there is no such chain, rule or service.
 #[derive(clap::Args)]
@@ -99,25 +100,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     if let Target::Rule(words) = &target {
         let rule = of_text(words, &args.scope)?;
-        match json {
-            true => {
-                let record = RuleRecord {
-                    text: rule.to_string(),
-                    complete: rule.is_complete(),
-                    comment: rule.comment.as_deref(),
-                };
-                let document = Document {
-                    rule: Some(record),
-                    chains: &[],
-                    service: None,
-                    not_read: &[],
-                };
-                out.json("explain", &document)?;
-            }
-            false => Writer::new(&mut out, args.format).rule(&rule)?,
-        }
-        out.flush()?;
-        return Ok(Exit::Done);
+        return args.print_rule(&mut out, &rule, json);
     }
     let mut found = Found::default();
     let ruleset = match &args.file {
@@ -131,13 +114,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let (mut chains, mut service) = (Vec::new(), None);
     match &target {
         Target::Chain(chain) => {
-            chains = chain::explained(&explainer, &|table| chain.admits(table), |name| {
-                name == chain.chain.as_bytes()
-            });
-            if let Some(rule) = &chain.rule {
-                chains.iter_mut().for_each(|one| one.retain(rule));
-                chains.retain(|one| !one.rules.is_empty());
-            }
+            chains = chain::explained(&explainer, chain);
         }
         Target::Service(name) => {
             service = service::explained(&explainer, name, args.file.as_ref())?
@@ -145,6 +122,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Target::Rule(_) => {}
     }
     let is_absent = chains.is_empty() && service.is_none();
+    // A rule of one word, such as `drop`.
+    if let (true, [word]) = (is_absent, &args.what[..])
+        && let Ok(rule) = of_text(word, &args.scope)
+    {
+        return args.print_rule(&mut out, &rule, json);
+    }
     if json {
         let document = Document {
             rule: None,
@@ -172,6 +155,35 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         (false, true) => Exit::Absent,
         (false, false) => Exit::Done,
     })
+}
+
+impl Args {
+    /// Prints a rule that was given as text.
+    fn print_rule(
+        &self,
+        out: &mut Output,
+        rule: &RuleExplanation,
+        json: bool,
+    ) -> Result<Exit, Error> {
+        if json {
+            let record = RuleRecord {
+                text: rule.to_string(),
+                complete: rule.is_complete(),
+                comment: rule.comment.as_deref(),
+            };
+            let document = Document {
+                rule: Some(record),
+                chains: &[],
+                service: None,
+                not_read: &[],
+            };
+            out.json("explain", &document)?;
+        } else {
+            Writer::new(out, self.format).rule(rule)?;
+        }
+        out.flush()?;
+        Ok(Exit::Done)
+    }
 }
 
 /// Explains the text of a rule.

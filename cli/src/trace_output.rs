@@ -290,12 +290,32 @@ pub(crate) fn percent(probability: f64) -> String {
     format!("{:.1} %", probability * 100.0)
 }
 
-/// Ends with the same text.
-struct OutcomeGroup<'w> {
-    words: String,
-    probability: f64,
+/// Ends with the same assumptions and the same text.
+pub(crate) struct OutcomeGroup<'w> {
+    pub(crate) words: String,
+    pub(crate) probability: f64,
     /// The first of them.
-    end: &'w End,
+    pub(crate) end: &'w End,
+}
+
+/// Groups ends, in the order of the first end of each group.
+pub(crate) fn outcome_groups<'w>(packet: &Packet, ends: &'w [End]) -> Vec<OutcomeGroup<'w>> {
+    let mut groups: Vec<OutcomeGroup<'_>> = Vec::new();
+    for end in ends {
+        let words = outcome(packet, end);
+        let same = groups
+            .iter_mut()
+            .find(|group| group.words == words && group.end.assumptions == end.assumptions);
+        match same {
+            Some(group) => group.probability += end.probability,
+            None => groups.push(OutcomeGroup {
+                words,
+                probability: end.probability,
+                end,
+            }),
+        }
+    }
+    groups
 }
 
 /// Prints the outcome of a packet, and then its paths.
@@ -309,24 +329,13 @@ pub(crate) fn print_text(
     // Probabilities are added if the assumptions are the same.
     let mut assumed: BTreeMap<&[String], Vec<OutcomeGroup<'_>>> = BTreeMap::new();
     let mut order: Vec<&[String]> = Vec::new();
-    for end in &trace.ends {
-        let key = end.assumptions.as_slice();
-        let group = assumed.entry(key).or_insert_with(|| {
+    for group in outcome_groups(packet, &trace.ends) {
+        let key = group.end.assumptions.as_slice();
+        let groups = assumed.entry(key).or_insert_with(|| {
             order.push(key);
             Vec::new()
         });
-        let words = outcome(packet, end);
-        match group
-            .iter_mut()
-            .find(|group_member| group_member.words == words)
-        {
-            Some(group_member) => group_member.probability += end.probability,
-            None => group.push(OutcomeGroup {
-                words,
-                probability: end.probability,
-                end,
-            }),
-        }
+        groups.push(group);
     }
     // Results that do not depend on assumptions are printed once.
     let same = |one: &[OutcomeGroup<'_>], other: &[OutcomeGroup<'_>]| {

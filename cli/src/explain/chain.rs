@@ -1,6 +1,6 @@
 //! Chains with their rules in English.
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BString, ByteSlice as _};
 use chainwright::iptables::Backend;
 use chainwright::nft::{RuleRef, SnapshotTable};
 use chainwright::{legacy, xt};
@@ -10,17 +10,12 @@ use chainwright_trace::owner;
 use serde::Serialize;
 
 use super::purpose;
-use super::target::RuleName;
+use super::target::{ChainTarget, RuleName};
+use crate::get::chains::devices;
 use crate::get::rules;
 use crate::iptables::backend_word;
 use crate::output::name_text;
 use crate::trace_output::Ruleset;
-
-/// The name of a table.
-pub(crate) struct TableName<'t> {
-    pub(crate) family: String,
-    pub(crate) name: &'t BStr,
-}
 
 /// A chain in English.
 #[derive(Debug, Serialize)]
@@ -36,6 +31,12 @@ pub(crate) struct ChainExplanation {
     pub(crate) priority: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<&'static str>,
+    /// Of a base chain: the devices that it is bound to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) devices: Vec<String>,
+    /// Whether its table is switched off.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) dormant: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +142,7 @@ impl RuleRecord {
 
 impl ChainExplanation {
     /// Keeps one rule.
-    pub(super) fn retain(&mut self, wanted: &RuleName) {
+    fn retain(&mut self, wanted: &RuleName) {
         self.rules.retain(|rule| match wanted {
             RuleName::Number(number) => rule.number == *number,
             RuleName::Handle(handle) => rule.handle == Some(*handle),
@@ -198,11 +199,23 @@ impl<'r> Explainer<'r> {
             hook: base.map(|base| base.hook.clone()),
             priority: base.map(|base| base.priority),
             policy: base.map(|base| if base.drops { "drop" } else { "accept" }),
+            devices: self.devices(table, &node.name),
+            dormant: table.dormant,
             owner: owner(&table.name, &node.name),
             purpose: purpose::of(table.name.as_bstr(), node.name.as_bstr(), comment),
             from: self.from(place),
             rules: self.rules(table, &node.name, rules),
         })
+    }
+
+    /// Returns the devices of a base chain of nf_tables.
+    fn devices(&self, table: &Table, chain: &BString) -> Vec<String> {
+        let found = match table.backend {
+            Backend::Nft => self.ruleset.snapshot.table(table.family, &table.name),
+            Backend::Legacy => None,
+        };
+        let hook = found.and_then(|found| found.chain(chain)?.chain().hook());
+        hook.map(|hook| devices(&hook)).unwrap_or_default()
     }
 
     /// Names the chains and maps that lead to a node.
@@ -259,22 +272,18 @@ impl<'r> Explainer<'r> {
     }
 }
 
-/// Explains the chains that have one of these names, in these tables.
-pub(super) fn explained(
-    explainer: &Explainer<'_>,
-    admits: &dyn Fn(&TableName<'_>) -> bool,
-    is_wanted: impl Fn(&[u8]) -> bool,
-) -> Vec<ChainExplanation> {
+/// Explains the chains with the target's name, or one rule of each.
+pub(super) fn explained(explainer: &Explainer<'_>, target: &ChainTarget) -> Vec<ChainExplanation> {
     let mut chains = Vec::new();
     for (place, node) in explainer.graph.nodes().iter().enumerate() {
         let table = &explainer.graph.tables()[node.table];
-        let name = TableName {
-            family: table.family.to_string(),
-            name: table.name.as_bstr(),
-        };
-        if is_wanted(&node.name) && admits(&name) {
+        if node.name == target.chain.as_bytes() && target.admits(table) {
             chains.extend(explainer.chain(place));
         }
+    }
+    if let Some(rule) = &target.rule {
+        chains.iter_mut().for_each(|one| one.retain(rule));
+        chains.retain(|one| !one.rules.is_empty());
     }
     chains
 }

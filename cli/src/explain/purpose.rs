@@ -2,6 +2,7 @@
 
 use bstr::BStr;
 use chainwright_kube::explain::{ChainInfo, Role};
+use chainwright_trace::owner;
 
 /// Returns what a chain of Kubernetes is for, in words.
 fn of_kubernetes(info: &ChainInfo) -> String {
@@ -30,14 +31,16 @@ fn of_kubernetes(info: &ChainInfo) -> String {
         Role::NoEndpoints => "refuses packets to services without endpoints".to_owned(),
         Role::ClusterIps => "refuses packets to cluster IPs on ports without a service".to_owned(),
         Role::Forward => "accepts packets to and from services".to_owned(),
-        Role::Canary => "exists only so that a removal of all rules is noticed".to_owned(),
+        Role::Canary => "exists so that kube-proxy notices if all rules are removed".to_owned(),
         _ => info.to_string(),
     }
 }
 
-/// Returns what a chain is for, by its name and a comment of its rules or of a rule that leads to it.
+/// Returns what a chain is for, by its name and a comment of its rules or of a rule that leads to it. Only in tables of
+/// kube-proxy, names such as `services` are kube-proxy's.
 pub(crate) fn of(table: &BStr, chain: &BStr, comment: Option<&BStr>) -> Option<String> {
-    match ChainInfo::of(chain, comment) {
+    let is_kube = owner(table, chain).is_some_and(|owner| owner.starts_with("kube"));
+    match ChainInfo::of(chain, comment).filter(|_| is_kube) {
         Some(info) => Some(of_kubernetes(&info)),
         None => chainwright_trace::explain::purpose(table, chain),
     }

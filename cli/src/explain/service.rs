@@ -14,7 +14,7 @@ use super::chain::{ChainExplanation, Explainer};
 use crate::output::Error;
 use crate::packet::{self, PacketOptions, protocol_name};
 use crate::trace;
-use crate::trace_output::{arrived, options, outcome, reason};
+use crate::trace_output::{arrived, options, outcome_groups, reason};
 
 /// A service in English.
 #[derive(Debug, Serialize)]
@@ -104,24 +104,18 @@ pub(super) fn explained(
             let from = trace::external_source(frontend.ipv6);
             let packet = trace::packet_to(frontend, from, &PacketOptions::default(), &node)?;
             let trace = rules.trace(&packet, &node, &options(false));
-            let mut outcomes: Vec<OutcomeRecord> = Vec::new();
-            for end in &trace.ends {
+            let groups = outcome_groups(&packet, &trace.ends).into_iter();
+            let outcomes = groups.map(|group| {
+                let end = group.end;
                 let goes_on = matches!(end.outcome, Outcome::Delivered | Outcome::Forwarded);
-                let record = OutcomeRecord {
-                    probability: end.probability,
+                OutcomeRecord {
+                    probability: group.probability,
                     endpoint: goes_on.then(|| arrived(end)),
-                    outcome: outcome(&packet, end),
+                    outcome: group.words,
                     reason: reason(ruleset, end).filter(|_| !goes_on),
                     assumptions: end.assumptions.clone(),
-                };
-                let same = outcomes.iter_mut().find(|one| {
-                    one.outcome == record.outcome && one.assumptions == record.assumptions
-                });
-                match same {
-                    Some(one) => one.probability += record.probability,
-                    None => outcomes.push(record),
                 }
-            }
+            });
             records.push(FrontendRecord {
                 protocol: protocol_name(frontend.protocol),
                 address: frontend.address,
@@ -130,7 +124,7 @@ pub(super) fn explained(
                     .address
                     .map(|address| address.to_string())
                     .unwrap_or_default(),
-                outcomes,
+                outcomes: outcomes.collect(),
                 is_random: trace.ends.iter().any(|end| !end.chances.is_empty()),
             });
         }

@@ -1,8 +1,6 @@
 //! What to explain.
 
-use bstr::ByteSlice as _;
-
-use super::chain::TableName;
+use chainwright_trace::graph::Table;
 
 /// What to explain.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,14 +92,11 @@ impl Target {
 }
 
 impl ChainTarget {
-    pub(super) fn admits(&self, table: &TableName<'_>) -> bool {
-        self.family
-            .as_ref()
-            .is_none_or(|family| table.family == *family)
-            && self
-                .table
-                .as_ref()
-                .is_none_or(|name| table.name == name.as_bytes().as_bstr())
+    /// Returns `true` if the chain may be in this table.
+    pub(super) fn admits(&self, table: &Table) -> bool {
+        let is_family = |family: &String| table.family.to_string() == *family;
+        let is_name = |name: &String| table.name == name.as_bytes();
+        self.family.as_ref().is_none_or(is_family) && self.table.as_ref().is_none_or(is_name)
     }
 }
 

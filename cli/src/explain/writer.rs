@@ -1,5 +1,6 @@
 //! Writes explanations as text or Markdown.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chainwright_trace::explain::RuleExplanation;
@@ -45,7 +46,7 @@ fn markdown(text: &str) -> String {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
                 escaped.push('\\');
                 escaped.push(c);
             }
@@ -236,7 +237,8 @@ impl<'o> Writer<'o> {
 /// Describes how the endpoint of a new connection is chosen.
 fn choice(port: &ServicePort) -> &'static str {
     let endpoints = |outcomes: &[super::service::OutcomeRecord]| {
-        outcomes.iter().filter(|one| one.endpoint.is_some()).count()
+        let endpoints = outcomes.iter().filter_map(|one| one.endpoint.as_ref());
+        endpoints.collect::<BTreeSet<_>>().len()
     };
     let most = port
         .frontends
@@ -281,27 +283,38 @@ fn title(chain: &ChainExplanation, only_rule: bool) -> String {
 /// Returns sentences about a chain.
 pub(crate) fn about(chain: &ChainExplanation) -> Vec<String> {
     let mut lines = Vec::new();
-    let owner = chain.owner.map(|owner| format!("probably of {owner}"));
-    let about = owner
-        .into_iter()
-        .chain(chain.purpose.clone())
-        .collect::<Vec<_>>();
-    if !about.is_empty() {
-        lines.push(about.join(": "));
+    let of = chain.owner.map(|owner| format!(" of {owner}"));
+    let purpose = chain.purpose.as_ref().map(|purpose| format!(": {purpose}"));
+    if of.is_some() || purpose.is_some() {
+        let [of, purpose] = [of, purpose].map(Option::unwrap_or_default);
+        lines.push(format!("probably{of}{purpose}"));
     }
     if let Some(hook) = &chain.hook {
-        let at = match chain.priority {
-            Some(priority) => format!("hook {hook}, priority {priority}"),
-            None => format!("hook {hook}"),
+        let mut at = format!("hook {hook}");
+        if !chain.devices.is_empty() {
+            let noun = if chain.devices.len() == 1 {
+                "device"
+            } else {
+                "devices"
+            };
+            let _ = write!(at, " of the {noun} {}", chain.devices.join(", "));
+        }
+        if let Some(priority) = chain.priority {
+            let _ = write!(at, ", priority {priority}");
+        }
+        let verb = match chain.policy {
+            Some("drop") => "drops",
+            _ => "accepts",
         };
-        let policy = match chain.policy {
-            Some("drop") => "drops a packet on which no rule decides",
-            _ => "accepts a packet on which no rule decides",
-        };
-        lines.push(format!("base chain: {at}; its policy {policy}"));
+        lines.push(format!(
+            "base chain: {at}; it {verb} the packets that no rule decides on"
+        ));
+        if chain.dormant {
+            lines.push("its table is dormant: no packet reaches it".to_owned());
+        }
     } else {
         lines.push(match chain.from.is_empty() {
-            true => "no rule and no map leads here".to_owned(),
+            true => "no rule or map leads here".to_owned(),
             false => {
                 let shown = chain.from.len().min(8);
                 let more = match chain.from.len() - shown {

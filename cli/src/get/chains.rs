@@ -135,7 +135,7 @@ impl<'a> Line<'a> {
 }
 
 /// Returns the devices of a netdev chain. Newer kernels list all of them, older ones only a single one.
-fn devices(hook: &Hook<'_>) -> Vec<String> {
+pub(crate) fn devices(hook: &Hook<'_>) -> Vec<String> {
     match (&hook.devices, &hook.device) {
         (Some(list), _) => list.iter().map(|device| device.to_string()).collect(),
         (None, Some(device)) => vec![device.to_string()],

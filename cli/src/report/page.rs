@@ -201,7 +201,7 @@ fn packets(html: &mut Html, contents: &Contents<'_>) {
 
 fn steps(html: &mut Html, ruleset: &Ruleset, end: &End) {
     if end.steps.is_empty() {
-        html.element("p class=\"weak\"", "No chain is on its way.");
+        html.element("p class=\"weak\"", "It passes no chain.");
         return;
     }
     html.open("ol");
@@ -314,7 +314,7 @@ fn chains(html: &mut Html, contents: &Contents<'_>) {
             }
         }
     }
-    let how = "`chainwright explain CHAIN` shows one.";
+    let how = "`chainwright explain FAMILY TABLE CHAIN` shows one.";
     left_out(html, omitted_chains, "chain", "chains", how);
     left_out(html, omitted_rules, "rule", "rules", how);
 }
@@ -361,7 +361,10 @@ fn chain(html: &mut Html, chain: &ChainExplanation, size: usize) {
             more,
             "rule",
             "rules",
-            "`chainwright explain CHAIN` shows all.",
+            &format!(
+                "`chainwright explain {} {} {}` shows all.",
+                chain.family, chain.table, chain.chain
+            ),
         ),
     }
     html.raw("</details>\n");

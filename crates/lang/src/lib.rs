@@ -73,7 +73,7 @@ pub use object_formatter::ObjectFormatter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
-pub use parts::{MatchField, MatchValue, RulePart, RuleParts};
+pub use parts::{MatchField, MatchValue, RuleEnd, RulePart, RuleParts};
 pub use printable::Printable;
 pub use query::{EventFilter, Query, QueryCache, QueryResult, find_element};
 pub use run::{Echo, RunError, RunMode, RunOutcome};

@@ -59,10 +59,30 @@ pub enum RulePart {
         /// The statement in nft's language.
         words: String,
     },
-    /// Another statement, in nft's language.
-    Statement(String),
+    /// Another statement.
+    #[non_exhaustive]
+    Statement {
+        /// How it can end the rule, besides by a verdict.
+        end: RuleEnd,
+        /// The statement in nft's language.
+        words: String,
+    },
     /// An expression without a form in nft's language, as bytecode.
     Bytecode(String),
+}
+
+/// How a statement can end the rule, so that the statements after it do not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuleEnd {
+    /// It does not.
+    Never,
+    /// It is a condition: a limit, or a match of iptables.
+    Condition,
+    /// It looks up a value: it ends the rule if the map has no entry.
+    NoEntry,
+    /// It ends the rule if it fails, for instance because a set is full, or the packet has no connection.
+    Failure,
 }
 
 /// A field that a rule compares.
@@ -108,7 +128,7 @@ impl RulePart {
         match self {
             Self::Match { words, .. }
             | Self::VerdictMap { words, .. }
-            | Self::Statement(words)
+            | Self::Statement { words, .. }
             | Self::Bytecode(words) => words,
         }
     }
@@ -207,7 +227,10 @@ fn part(statement: &Statement, options: &Options) -> RulePart {
             words: text,
         },
         Statement::Opaque(_) => RulePart::Bytecode(text),
-        _ => RulePart::Statement(text),
+        _ => RulePart::Statement {
+            end: statement.rule_end(),
+            words: text,
+        },
     }
 }
 

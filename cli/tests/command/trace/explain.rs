@@ -24,7 +24,7 @@ fn texts_of_rules() {
     for (arguments, expected) in [
         (
             &["ip saddr 10.0.0.0/8 tcp dport { 22, 80 } drop"][..],
-            "If the IPv4 source address is in 10.0.0.0/8 and the TCP destination port is one of 22 or 80, the rule \
+            "If the IPv4 source address is in 10.0.0.0/8 and the TCP destination port is 22 or 80, the rule \
              drops the packet.",
         ),
         (
@@ -212,8 +212,47 @@ fn tables_of_the_kernel_in_both_backends() {
     }
     assert!(!flat(&run("explain c --backend legacy")).contains("192.0.2.1"));
     let out = flat(&run("explain inet t b"));
-    let base = "hook input, priority -7; its policy drops a packet on which no rule decides";
+    let base = "hook input, priority -7; it drops the packets that no rule decides on";
     assert!(out.contains(base), "{out}");
+}
+
+/// Chains that no packet reaches, chains of devices, names that look like kube-proxy's, and rules of one word.
+#[test]
+fn chains_and_rules_of_other_kinds() {
+    let ruleset = "table inet mine { flags dormant; chain services { tcp dport 22 accept; }; \
+        chain base { type filter hook input priority 0; jump services; }; }; \
+        table netdev d { chain in { type filter hook ingress devices = { lo, eth0 } priority 5; drop; }; }";
+    let of = |what: &str| {
+        let (code, out, err) = explain(&[what, "--file", "-"], ruleset);
+        assert_eq!(code, 0, "{what}: {err}");
+        flat(&out)
+    };
+    let services = of("services");
+    assert!(services.contains("from: base"), "{services}");
+    assert!(!services.contains("probably"), "{services}");
+    let base = of("base");
+    assert!(
+        base.contains("its table is dormant: no packet reaches it"),
+        "{base}"
+    );
+    let devices = of("in");
+    let hook = "hook ingress of the devices eth0, lo, priority 5; it accepts";
+    assert!(devices.contains(hook), "{devices}");
+    // A chain of this name comes first.
+    assert_eq!(of("drop"), "The rule drops every packet.");
+    let (code, out, err) = explain(
+        &["drop", "--file", "-"],
+        "table ip t { chain drop { accept; }; }",
+    );
+    assert!(
+        code == 0 && flat(&out).contains("accepts every packet"),
+        "{out}{err}"
+    );
+    let (code, _, err) = explain(&["missing", "--file", "-"], ruleset);
+    assert!(
+        code == 1 && err.contains("no such chain \"missing\""),
+        "{err}"
+    );
 }
 
 /// A comment cannot forge Markdown or lines.

@@ -92,7 +92,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
             chain c { ip saddr @s counter drop; }
             chain b { type filter hook input priority -7; policy drop; jump c; }
          }
-         table netdev d { chain i { type filter hook ingress device lo priority 1; }; }",
+         table netdev d { flags dormant; chain i { type filter hook ingress device lo priority 1; }; }",
     );
     assert!(
         crate::common::arp::drop_all(&sandbox),
@@ -116,6 +116,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         "explain",
         &[
             &json("explain b").expect(0),
+            &json("explain i").expect(0),
             &json(&service.replace("svc/default/azure-vote-front", "KUBE-FORWARD")).expect(0),
             &json(&service).expect(0),
             &text.unwrap().expect(0),

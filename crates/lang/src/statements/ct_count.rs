@@ -34,6 +34,7 @@ impl Text for CtCount {
 
 impl Stateful for CtCount {
     type Expression = Connlimit;
+    const IS_CONDITION: bool = true;
 
     fn expression(&self) -> Connlimit {
         let mut flags = ConnlimitFlags::empty();

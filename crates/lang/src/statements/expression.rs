@@ -9,7 +9,7 @@ use crate::compile::sets::Data;
 use crate::constant::{self, Plain};
 use crate::dialect::Form;
 use crate::syntax::{Relation, Target, Verdict};
-use chainwright::nft::expr::{Immediate, Objref, Register};
+use chainwright::nft::expr::{CtKey, Immediate, Objref, Register};
 
 impl Statement {
     pub(super) fn print_expression<W: Write>(&self, printer: &mut Printer<'_, W>) -> fmt::Result {
@@ -59,6 +59,18 @@ impl Statement {
             }
             Self::Verdict(verdict) => printer.expr(verdict),
             _ => Ok(()),
+        }
+    }
+
+    pub(super) fn rule_end_of_expression(&self) -> RuleEnd {
+        match self {
+            Self::Match { .. }
+            | Self::Opaque(_)
+            | Self::Object(ObjectType::LIMIT | ObjectType::QUOTA | ObjectType::CONNLIMIT, _) => {
+                RuleEnd::Condition
+            }
+            Self::Object(_, object) => end_by_operands(&[object]),
+            _ => RuleEnd::Never,
         }
     }
 
@@ -147,4 +159,29 @@ impl RuleBuilder<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Returns how the expressions that a statement uses can end the rule.
+pub(crate) fn end_by_operands(operands: &[&Expr]) -> RuleEnd {
+    let ends = operands.iter().map(|expr| match expr {
+        // A choice by number has an entry for each number.
+        Expr::Map(key, map) => match (&**key, &**map) {
+            (Expr::Numgen { modulus, .. } | Expr::Hash { modulus, .. }, Expr::Set(elements))
+                if elements.len() == *modulus as usize =>
+            {
+                RuleEnd::Never
+            }
+            _ => RuleEnd::NoEntry,
+        },
+        // Not every packet has these.
+        Expr::Ct(key, ..) if *key != CtKey::STATE => RuleEnd::Failure,
+        Expr::Option(_) | Expr::Socket(..) | Expr::Rt(_) | Expr::Xfrm { .. } => RuleEnd::Failure,
+        Expr::Binary(_, left, right) => end_by_operands(&[left, right]),
+        Expr::Concat(parts) => end_by_operands(&parts.iter().collect::<Vec<_>>()),
+        _ => RuleEnd::Never,
+    });
+    ends.fold(RuleEnd::Never, |end, other| match end {
+        RuleEnd::Never => other,
+        end => end,
+    })
 }

@@ -24,6 +24,11 @@ impl Text for Flow {
 }
 
 impl Linearize for Flow {
+    /// Not every connection can be offloaded.
+    fn rule_end(&self) -> RuleEnd {
+        RuleEnd::Failure
+    }
+
     fn linearize(&self, rule: &mut RuleBuilder<'_, '_>) -> Result<(), Diagnostic> {
         rule.push(&FlowOffload::new(self.0.clone()));
         Ok(())

@@ -187,6 +187,7 @@ impl Text for Limit {
 
 impl Stateful for Limit {
     type Expression = expr::Limit;
+    const IS_CONDITION: bool = true;
 
     fn expression(&self) -> expr::Limit {
         let burst = match (self.burst, self.is_bytes) {

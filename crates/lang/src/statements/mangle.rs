@@ -41,6 +41,11 @@ impl Text for Mangle {
 }
 
 impl Linearize for Mangle {
+    /// Without the target, nothing is changed, and the rule continues.
+    fn rule_end(&self) -> RuleEnd {
+        end_by_operands(&[&self.value])
+    }
+
     fn operands(&self) -> Vec<&Expr> {
         vec![&self.target, &self.value]
     }

@@ -41,6 +41,10 @@ impl Text for Meter {
 }
 
 impl Linearize for Meter {
+    fn rule_end(&self) -> RuleEnd {
+        self.element.rule_end()
+    }
+
     fn operands(&self) -> Vec<&Expr> {
         self.element.key.iter().chain(&self.element.data).collect()
     }

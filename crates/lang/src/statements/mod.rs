@@ -27,12 +27,14 @@ use crate::compile::rule_builder::RuleBuilder;
 use crate::json::{Expression, JsonReader, Key, Node, Writer, is_object};
 use crate::parse::Diagnostic;
 use crate::parse::parser::Parser;
+use crate::parts::RuleEnd;
 use crate::print::Printer;
 use crate::read::rule::Reader;
 use crate::syntax::{Expr, Relation, Verdict};
 use chainwright::nft::expr::{Decoded, ObjectType};
 use chainwright::nft::stateful::{CtHelper, Secmark, TunnelObject};
 
+pub(crate) use expression::end_by_operands;
 #[cfg(feature = "json")]
 pub(crate) use object::ObjectJson;
 pub(crate) use object::{
@@ -81,6 +83,8 @@ pub(crate) trait Json: Text {
 pub(crate) trait Stateful: Text {
     /// The kernel's expression.
     type Expression;
+    /// Whether it ends the rule for some packets.
+    const IS_CONDITION: bool = false;
 
     fn expression(&self) -> Self::Expression;
 
@@ -96,6 +100,11 @@ pub(crate) trait Linearize: Text {
     /// Returns the expressions whose values the statement uses.
     fn operands(&self) -> Vec<&Expr> {
         Vec::new()
+    }
+
+    /// Returns how the statement can end the rule, besides by a verdict.
+    fn rule_end(&self) -> RuleEnd {
+        end_by_operands(&self.operands())
     }
 
     /// Adds the matches that the statement depends on.
@@ -251,6 +260,19 @@ macro_rules! registry {
                     $($(Self::$Statement(_) => <$module::$Statement as Linearize>::ENDS_RULE,)?)*
                     Self::Verdict(Expr::Verdict(verdict)) => *verdict != Verdict::Continue,
                     _ => false,
+                }
+            }
+
+            /// Returns how the statement can end the rule, besides by a verdict.
+            pub(crate) fn rule_end(&self) -> RuleEnd {
+                match self {
+                    $(
+                        $(Self::$State(_) if <$module::$State as Stateful>::IS_CONDITION => {
+                            RuleEnd::Condition
+                        })?
+                        $(Self::$Statement(node) => node.rule_end(),)?
+                    )*
+                    other => other.rule_end_of_expression(),
                 }
             }
 

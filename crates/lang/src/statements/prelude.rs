@@ -3,7 +3,7 @@
 pub(crate) use std::fmt::{self, Write};
 
 pub(crate) use super::clauses::{Clause, ClauseObject, Clauses, Flags, Number, clauses};
-pub(crate) use super::{Delinearize, Linearize, Object, Stateful, Text};
+pub(crate) use super::{Delinearize, Linearize, Object, Stateful, Text, end_by_operands};
 #[cfg(feature = "json")]
 pub(crate) use super::{Json, ObjectJson};
 pub(crate) use crate::compile::rule_builder::RuleBuilder;
@@ -15,6 +15,7 @@ pub(crate) use crate::list::Options;
 pub(crate) use crate::parse::Diagnostic;
 pub(crate) use crate::parse::error::shown;
 pub(crate) use crate::parse::parser::Parser;
+pub(crate) use crate::parts::RuleEnd;
 pub(crate) use crate::print::Printer;
 pub(crate) use crate::read::rule::Reader;
 pub(crate) use crate::syntax::{Expr, Span};

@@ -56,6 +56,7 @@ impl Text for Quota {
 
 impl Stateful for Quota {
     type Expression = expr::Quota;
+    const IS_CONDITION: bool = true;
 
     fn expression(&self) -> expr::Quota {
         let mut flags = QuotaFlags::empty();

@@ -31,6 +31,11 @@ impl Text for Tproxy {
 }
 
 impl Linearize for Tproxy {
+    /// A socket may not exist.
+    fn rule_end(&self) -> RuleEnd {
+        RuleEnd::Failure
+    }
+
     fn operands(&self) -> Vec<&Expr> {
         self.to.operands().collect()
     }

@@ -58,6 +58,17 @@ impl Update {
     }
 }
 
+impl Element {
+    /// Returns how adding this element from a rule can end the rule: by its statements, or because the set is full.
+    pub(crate) fn rule_end(&self) -> RuleEnd {
+        let mut ends = self.statements.iter().map(Statement::rule_end);
+        match ends.any(|end| end == RuleEnd::Condition) {
+            true => RuleEnd::Condition,
+            false => RuleEnd::Failure,
+        }
+    }
+}
+
 impl Parser<'_> {
     /// Parses the element of an update statement, in braces.
     pub(crate) fn one_element(&mut self) -> Result<Element, Diagnostic> {
@@ -95,6 +106,13 @@ impl Text for Update {
 }
 
 impl Linearize for Update {
+    fn rule_end(&self) -> RuleEnd {
+        match self.op {
+            DynsetOp::DELETE => RuleEnd::Never,
+            _ => self.element.rule_end(),
+        }
+    }
+
     fn operands(&self) -> Vec<&Expr> {
         self.element.key.iter().chain(&self.element.data).collect()
     }

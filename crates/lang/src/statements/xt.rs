@@ -44,6 +44,13 @@ impl Text for Xt {
 }
 
 impl Linearize for Xt {
+    fn rule_end(&self) -> RuleEnd {
+        match self.is_target {
+            false => RuleEnd::Condition,
+            true => RuleEnd::Failure,
+        }
+    }
+
     fn linearize(&self, rule: &mut RuleBuilder<'_, '_>) -> Result<(), Diagnostic> {
         Err(rule.error(format!(
             "`xt {} \"{}\"` was written by iptables-nft: its options are not in this text, so it cannot be recreated",

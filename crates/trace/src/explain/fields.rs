@@ -1,7 +1,7 @@
 //! Names of the fields that rules compare and set.
 
 /// Fields in nft's language, and their names in English.
-const FIELDS: [(&str, &str); 109] = [
+const FIELDS: [(&str, &str); 107] = [
     ("ip saddr", "the IPv4 source address"),
     ("ip daddr", "the IPv4 destination address"),
     ("ip6 saddr", "the IPv6 source address"),
@@ -144,9 +144,7 @@ const FIELDS: [(&str, &str); 109] = [
         "the route back to the source address through the input interface",
     ),
     ("fib daddr check", "the route to the destination address"),
-    ("socket transparent", "the transparency of the socket"),
     ("socket mark", "the mark of the socket"),
-    ("socket wildcard", "the wildcard binding of the socket"),
 ];
 
 /// Returns the English name of a field in nft's language.

@@ -74,13 +74,53 @@ fn masked_subject(text: &str) -> Option<(String, &str)> {
     Some((fields + &mask.unwrap_or_default(), rest))
 }
 
+/// Replaces times of day by seconds.
+fn seconds(text: &str) -> String {
+    let mut words = Vec::new();
+    for word in text.split(' ') {
+        if word == "UTC" {
+            let time: String = words.pop().unwrap_or_default();
+            let parts = time.split(':').map(|part| part.parse::<u32>().unwrap());
+            let number = parts.fold(0, |sum, part| 60 * sum + part);
+            let has_seconds = time.matches(':').count() == 2;
+            words.push((if has_seconds { number } else { 60 * number }).to_string());
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(" ")
+}
+
 fn condition(text: &str) -> Option<Vec<String>> {
     if text.starts_with("a random choice") {
         return Some(vec![text.split('`').nth(1)?.to_owned()]);
     }
-    if let Some(port) = text.strip_prefix("the packet has a ") {
-        let (name, _) = field(&format!("the {port}"))?;
-        return Some(vec![format!("{name} >= 0")]);
+    let name = text.strip_prefix("the protocol is ").unwrap_or_default();
+    if name.starts_with(|c: char| c.is_uppercase()) {
+        let protocol = name.to_lowercase().replace('-', "");
+        let sides = ["sport", "dport"];
+        return Some(sides.map(|side| format!("{protocol} {side} >= 0")).into());
+    }
+    for (word, value) in [("a", "exists"), ("no", "missing")] {
+        if let Some(route) = text.strip_prefix(&format!("there is {word} ")) {
+            let (name, _) = field(&format!("the {route}"))?;
+            return Some(vec![
+                format!("{name} {value}"),
+                format!("{name} == {value}"),
+            ]);
+        }
+    }
+    if let Some(rest) = text.strip_prefix("the socket is ") {
+        let (value, rest) = match rest.strip_prefix("not ") {
+            Some(rest) => (0, rest),
+            None => (1, rest),
+        };
+        let key = match rest {
+            "transparent" => "transparent",
+            "bound to all addresses" => "wildcard",
+            _ => return None,
+        };
+        return Some(vec![format!("socket {key} {value}")]);
     }
     if let Some(rest) = text.strip_prefix("the rate ") {
         let (over, rest) = match rest.strip_prefix("exceeds ") {
@@ -91,7 +131,10 @@ fn condition(text: &str) -> Option<Vec<String>> {
             .replacen(" packets per ", "/", 1)
             .replacen(" packet per ", "/", 1)
             .replacen(" per ", "/", 1);
-        let rest = rest.replacen(", with a burst of ", " burst ", 1);
+        let rest = match rest.strip_suffix(')') {
+            Some(rest) => rest.replacen(" (burst: ", " burst ", 1),
+            None => rest,
+        };
         return Some(vec![format!("limit rate {over}{rest}")]);
     }
     if let Some(rest) = text.strip_prefix("the quota of ") {
@@ -113,21 +156,33 @@ fn condition(text: &str) -> Option<Vec<String>> {
         ("include", rest) => format!("includes {rest}"),
         _ => predicate.to_owned(),
     };
+    let predicate = seconds(&predicate);
     let after = |words: &str| predicate.strip_prefix(words)?.strip_prefix(' ');
-    let set =
-        |not: &str, rest: &str, last: &str| format!("{not}{{ {} }}", items(rest, last).join(", "));
-    let sides = if let Some(rest) = after("is one of") {
-        vec![set("", rest, "or")]
-    } else if let Some(rest) = after("is none of") {
-        vec![set("!= ", rest, "and")]
-    } else if let Some(rest) = after("is in the set") {
+    let is_state = subject == "ct state" && mask.is_none();
+    // One value, or an anonymous set.
+    let values = |not: &str, rest: &str, last: &str| {
+        let items = items(rest, last);
+        let set = format!("{not}{{ {} }}", items.join(", "));
+        match (&items[..], is_state) {
+            ([one], _) => vec![format!("{not}{one}"), set],
+            (all, true) => {
+                let not = if not.is_empty() { "" } else { "! " };
+                vec![set, format!("{not}{}", all.join(","))]
+            }
+            _ => vec![set],
+        }
+    };
+    let sides = if let Some(rest) = after("is in the set") {
         vec![rest.to_owned()]
     } else if let Some(rest) = after("is not in the set") {
         vec![format!("!= {rest}")]
     } else if let Some(rest) = after("is in") {
-        vec![rest.to_owned()]
+        match rest.strip_prefix("neither ") {
+            Some(rest) => values("!= ", rest, "nor"),
+            None => values("", rest, "or"),
+        }
     } else if let Some(rest) = after("is not in") {
-        vec![format!("!= {rest}")]
+        values("!= ", rest, "nor")
     } else if let Some(rest) = after("is from") {
         vec![rest.replacen(" to ", "-", 1)]
     } else if let Some(rest) = after("is not from") {
@@ -139,6 +194,14 @@ fn condition(text: &str) -> Option<Vec<String>> {
     } else if let Some(rest) = after("is greater than") {
         vec![format!("> {rest}")]
     } else if let Some(rest) = after("is at least") {
+        vec![format!(">= {rest}")]
+    } else if let Some(rest) = after("is before") {
+        vec![format!("< {rest}")]
+    } else if let Some(rest) = after("is not after") {
+        vec![format!("<= {rest}")]
+    } else if let Some(rest) = after("is after") {
+        vec![format!("> {rest}")]
+    } else if let Some(rest) = after("is not before") {
         vec![format!(">= {rest}")]
     } else if let Some(rest) = after("begins with") {
         vec![format!("{}*\"", rest.strip_suffix('"')?)]
@@ -153,25 +216,24 @@ fn condition(text: &str) -> Option<Vec<String>> {
     } else if let Some(rest) = after("does not include") {
         vec![format!("! {rest}")]
     } else if let Some(rest) = after("is neither") {
-        vec![format!(
-            "! {}",
-            list(&rest.replace(" nor ", ", "), "nor")
-                .join(",")
-                .replace(", ", ",")
-        )]
+        values("!= ", rest, "nor")
     } else if let Some(rest) = after("is not") {
-        let value = items(rest, "or").concat();
-        vec![format!("!= {value}"), format!("! {value}")]
+        let mut sides = values("!= ", rest, "nor");
+        sides.extend(is_state.then(|| format!("! {rest}")));
+        sides
     } else {
         let rest = after("is")?;
-        let value = items(rest, "or").join(",");
+        let values = values("", rest, "or");
         // Any of the flags would be `include`.
-        match (
-            subject.as_str(),
-            subject.ends_with("status") || subject.ends_with("flags"),
-        ) {
-            (_, true) => vec![format!("== {value}")],
-            _ => vec![value.clone(), format!("== {value}")],
+        let is_flags = subject.ends_with("status") || subject.ends_with("flags");
+        let equal = values.iter().map(|value| format!("== {value}"));
+        let equal = equal.collect::<Vec<_>>();
+        match is_flags && mask.is_none() {
+            true => {
+                let sets = values.into_iter().filter(|value| value.starts_with('{'));
+                equal.into_iter().chain(sets).collect()
+            }
+            false => [values, equal].concat(),
         }
     };
     let Some(mask) = mask else {
@@ -185,7 +247,9 @@ fn condition(text: &str) -> Option<Vec<String>> {
     let masked = sides
         .iter()
         .flat_map(|side| ["", "== "].map(|equal| format!("{subject} & {mask} {equal}{side}")));
-    let flags = sides.iter().map(|side| {
+    // Numbers under a mask have no other form.
+    let has_names = mask.starts_with(|c: char| c.is_alphabetic());
+    let flags = sides.iter().filter(|_| has_names).map(|side| {
         let side = side.trim_start_matches("== ");
         format!("{subject} {side} / {mask}")
     });
@@ -277,12 +341,17 @@ fn action(text: &str) -> Option<Vec<String>> {
         }
     }
     for (begin, word) in [
-        ("changes {}'s source to ", "snat"),
-        ("changes {}'s destination to ", "dnat"),
+        ("changes {}'s source ", "snat"),
+        ("changes {}'s destination ", "dnat"),
     ] {
         let Some(rest) = rest(begin) else {
             continue;
         };
+        let rest = match rest.strip_prefix("port to ") {
+            Some(port) => format!(":{port}"),
+            None => rest.strip_prefix("to ")?.to_owned(),
+        };
+        let rest = rest.as_str();
         let (rest, flags) = nat(rest);
         let families = ["", "ip ", "ip6 "];
         let Some((places, chosen)) = rest.split_once(", chosen ") else {
@@ -322,6 +391,10 @@ fn action(text: &str) -> Option<Vec<String>> {
             [true, false].map(|split| format!("{word} {family}{}", with(split)))
         });
         return Some(all.collect());
+    }
+    if let Some(label) = rest("adds the label ") {
+        let label = label.strip_suffix(" to the connection")?;
+        return Some(vec![format!("ct label set {label}")]);
     }
     for (verb, nft, between) in [
         ("deletes ", "delete", " from the set "),
@@ -390,6 +463,16 @@ pub(super) fn readings(phrase: &Phrase) -> Option<Vec<String>> {
         (Some(Language::Nft), _) => Some(vec![phrase.text.clone()]),
         (Some(_), _) => None,
         (None, true) => condition(&phrase.text),
-        (None, false) => action(&phrase.text),
+        (None, false) => match phrase.packet.clone() {
+            Some(range) => {
+                let object = match phrase.text[range.clone()].ends_with("'s") {
+                    true => "{}'s",
+                    false => "{}",
+                };
+                let (before, after) = (&phrase.text[..range.start], &phrase.text[range.end..]);
+                action(&format!("{before}{object}{after}"))
+            }
+            None => action(&phrase.text),
+        },
     }
 }

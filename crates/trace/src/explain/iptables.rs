@@ -5,14 +5,15 @@ use chainwright::nft::Family;
 use chainwright::xt::{self, Match};
 use chainwright_lang::{RulePart, RuleParts, translate};
 
-use super::{Language, Phrase, RuleExplanation};
+use super::{COUNTS, Language, Phrase, RuleExplanation};
 
 /// Translates a rule, and explains the translation; `None` if it has none, or needs a chain of its own.
 fn translated(family: xt::Family, rule: &Rule) -> Option<Vec<Phrase>> {
     let text = translate::rule(rule, family).ok()?;
-    let parts = RuleParts::parse(Family::from(family), &text).ok()?;
+    let family = Family::from(family);
+    let parts = RuleParts::parse(family, &text).ok()?;
     let has_chain = |part: &RulePart| part.words().starts_with("jump {");
-    let explained = RuleExplanation::of_parts(&parts);
+    let explained = RuleExplanation::of_parts(family, &parts);
     (!parts.parts.iter().any(has_chain)).then_some(explained.phrases)
 }
 
@@ -24,14 +25,13 @@ pub(super) fn explained(family: xt::Family, rule: &Rule) -> RuleExplanation {
     let mut phrases = translated(family, rule).unwrap_or_else(|| by_parts(family, rule));
     // Every rule of iptables counts its packets.
     if rule.target != Target::None {
-        phrases.retain(|phrase| phrase.text != "counts {}");
+        phrases.retain(|phrase| phrase.text != COUNTS);
     }
     RuleExplanation { phrases, comment }
 }
 
 /// Explains each part of a rule.
 fn by_parts(family: xt::Family, rule: &Rule) -> Vec<Phrase> {
-    let count = Phrase::english(false, "counts {}".to_owned());
     let mut phrases = Vec::new();
     let add = |phrases: &mut Vec<Phrase>, part: Rule, is_condition| {
         let found = translated(family, &part).unwrap_or_else(|| {
@@ -48,7 +48,7 @@ fn by_parts(family: xt::Family, rule: &Rule) -> Vec<Phrase> {
             )]
         });
         for phrase in found {
-            if phrase != count && !phrases.contains(&phrase) {
+            if phrase.text != COUNTS && !phrases.contains(&phrase) {
                 phrases.push(phrase);
             }
         }
@@ -71,7 +71,6 @@ fn by_parts(family: xt::Family, rule: &Rule) -> Vec<Phrase> {
             add(&mut phrases, bare.clone().with(one.clone()), true);
         }
     }
-    phrases.push(count.clone());
     if rule.target != Target::None {
         let target = rule.target.clone();
         add(&mut phrases, Rule { target, ..bare }, false);

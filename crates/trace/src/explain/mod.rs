@@ -2,7 +2,8 @@
 //!
 //! A [`RuleExplanation`] consists of phrases: conditions and actions, in the order of the rule. A part of a rule without a
 //! sentence is a phrase in the rule's own words, in nft's or iptables' language, and the explanation is then not
-//! [complete](RuleExplanation::is_complete). An explanation never omits a condition.
+//! [complete](RuleExplanation::is_complete). An explanation has all conditions of the rule, and those that its statements
+//! imply, such as the IP version. It does not mention that a packet can be too short for a field.
 //!
 //! ```
 //! use chainwright::nft::Family;
@@ -11,15 +12,15 @@
 //! let rule = RuleExplanation::of_text(Family::IP, "ip saddr 10.0.0.0/8 tcp dport { 22, 80 } counter accept")?;
 //! assert_eq!(
 //!     rule.to_string(),
-//!     "If the IPv4 source address is in 10.0.0.0/8 and the TCP destination port is one of 22 or 80, the rule counts the \
-//!      packet, then accepts it."
+//!     "If the IPv4 source address is in 10.0.0.0/8 and the TCP destination port is 22 or 80, the rule counts the packet, \
+//!      then accepts it."
 //! );
 //! assert!(rule.is_complete());
 //!
 //! let rule = RuleExplanation::of_text(Family::IP, "jhash ip saddr mod 2 == 0 drop")?;
 //! assert_eq!(
 //!     rule.to_string(),
-//!     "If `jhash ip saddr mod 2 == 0` matches (nft's words), the rule drops the packet."
+//!     "If `jhash ip saddr mod 2 == 0` matches (in nft's words), the rule drops the packet."
 //! );
 //! assert!(!rule.is_complete());
 //! # Ok::<(), chainwright_lang::Error>(())
@@ -29,11 +30,13 @@
 //! |---|---|
 //! | names of fields | `fields.rs` |
 //! | conditions, statements | `condition.rs`, `statement.rs` |
+//! | conditions that a statement implies | `implied.rs` |
 //! | rules of iptables | `iptables.rs` |
 //! | purposes of other programs' chains | `purpose.rs` |
 
 mod condition;
 mod fields;
+mod implied;
 #[cfg(test)]
 mod inverse;
 mod iptables;
@@ -43,14 +46,16 @@ mod statement;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 
 use chainwright::iptables::Rule;
 use chainwright::nft::{Family, RuleRef, SnapshotTable};
 use chainwright::xt;
-use chainwright_lang::{MatchValue, Options, RulePart, RuleParts};
+use chainwright_lang::{MatchValue, Options, RuleEnd, RulePart, RuleParts};
 
 use condition::{Comparison, item, listed, subject};
 use fields::Column;
+use implied::Known;
 use statement::Sentence;
 
 pub use purpose::purpose;
@@ -73,13 +78,21 @@ pub struct RuleExplanation {
 pub struct Phrase {
     /// Whether it is a condition.
     pub is_condition: bool,
-    /// The text: a clause for a condition, a verb phrase for an action, in which `{}` stands for the packet; or the
-    /// rule's own words.
+    /// The text: a clause for a condition, a verb phrase for an action; or the rule's own words.
     pub text: String,
     /// The language of the rule's own words; `None` for English.
     pub language: Option<Language>,
+    /// Where an action's text has `the packet` or `the packet's`.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    packet: Option<Range<usize>>,
     #[cfg_attr(feature = "serde", serde(skip))]
     cell: Option<(Column, String)>,
+    /// The condition under which the phrases after it apply.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    then: Option<&'static str>,
+    /// Whether it is a condition that the rule's language adds to the next phrase.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    is_implied: bool,
 }
 
 /// The language of a rule's own words.
@@ -118,30 +131,40 @@ pub struct Row {
 impl Language {
     const fn words(self) -> &'static str {
         match self {
-            Self::Nft => "nft's words",
-            Self::Iptables => "iptables' words",
-            Self::Bytecode => "bytecode",
+            Self::Nft => "in nft's words",
+            Self::Iptables => "in iptables' words",
+            Self::Bytecode => "in bytecode",
         }
     }
 }
 
 impl Phrase {
-    /// Returns a phrase in the rule's own words.
-    fn own(is_condition: bool, words: impl Into<String>, language: Language) -> Self {
+    fn new(is_condition: bool, text: impl Into<String>, language: Option<Language>) -> Self {
         Self {
             is_condition,
-            text: words.into(),
-            language: Some(language),
+            text: text.into(),
+            language,
+            packet: None,
             cell: None,
+            then: None,
+            is_implied: false,
         }
     }
 
-    fn english(is_condition: bool, text: String) -> Self {
+    /// Returns a phrase in the rule's own words.
+    fn own(is_condition: bool, words: impl Into<String>, language: Language) -> Self {
+        Self::new(is_condition, words, Some(language))
+    }
+
+    fn english(is_condition: bool, text: impl Into<String>) -> Self {
+        Self::new(is_condition, text, None)
+    }
+
+    /// Returns a condition that the next phrase implies.
+    fn implied(text: String) -> Self {
         Self {
-            is_condition,
-            text,
-            language: None,
-            cell: None,
+            is_implied: true,
+            ..Self::english(true, text)
         }
     }
 
@@ -169,34 +192,51 @@ impl Phrase {
                     None => Self::own(true, words, Language::Nft),
                 }
             }
-            RulePart::VerdictMap { fields, map, .. } => match verdicts(fields, map) {
-                Some(text) => Self::english(false, text),
-                None => Self::own(false, words, Language::Nft),
+            RulePart::VerdictMap { fields, map, .. } => Self {
+                then: Some("the verdict is continue"),
+                ..match verdicts(fields, map) {
+                    Some(text) => Self::english(false, text),
+                    None => Self::own(false, words, Language::Nft),
+                }
             },
-            RulePart::Bytecode(_) => Self::own(true, words, Language::Bytecode),
-            _ => match statement::sentence(words) {
-                Some(Sentence::Condition(text)) => Self::english(true, text),
-                Some(Sentence::Action(text)) => Self::english(false, text),
-                None => Self::own(may_limit(words), words, Language::Nft),
+            RulePart::Statement { end, .. } => Self {
+                then: match end {
+                    RuleEnd::NoEntry => Some("the map has an entry"),
+                    RuleEnd::Failure => Some("that succeeded"),
+                    _ => None,
+                },
+                ..match statement::sentence(words) {
+                    Some(Sentence::Condition(text)) => Self::english(true, text),
+                    Some(Sentence::Action { text, packet }) => Self {
+                        packet,
+                        ..Self::english(false, text)
+                    },
+                    None => Self::own(*end == RuleEnd::Condition, words, Language::Nft),
+                }
             },
+            _ => Self::own(true, words, Language::Bytecode),
         }
     }
 
     /// Returns the phrase with `packet` for the packet.
     fn with(&self, packet: &str) -> String {
-        match (self.language, self.is_condition) {
-            (None, _) if packet == "it" => self.text.replace("{}'s", "its").replace("{}", packet),
-            (None, _) => self.text.replace("{}", packet),
-            (Some(language), true) => format!("`{}` matches ({})", self.text, language.words()),
-            (Some(language), false) => format!("performs `{}` ({})", self.text, language.words()),
+        let Some(language) = self.language.map(Language::words) else {
+            let Some(range) = self.packet.clone() else {
+                return self.text.clone();
+            };
+            let packet = match (packet, self.text[range.clone()].ends_with("'s")) {
+                ("it", true) => "its".to_owned(),
+                (packet, true) => format!("{packet}'s"),
+                (packet, false) => packet.to_owned(),
+            };
+            let (before, after) = (&self.text[..range.start], &self.text[range.end..]);
+            return format!("{before}{packet}{after}");
+        };
+        match self.is_condition {
+            true => format!("`{}` matches ({language})", self.text),
+            false => format!("does `{}` ({language})", self.text),
         }
     }
-}
-
-/// Returns `true` if a statement may end the rule.
-fn may_limit(words: &str) -> bool {
-    let limits = ["limit ", "quota ", "ct count "];
-    limits.iter().any(|limit| words.contains(limit))
 }
 
 /// Returns the sentence of a verdict map.
@@ -230,7 +270,8 @@ impl RuleExplanation {
     pub fn of_nft(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, options: &Options) -> Self {
         let mut options = options.clone();
         options.stateless = true;
-        Self::of_parts(&RuleParts::read(table, rule, &options))
+        let parts = RuleParts::read(table, rule, &options);
+        Self::of_parts(table.table().family(), &parts)
     }
 
     /// Explains a rule in nft's language. Its constants and names may be unknown.
@@ -238,7 +279,7 @@ impl RuleExplanation {
     /// # Errors
     /// The text is not a rule.
     pub fn of_text(family: Family, text: &str) -> Result<Self, chainwright_lang::Error> {
-        RuleParts::parse(family, text).map(|parts| Self::of_parts(&parts))
+        RuleParts::parse(family, text).map(|parts| Self::of_parts(family, &parts))
     }
 
     /// Explains a rule of iptables.
@@ -247,9 +288,15 @@ impl RuleExplanation {
         iptables::explained(family, rule)
     }
 
-    fn of_parts(rule: &RuleParts) -> Self {
+    fn of_parts(family: Family, rule: &RuleParts) -> Self {
+        let mut known = Known::of(family);
+        let mut phrases = Vec::new();
+        for part in &rule.parts {
+            phrases.extend(known.implied_by(part).into_iter().map(Phrase::implied));
+            phrases.push(Phrase::of_part(part));
+        }
         Self {
-            phrases: rule.parts.iter().map(Phrase::of_part).collect(),
+            phrases,
             comment: rule.comment.clone(),
         }
     }
@@ -260,12 +307,22 @@ impl RuleExplanation {
         self.phrases.iter().all(|phrase| phrase.language.is_none())
     }
 
-    /// Splits the phrases before each condition that follows an action.
-    fn runs(&self) -> impl Iterator<Item = (&[Phrase], &[Phrase])> {
+    /// Splits the phrases before each condition that follows an action, and behind each action that can end the rule.
+    fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let runs = self
             .phrases
-            .chunk_by(|a, b| a.is_condition || !b.is_condition);
-        runs.map(|run| run.split_at(run.partition_point(|phrase| phrase.is_condition)))
+            .chunk_by(|a, b| (a.is_condition || !b.is_condition) && a.then.is_none());
+        runs.scan(None, |then, run| {
+            let actions = run.partition_point(|phrase| phrase.is_condition);
+            let (conditions, actions) = run.split_at(actions);
+            let run = Run {
+                after: *then,
+                conditions,
+                actions,
+            };
+            *then = run.actions.last().and_then(|action| action.then);
+            Some(run)
+        })
     }
 
     /// Returns the rule as a row of a table.
@@ -275,13 +332,13 @@ impl RuleExplanation {
         let mut others = Vec::new();
         let add = |cell: &mut String, text: &str| {
             if !cell.is_empty() {
-                cell.push_str(", ");
+                cell.push_str(" and ");
             }
             cell.push_str(text);
         };
-        for (number, (conditions, actions)) in self.runs().enumerate() {
+        for (number, run) in self.runs().enumerate() {
             if number == 0 {
-                for condition in conditions {
+                for condition in run.conditions {
                     match &condition.cell {
                         Some((Column::Source, text)) => add(&mut row.source, text),
                         Some((Column::Destination, text)) => add(&mut row.destination, text),
@@ -291,8 +348,8 @@ impl RuleExplanation {
                     }
                 }
                 // Every rule of iptables counts.
-                let counts = |action: &&Phrase| action.text != "counts {}";
-                let actions: Vec<_> = actions.iter().filter(counts).collect();
+                let counts = |action: &&Phrase| action.text != COUNTS;
+                let actions: Vec<_> = run.actions.iter().filter(counts).collect();
                 let texts: Vec<_> = actions.iter().map(|action| action.with("it")).collect();
                 row.outcome = texts.join(", then ");
             } else {
@@ -302,7 +359,7 @@ impl RuleExplanation {
                 } else {
                     "; then, "
                 };
-                row.outcome += &format!("{then}{}", run(conditions, actions, &mut packet));
+                row.outcome += &format!("{then}{}", run.sentence(&mut packet));
             }
         }
         if row.outcome.is_empty() {
@@ -313,41 +370,62 @@ impl RuleExplanation {
     }
 }
 
-/// Joins the conditions and actions of a run.
-fn run(conditions: &[Phrase], actions: &[Phrase], packet: &mut &'static str) -> String {
-    let clauses: Vec<_> = conditions
-        .iter()
-        .map(|condition| condition.with("the packet"))
-        .collect();
-    let verbs: Vec<_> = actions
-        .iter()
-        .map(|action| {
-            let text = action.with(packet);
-            if action.text.contains("{}") {
-                *packet = "it";
+/// The phrase of a counter.
+const COUNTS: &str = "counts the packet";
+
+/// Conditions, and the actions for which they must hold.
+struct Run<'p> {
+    /// The condition of the action before.
+    after: Option<&'static str>,
+    conditions: &'p [Phrase],
+    actions: &'p [Phrase],
+}
+
+impl Run<'_> {
+    /// Joins the conditions and actions. `packet` is the word for the packet, at first `the packet`.
+    fn sentence(&self, packet: &mut &'static str) -> String {
+        let clauses = self.conditions.iter().map(|one| one.with("the packet"));
+        let clauses: Vec<_> = self
+            .after
+            .map(str::to_owned)
+            .into_iter()
+            .chain(clauses)
+            .collect();
+        let head = match (clauses.is_empty(), self.actions.first()) {
+            (false, _) => format!("if {}, ", listed(&clauses, "and")),
+            (true, Some(Phrase { packet: None, .. })) => "for every packet, ".to_owned(),
+            (true, _) => {
+                *packet = "every packet";
+                String::new()
             }
-            text
-        })
-        .collect();
-    let head = match clauses.is_empty() {
-        true => "for every packet".to_owned(),
-        false => format!("if {}", listed(&clauses, "and")),
-    };
-    let tail = match verbs.is_empty() {
-        true => "has no effect".to_owned(),
-        false => verbs.join(", then "),
-    };
-    format!("{head}, the rule {tail}")
+        };
+        let verbs: Vec<_> = self
+            .actions
+            .iter()
+            .map(|action| {
+                let text = action.with(packet);
+                if action.packet.is_some() {
+                    *packet = "it";
+                }
+                text
+            })
+            .collect();
+        let tail = match verbs.is_empty() {
+            true => "has no effect".to_owned(),
+            false => verbs.join(", then "),
+        };
+        format!("{head}the rule {tail}")
+    }
 }
 
 impl fmt::Display for RuleExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut packet = "the packet";
         if self.phrases.is_empty() {
-            return f.write_str("For every packet, the rule has no effect.");
+            return f.write_str("The rule has no effect.");
         }
-        for (number, (conditions, actions)) in self.runs().enumerate() {
-            let text = run(conditions, actions, &mut packet);
+        for (number, run) in self.runs().enumerate() {
+            let text = run.sentence(&mut packet);
             match number {
                 0 => write!(f, "{}{}.", text[..1].to_uppercase(), &text[1..])?,
                 _ => write!(f, " Then, {text}.")?,

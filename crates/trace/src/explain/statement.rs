@@ -1,4 +1,7 @@
-//! Statements in English. `{}` stands for the packet.
+//! Statements in English.
+
+use std::fmt::Display;
+use std::ops::Range;
 
 use super::condition::listed;
 use super::fields;
@@ -8,33 +11,65 @@ use super::fields;
 pub(super) enum Sentence {
     /// A condition, as a clause.
     Condition(String),
-    /// An action of the rule, as a verb phrase.
-    Action(String),
+    /// An action of the rule, as a verb phrase; and where the text has `the packet` or `the packet's`.
+    Action {
+        text: String,
+        packet: Option<Range<usize>>,
+    },
 }
 
-use Sentence::{Action, Condition};
+use Sentence::Condition;
+
+/// Returns an action on the packet: the verb, `the packet`, and the rest.
+fn on_packet(verb: &str, rest: impl Display) -> Sentence {
+    with_object(verb, "the packet", rest)
+}
+
+/// Returns an action on something of the packet: the verb, `the packet's`, and the rest.
+fn of_packet(verb: &str, rest: impl Display) -> Sentence {
+    with_object(verb, "the packet's", rest)
+}
+
+fn with_object(verb: &str, object: &str, rest: impl Display) -> Sentence {
+    let start = verb.len() + 1;
+    Sentence::Action {
+        text: format!("{verb} {object}{rest}"),
+        packet: Some(start..start + object.len()),
+    }
+}
+
+/// Returns an action that does not name the packet.
+fn action(text: impl Into<String>) -> Sentence {
+    Sentence::Action {
+        text: text.into(),
+        packet: None,
+    }
+}
 
 /// Returns the sentence of a statement in nft's language; `None` if it has none.
 pub(super) fn sentence(words: &str) -> Option<Sentence> {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     Some(match (verb, rest) {
-        ("accept", "") => Action("accepts {}".into()),
-        ("drop", "") => Action("drops {}".into()),
-        ("continue", "") => Action("continues with the next rule".into()),
-        ("return", "") => Action("ends this chain for {}".into()),
-        ("counter", "") => Action("counts {}".into()),
-        ("notrack", "") => Action("exempts {} from connection tracking".into()),
-        ("reject", "") => Action("rejects {}".into()),
-        ("jump", chain) if is_name(chain) => Action(format!("jumps to the chain {chain}")),
+        ("accept", "") => on_packet("accepts", ""),
+        ("drop", "") => on_packet("drops", ""),
+        ("continue", "") => action("continues with the next rule"),
+        ("return", "") => on_packet("ends this chain for", ""),
+        ("counter", "") => on_packet("counts", ""),
+        ("notrack", "") => on_packet("exempts", " from connection tracking"),
+        ("reject", "") => on_packet("rejects", ""),
+        ("jump", chain) if is_name(chain) => action(format!("jumps to the chain {chain}")),
         ("goto", chain) if is_name(chain) => {
-            Action(format!("goes to the chain {chain} without returning here"))
+            action(format!("goes to the chain {chain} without returning here"))
         }
         ("counter", rest) => {
             let name = rest.strip_prefix("name ").filter(|name| is_quoted(name))?;
-            Action(format!("counts {{}} in the counter {name}"))
+            on_packet("counts", format_args!(" in the counter {name}"))
         }
-        ("log", rest) => Action(log(rest)?),
-        ("reject", rest) => Action(format!("rejects {{}} with {}", rest.strip_prefix("with ")?)),
+        ("log", rest) => on_packet("logs", log(rest)?),
+        ("reject", rest) => on_packet(
+            "rejects",
+            format_args!(" with {}", rest.strip_prefix("with ")?),
+        ),
         ("limit", rest) => Condition(limit(rest)?),
         ("quota", rest) => Condition(match rest.strip_prefix("over ") {
             Some(over) if is_amount(over) => format!("the quota of {over} is used up"),
@@ -50,35 +85,36 @@ pub(super) fn sentence(words: &str) -> Option<Sentence> {
             count.parse::<u32>().ok()?;
             Condition(format!("{over} {count} connections are counted here"))
         }
-        ("masquerade", rest) => Action(with_ports("masquerades {}", rest)?),
-        ("redirect", rest) => Action(with_ports("redirects {} to this machine", rest)?),
-        ("snat", rest) => Action(translated("source", rest)?),
-        ("dnat", rest) => Action(translated("destination", rest)?),
-        ("queue", rest) => Action(match rest.strip_prefix("to ") {
-            None if rest.is_empty() => "passes {} to the program at queue 0".to_owned(),
-            Some(queue) if queue.parse::<u16>().is_ok() => {
-                format!("passes {{}} to the program at queue {queue}")
-            }
-            _ => return None,
-        }),
+        ("masquerade", rest) => on_packet("masquerades", with_ports("", rest)?),
+        ("redirect", rest) => on_packet("redirects", with_ports(" to this machine", rest)?),
+        ("snat", rest) => of_packet("changes", translated("source", rest)?),
+        ("dnat", rest) => of_packet("changes", translated("destination", rest)?),
+        ("queue", rest) => {
+            let queue = match rest.strip_prefix("to ") {
+                None if rest.is_empty() => "0",
+                queue => queue.filter(|queue| queue.parse::<u16>().is_ok())?,
+            };
+            on_packet("passes", format_args!(" to the program at queue {queue}"))
+        }
         ("flow", rest) => {
             let table = rest.strip_prefix("add @").filter(|name| is_name(name))?;
-            Action(format!(
-                "offloads {{}}'s connection to the flowtable {table}"
-            ))
+            of_packet(
+                "offloads",
+                format_args!(" connection to the flowtable {table}"),
+            )
         }
         ("dup", rest) => {
             let to = rest
                 .strip_prefix("to ")
                 .filter(|to| !to.contains(" map "))?;
-            Action(format!("sends a copy of {{}} to {to}"))
+            on_packet("sends a copy of", format_args!(" to {to}"))
         }
         ("fwd", rest) => {
             let to = rest.strip_prefix("to ").filter(|to| is_quoted(to))?;
-            Action(format!("forwards {{}} through the interface {to}"))
+            on_packet("forwards", format_args!(" through the interface {to}"))
         }
-        ("add" | "update" | "delete", rest) => Action(update(verb, rest)?),
-        _ => Action(assignment(words)?),
+        ("add" | "update" | "delete", rest) => action(update(verb, rest)?),
+        _ => action(assignment(words)?),
     })
 }
 
@@ -112,7 +148,7 @@ fn first_word(text: &str) -> (&str, &str) {
 }
 
 fn log(mut rest: &str) -> Option<String> {
-    let mut text = "logs {}".to_owned();
+    let mut text = String::new();
     while !rest.is_empty() {
         let (option, behind) = first_word(rest);
         let (value, next) = first_word(behind);
@@ -135,7 +171,7 @@ fn limit(rest: &str) -> Option<String> {
         None => (rest, "does not exceed"),
     };
     let (rate, burst) = match rest.split_once(" burst ") {
-        Some((rate, burst)) => (rate, format!(", with a burst of {burst}")),
+        Some((rate, burst)) => (rate, format!(" (burst: {burst})")),
         None => (rest, String::new()),
     };
     let (count, unit) = rate.split_once('/')?;
@@ -178,7 +214,7 @@ fn with_ports(text: &str, rest: &str) -> Option<String> {
     Some(format!("{text}{ports}{}", flags(rest)?))
 }
 
-/// Reads `ip to 10.0.0.1:80 random`.
+/// Reads `ip to 10.0.0.1:80 random`, and returns what follows `the packet's`.
 fn translated(end: &str, rest: &str) -> Option<String> {
     let rest = ["ip ", "ip6 "]
         .iter()
@@ -201,15 +237,19 @@ fn translated(end: &str, rest: &str) -> Option<String> {
         (places.len() == count).then_some(())?;
         let flags = flags(rest.trim_start())?;
         return Some(match &places[..] {
-            [one] => format!("changes {{}}'s {end} to {one}{flags}"),
+            [one] => format!(" {end} to {one}{flags}"),
             _ => format!(
-                "changes {{}}'s {end} to {}, chosen {chosen}{flags}",
+                " {end} to {}, chosen {chosen}{flags}",
                 listed(&places, "or")
             ),
         });
     }
     let (to, rest) = first_word(rest);
-    Some(format!("changes {{}}'s {end} to {to}{}", flags(rest)?))
+    let flags = flags(rest)?;
+    Some(match to.strip_prefix(':') {
+        Some(port) => format!(" {end} port to {port}{flags}"),
+        None => format!(" {end} to {to}{flags}"),
+    })
 }
 
 /// Reads `numgen random mod 3`: the way of choosing, and the number of choices.
@@ -245,6 +285,11 @@ fn update(verb: &str, rest: &str) -> Option<String> {
 /// Reads `meta mark set ct mark`.
 fn assignment(words: &str) -> Option<String> {
     let (field, value) = words.split_once(" set ")?;
+    // It keeps the other labels.
+    if field == "ct label" {
+        let is_label = is_quoted(value) || is_name(value);
+        return is_label.then(|| format!("adds the label {value} to the connection"));
+    }
     let name = fields::name(field)?;
     let value = match fields::name(value) {
         Some(other) => other.to_owned(),

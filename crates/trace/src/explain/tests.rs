@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::*;
+use crate::{Direction, Node, Packet, Rules, State};
 use chainwright::nft::Scope;
 use chainwright_lang::Script;
 
@@ -76,42 +77,90 @@ fn similar_asserted(expected: &str, made: &str) {
     assert_eq!(expected.len(), made.len());
 }
 
+/// Returns a condition or statement with one of its equivalent forms.
+fn meaning(words: &str) -> String {
+    let words = words
+        .replace(" == ", " ")
+        .replace(" and ", " & ")
+        .replace(" sport >= 0", " dport >= 0")
+        .replace(['(', ')'], "")
+        .replace(" | ", "+")
+        .replace("nat ip6 to ", "nat to ")
+        .replace("nat ip to ", "nat to ");
+    let words = match words.split_once(" / ") {
+        Some((head, mask)) => {
+            let at = head.rfind(" != ").or_else(|| head.rfind(' ')).unwrap();
+            format!("{} & {mask}{}", &head[..at], &head[at..]).replace(',', "+")
+        }
+        None => words,
+    };
+    // A packet has exactly one state.
+    let words = match words.strip_prefix("ct state ") {
+        Some(states) => {
+            let states = states.replace("!= ", "! ").replace(['{', '}'], "");
+            format!("ct state {}", states.replace(' ', "").replace('!', "! "))
+        }
+        None => words,
+    };
+    // A set of one value, and a choice of one.
+    if let Some((head, one)) = words.split_once(" { ")
+        && let Some(one) = one.strip_suffix(" }")
+        && !one.contains(',')
+        && !one.contains(" : ")
+    {
+        return format!("{head} {one}");
+    }
+    match words.split_once(" numgen random mod 1 map { 0 : ") {
+        Some((head, one)) => {
+            let one = one.replace(" }", "").replace(" . ", ":");
+            format!("{head} {one}").replace(['[', ']'], "")
+        }
+        None if words == "queue" => "queue to 0".to_owned(),
+        None => words.replace(['[', ']'], ""),
+    }
+}
+
 /// Checks that the phrases of a rule, read back by other code, are the rule again: all of its conditions and actions, in
 /// order.
 fn read_back(family: Family, words: &str) -> Result<RuleExplanation, String> {
     let rule = RuleParts::parse(family, words).map_err(|why| why.to_string())?;
-    let explanation = RuleExplanation::of_parts(&rule);
+    let explanation = RuleExplanation::of_parts(family, &rule);
     let sentence = explanation.to_string();
-    assert_eq!(rule.parts.len(), explanation.phrases.len(), "{words}");
+    let phrases = explanation.phrases.iter().filter(|one| !one.is_implied);
+    assert_eq!(rule.parts.len(), phrases.clone().count(), "{words}");
     let mut at = 0;
-    for (part, phrase) in rule.parts.iter().zip(&explanation.phrases) {
+    for (part, phrase) in rule.parts.iter().zip(phrases) {
         let readings = inverse::readings(phrase)
             .unwrap_or_else(|| panic!("{words}\n{sentence}\ncannot be read: {phrase:?}"));
-        let same = readings.iter().any(|reading| {
-            let read = RuleParts::parse(family, reading);
-            read.is_ok_and(|read| {
-                // A reading without the operator of flags is another condition.
-                let is_same_kind = |one: &RulePart| match (part, one) {
-                    (RulePart::Match { is_flags: a, .. }, RulePart::Match { is_flags: b, .. }) => {
-                        a == b
-                    }
-                    _ => true,
-                };
-                read.parts.len() == 1
-                    && read.parts[0].words() == part.words()
-                    && is_same_kind(&read.parts[0])
+        let read: Vec<_> = readings
+            .iter()
+            .filter_map(|reading| match RuleParts::parse(family, reading) {
+                Ok(read) if read.parts.len() == 1 => read.parts.into_iter().next(),
+                _ => None,
             })
-        });
+            .collect();
+        // A reading without the operator of flags is another condition.
+        let is_same_kind = |one: &RulePart| match (part, one) {
+            (RulePart::Match { is_flags: a, .. }, RulePart::Match { is_flags: b, .. }) => a == b,
+            _ => true,
+        };
+        let same = read
+            .iter()
+            .any(|one| one.words() == part.words() && is_same_kind(one));
         assert!(
             same,
             "{words}\n{sentence}\n{phrase:?} is read as {readings:?} instead of {:?}",
             part.words()
         );
-        let shown = match phrase.language {
-            None => phrase.text.split("{}").next().unwrap().to_owned(),
-            Some(_) => format!("`{}`", phrase.text),
-        };
-        let found = sentence[at..].find(&shown);
+        // No other reading has another meaning.
+        for one in &read {
+            let meanings = [one, part].map(|part| meaning(part.words()));
+            assert_eq!(meanings[0], meanings[1], "{words}\n{sentence}");
+        }
+        let found = ["the packet", "it", "every packet"]
+            .iter()
+            .filter_map(|packet| sentence[at..].find(&phrase.with(packet)))
+            .min();
         at += found.unwrap_or_else(|| panic!("{sentence} omits {phrase:?}"));
     }
     let row = explanation.row();
@@ -131,7 +180,7 @@ fn read_back(family: Family, words: &str) -> Result<RuleExplanation, String> {
     }
     assert_eq!(
         explanation.is_complete(),
-        !sentence.contains("words)") && !sentence.contains("(bytecode)")
+        !sentence.contains("words)") && !sentence.contains("(in bytecode)")
     );
     Ok(explanation)
 }
@@ -200,7 +249,7 @@ fn explanations_of_changed_rules_differ() {
         let Ok(before) = RuleParts::parse(*family, words) else {
             continue;
         };
-        let explanation = RuleExplanation::of_parts(&before).to_string();
+        let explanation = RuleExplanation::of_parts(*family, &before).to_string();
         let mut mutants = Vec::new();
         let digits = words.char_indices().filter(|(_, c)| c.is_ascii_digit());
         if let Some((at, digit)) = digits.clone().nth(place % digits.count().max(1)) {
@@ -276,7 +325,7 @@ fn rules_of_iptables_are_complete_or_have_their_own_words() {
                 && explanation.is_complete()
             {
                 let translation = read_back(Family::IP, &words).unwrap();
-                let is_count = |phrase: &&Phrase| phrase.text != "counts {}";
+                let is_count = |phrase: &&Phrase| phrase.text != COUNTS;
                 let without = |one: &RuleExplanation| -> Vec<Phrase> {
                     one.phrases.iter().filter(is_count).cloned().collect()
                 };
@@ -285,4 +334,115 @@ fn rules_of_iptables_are_complete_or_have_their_own_words() {
         }
     }
     assert!(own > 50 && english > 100, "{own} {english}");
+}
+
+/// Packets of both IP versions and several protocols.
+fn packets() -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for (from, to) in [
+        ("10.0.0.1", "10.0.0.2"),
+        ("fd00::1", "fd00::2"),
+        ("192.0.2.1", "10.0.0.1"),
+    ] {
+        let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+        for (protocol, port) in [(6, 22), (6, 80), (17, 53), (132, 80)] {
+            for state in [State::New, State::Established] {
+                let mut packet = Packet::between(Direction::In, protocol, from, to);
+                packet.source_port = Some(1024);
+                packet.destination_port = Some(port);
+                packet.tcp_flags = (protocol == 6).then_some(0x12);
+                packet.connection.state = Some(state);
+                packet.in_interface = Some("eth0".into());
+                packets.push(packet);
+            }
+        }
+    }
+    packets
+}
+
+/// Returns for each packet whether the only rule of a chain matches; `None` if that is not certain, or if the rule is
+/// invalid.
+fn matches(family: Family, rule: &str, packets: &[Packet]) -> Option<Vec<Option<bool>>> {
+    let text = format!(
+        "table {family} t {{ \
+            set blocked {{ type ipv4_addr; elements = {{ 10.0.0.1 }}; }}; \
+            set seen {{ type ipv4_addr; flags dynamic, timeout; }}; \
+            chain web {{ }}; \
+            chain c {{ type filter hook input priority 0; {rule}; }}; \
+        }}"
+    );
+    let script = Script::parse("rules.nft", &text).ok()?;
+    let snapshot = script.ruleset().ok()?.to_snapshot(&Scope::all());
+    let rules = Rules::new().with_nft(&snapshot);
+    let matches = packets.iter().map(|packet| {
+        let trace = rules.trace(packet, &Node::default(), &crate::Options::default());
+        let [end] = &trace.ends[..] else {
+            return None;
+        };
+        let mut steps = end.steps.iter();
+        Some(steps.any(|step| step.rule.is_some() && step.chain == "c" && step.is_full_match))
+    });
+    Some(matches.collect())
+}
+
+/// The rule has an effect on exactly the packets for which the conditions of its explanation hold, also the implied ones.
+#[test]
+fn conditions_are_those_of_the_rule() {
+    let text = std::fs::read_to_string(workspace("tests/data/explain/rules.txt")).unwrap();
+    let packets = packets();
+    let (mut compared, mut implied) = (0, 0);
+    for line in text.lines().filter(|line| !line.starts_with([' ', '#'])) {
+        let Some((family @ ("ip" | "ip6" | "inet"), rule)) = line.split_once(": ") else {
+            continue;
+        };
+        let family: Family = family.parse().unwrap();
+        let explanation = RuleExplanation::of_text(family, rule).unwrap();
+        let runs: Vec<_> = explanation.runs().collect();
+        let [run] = &runs[..] else {
+            continue;
+        };
+        // NAT to an IPv4 address does nothing to other packets, which match the rule nevertheless.
+        if rule.contains("nat ip") {
+            continue;
+        }
+        // Only packets with a verdict match a map.
+        let is_map = |action: &Phrase| action.then.is_some() && !action.text.contains("any other");
+        if !explanation.is_complete() || run.actions.iter().any(is_map) {
+            continue;
+        }
+        let conditions = run.conditions.iter().map(|condition| {
+            let word = condition.text.rsplit(' ').next().unwrap().to_lowercase();
+            match (condition.is_implied, condition.text.as_str()) {
+                (true, text) if text.starts_with("the packet is ") => {
+                    format!("meta nfproto {word}")
+                }
+                (true, _) => format!("meta l4proto {word}"),
+                (false, _) => {
+                    let readings = inverse::readings(condition).unwrap();
+                    let valid = readings
+                        .iter()
+                        .find(|one| RuleParts::parse(family, one).is_ok());
+                    valid.unwrap().clone()
+                }
+            }
+        });
+        let conditions = conditions.collect::<Vec<_>>().join(" ");
+        let (Some(of_rule), Some(of_conditions)) = (
+            matches(family, rule, &packets),
+            matches(family, &format!("{conditions} counter"), &packets),
+        ) else {
+            continue;
+        };
+        for (packet, (one, other)) in packets.iter().zip(of_rule.iter().zip(&of_conditions)) {
+            if let (Some(one), Some(other)) = (one, other) {
+                assert_eq!(
+                    one, other,
+                    "{rule}\n{explanation}\n{conditions}\n{packet:?}"
+                );
+                compared += 1;
+                implied += usize::from(run.conditions.iter().any(|one| one.is_implied));
+            }
+        }
+    }
+    assert!(compared > 1000 && implied > 100, "{compared} {implied}");
 }
