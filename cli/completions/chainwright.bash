@@ -1049,11 +1049,11 @@ _chainwright() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)
@@ -1103,11 +1103,11 @@ _chainwright() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)
@@ -1389,11 +1389,11 @@ _chainwright() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)
@@ -1439,11 +1439,11 @@ _chainwright() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table name json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide name json" -- "${cur}"))
                     return 0
                     ;;
                 --family)

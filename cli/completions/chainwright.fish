@@ -78,6 +78,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __f
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and not __fish_seen_subcommand_from tables chains rules sets elements ruleset pending help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l match -d 'Another pattern; the former form of the option' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+wide\t'with handles, references, counters and comments'
 name\t'only the names'
 json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
@@ -99,6 +100,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from tables" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l match -d 'Another pattern; the former form of the option' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+wide\t'with handles, references, counters and comments'
 name\t'only the names'
 json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
@@ -140,6 +142,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from rules" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l match -d 'Another pattern; the former form of the option' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+wide\t'with handles, references, counters and comments'
 name\t'only the names'
 json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
@@ -164,6 +167,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l contains -d 'Print only the elements that contain this key, in nft\'s language: 10.1.2.3, 443, \'10.1.2.3 . tcp . 443\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l match -d 'Another pattern; the former form of the option' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -s o -l output -d 'Format of the output' -r -f -a "table\t'one line for each object'
+wide\t'with handles, references, counters and comments'
 name\t'only the names'
 json\t'the same as --json'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand get; and __fish_seen_subcommand_from elements" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'

@@ -55,6 +55,8 @@ enum ListFormat {
     /// one line for each object
     #[default]
     Table,
+    /// with handles, references, counters and comments
+    Wide,
     /// only the names
     Name,
     /// the same as --json

@@ -45,6 +45,7 @@ mod report;
 mod ruleset_source;
 mod sarif;
 mod scope;
+mod selection_words;
 mod show;
 mod snapshot;
 mod top;
@@ -72,7 +73,7 @@ Exit codes:
 /// List, save, compare and repair a Linux node's packet-filter tables
 ///
 /// Talks to the kernel directly: to nf_tables over netlink, to the legacy x_tables with getsockopt and setsockopt. Runs
-/// no other program. Read-only verbs change nothing: they create no table and load no module. Reading and changing both
+/// no other program. Options that select tables (-4, -6, --family, --table, --backend) may precede the verb. Read-only verbs change nothing: they create no table and load no module. Reading and changing both
 /// require CAP_NET_ADMIN over the network namespace: root has it, and so has every user in their own namespace.
 #[derive(Parser)]
 #[command(name = "chainwright", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -133,8 +134,8 @@ fn main() -> ExitCode {
     if let Some(exit) = confirm::keeper::called(&words).or_else(|| programs::called(&words)) {
         return exit;
     }
-    let called = Invocation::with(words);
     let mut command = <Command as CommandFactory>::command();
+    let called = Invocation::with(words, &command);
     if called.arguments.iter().any(|word| word == "--help") {
         command = help::compact(command, &called.arguments);
     }

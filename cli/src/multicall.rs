@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::renamed;
+use crate::selection_words::{move_behind_verb, verb_position};
 
 /// A program that this one can replace: a link with its name runs this verb.
 struct Program {
@@ -33,7 +34,7 @@ pub(crate) struct Invocation {
 const USAGE_EXIT_CODE: u8 = 2;
 
 impl Invocation {
-    pub(crate) fn with(mut arguments: Vec<OsString>) -> Self {
+    pub(crate) fn with(mut arguments: Vec<OsString>, command: &clap::Command) -> Self {
         let file = |path: &OsString| Path::new(path).file_name().map(OsStr::to_owned);
         let name = arguments.first().and_then(file).unwrap_or_default();
         let link = PROGRAMS.iter().find(|program| name == program.name);
@@ -41,7 +42,7 @@ impl Invocation {
             Some(program) => {
                 arguments.splice(..1, ["chainwright".into(), program.verb.into()]);
             }
-            None => arguments = renamed::replace(arguments),
+            None => arguments = move_behind_verb(renamed::replace(arguments), command),
         }
         let program = link.or_else(|| {
             let verb = &arguments[verb_position(&arguments)?];
@@ -54,25 +55,15 @@ impl Invocation {
     }
 }
 
-/// Returns the position of the verb among the arguments: options of the whole command may precede it.
-pub(crate) fn verb_position(arguments: &[OsString]) -> Option<usize> {
-    let mut words = arguments.iter().enumerate().skip(1);
-    loop {
-        let (position, word) = words.next()?;
-        if word == "--netns" || word == "--nft-version" {
-            words.next();
-        } else if !word.as_encoded_bytes().starts_with(b"-") {
-            return Some(position);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn with(words: &[&str]) -> (String, u8) {
-        let called = Invocation::with(words.iter().map(OsString::from).collect());
+        let words = words.iter().map(OsString::from).collect();
+        let called = Invocation::with(words, &crate::Command::command());
         let words: Vec<_> = called
             .arguments
             .iter()

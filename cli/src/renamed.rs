@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::multicall::verb_position;
 use crate::output::note;
+use crate::selection_words::verb_position;
 
 /// A former verb, and the words that replace it.
 const RENAMED: &[(&str, &str)] = &[

@@ -19,7 +19,9 @@ use crate::scope::{Found, Scope};
 
 /// List chains, one per line
 ///
-/// Prints backend, family, table and name; for a base chain also type, hook, priority and policy.
+/// Prints backend, family, table and name; for a base chain also type, hook, priority and policy. -o wide adds what
+/// the kernel reports besides: the counters of a policy, the number of references (rules of the chain, and jumps to
+/// it), the handle and the comment.
 ///
 /// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the chains are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
@@ -74,6 +76,17 @@ pub(crate) struct Line<'a> {
     policy: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    references: Option<u32>,
+    /// The counters of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'a, str>>,
 }
 
 impl<'a> Line<'a> {
@@ -85,6 +98,7 @@ impl<'a> Line<'a> {
         };
         let hook = chain.hook();
         let hook = hook.as_ref();
+        let counters = chain.counters();
         Self {
             backend: "nft",
             family: named(family.name(), &family),
@@ -98,6 +112,11 @@ impl<'a> Line<'a> {
             devices: hook.map(devices).unwrap_or_default(),
             policy: chain.policy().map(|policy| named(policy.name(), &policy)),
             rules,
+            handle: Some(chain.handle()),
+            references: chain.references(),
+            packets: counters.as_ref().and_then(|counters| counters.packets),
+            bytes: counters.as_ref().and_then(|counters| counters.bytes),
+            comment: chain.comment().map(|comment| name_text(comment)),
         }
     }
 
@@ -109,16 +128,22 @@ impl<'a> Line<'a> {
             table: owned(self.table),
             chain: owned(self.chain),
             chain_type: self.chain_type.map(owned),
+            comment: self.comment.map(owned),
             hook: self.hook,
             priority: self.priority,
             devices: self.devices,
             policy: self.policy,
             rules: self.rules,
+            handle: self.handle,
+            references: self.references,
+            packets: self.packets,
+            bytes: self.bytes,
         }
     }
 
     pub(crate) fn legacy(chain: &legacy::ChainRef<'a>, rules: bool) -> Self {
         let lower = |text: &'static str| Cow::Owned(text.to_ascii_lowercase());
+        let counters = chain.builtin().map(|builtin| builtin.counters);
         Self {
             backend: "legacy",
             family: Cow::Borrowed(family_name(chain.table().family())),
@@ -130,6 +155,11 @@ impl<'a> Line<'a> {
             devices: Vec::new(),
             policy: chain.policy().map(|policy| lower(policy.name())),
             rules: rules.then(|| chain.rule_count()),
+            handle: None,
+            references: None,
+            packets: counters.map(|counters| counters.packets),
+            bytes: counters.map(|counters| counters.bytes),
+            comment: None,
         }
     }
 }
@@ -144,6 +174,7 @@ pub(crate) fn devices(hook: &Hook<'_>) -> Vec<String> {
 }
 
 impl fmt::Display for Line<'_> {
+    /// Formats the line; with `#` the wide one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -154,7 +185,9 @@ impl fmt::Display for Line<'_> {
         )?;
         // The last column is not padded, so that lines have no trailing spaces.
         let chain = Printable(&self.chain);
-        if self.rules.is_some() || self.hook.is_some() {
+        let is_wide = f.alternate();
+        let has_more = is_wide && (self.handle.is_some() || self.packets.is_some());
+        if self.rules.is_some() || self.hook.is_some() || has_more {
             write!(f, "{chain:28}")?;
         } else {
             write!(f, "{chain}")?;
@@ -181,6 +214,21 @@ impl fmt::Display for Line<'_> {
         if let Some(policy) = &self.policy {
             write!(f, " policy {policy}")?;
         }
+        if !is_wide {
+            return Ok(());
+        }
+        if let (Some(packets), Some(bytes)) = (self.packets, self.bytes) {
+            write!(f, " packets {packets} bytes {bytes}")?;
+        }
+        if let Some(references) = self.references {
+            write!(f, " references {references}")?;
+        }
+        if let Some(handle) = self.handle {
+            write!(f, " handle {handle}")?;
+        }
+        if let Some(comment) = &self.comment {
+            write!(f, " comment \"{}\"", Printable(comment))?;
+        }
         Ok(())
     }
 }
@@ -203,8 +251,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         any = true;
         match &mut rows {
             Some(rows) => rows.add(&mut out, line),
-            None if format == ListFormat::Name => writeln!(out, "{}", Printable(&line.chain)),
-            None => writeln!(out, "{line}"),
+            None => match format {
+                ListFormat::Name => writeln!(out, "{}", Printable(&line.chain)),
+                ListFormat::Wide => writeln!(out, "{line:#}"),
+                _ => writeln!(out, "{line}"),
+            },
         }
     });
     if let Some(rows) = rows {

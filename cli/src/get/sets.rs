@@ -174,7 +174,11 @@ fn print(args: &Args, read: Read, with_elements: bool, json: bool) -> Result<Exi
                 ListFormat::Name => "",
                 _ => {
                     let (set, count) = (set.set(), set.element_count());
-                    writeln!(out, "{}", Line { set, count })?;
+                    let line = Line { set, count };
+                    match format {
+                        ListFormat::Wide => writeln!(out, "{line:#}")?,
+                        _ => writeln!(out, "{line}")?,
+                    }
                     "  "
                 }
             };
@@ -291,6 +295,7 @@ const FLAGS: [(SetFlags, &str); 5] = [
 ];
 
 impl fmt::Display for Line<'_> {
+    /// Formats the line; with `#` the wide one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = &self.set;
         let (table, name) = (name_text(set.table()), name_text(set.name()));
@@ -322,6 +327,9 @@ impl fmt::Display for Line<'_> {
         }
         let plural = if self.count == 1 { "" } else { "s" };
         write!(f, " {} element{plural}", self.count)?;
+        if f.alternate() {
+            write!(f, " handle {}", set.handle())?;
+        }
         if let Some(comment) = set.comment() {
             write!(f, " comment \"{}\"", Printable(&name_text(comment)))?;
         }

@@ -60,6 +60,8 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     flowtables: Option<usize>,
     flags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<u64>,
     /// The netlink port of the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_port: Option<u32>,
@@ -91,6 +93,7 @@ impl Line {
             sets: Some(table.sets().filter(is_named).count()),
             flowtables: Some(table.flowtables().len()),
             flags: names,
+            handle: Some(header.handle()),
             owner_port: header.owner(),
             comment: header
                 .comment()
@@ -108,6 +111,7 @@ impl Line {
             sets: None,
             flowtables: None,
             flags: Vec::new(),
+            handle: None,
             owner_port: None,
             comment: None,
         }
@@ -115,6 +119,7 @@ impl Line {
 }
 
 impl fmt::Display for Line {
+    /// Formats the line; with `#` the wide one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -141,6 +146,9 @@ impl fmt::Display for Line {
         if let Some(port) = self.owner_port {
             write!(f, ", owned by netlink port {port}")?;
         }
+        if let Some(handle) = self.handle.filter(|_| f.alternate()) {
+            write!(f, ", handle {handle}")?;
+        }
         if let Some(comment) = &self.comment {
             write!(f, ", comment \"{}\"", Printable(comment))?;
         }
@@ -151,11 +159,13 @@ impl fmt::Display for Line {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let scope = Scope::of(args.place.clone());
     scope.check()?;
+    let format = args.output.format(json);
+    let with_rules = args.rules || format == ListFormat::Wide;
     let mut found = Found::default();
     let mut lines = Vec::new();
     let admits = |name: &BStr| args.names.admits(name);
     let snapshot = found.nft(args.place.listed(), || {
-        scope.read_or_note(|nft, filter| match args.rules {
+        scope.read_or_note(|nft, filter| match with_rules {
             true => {
                 let elements = ElementFilter::ANONYMOUS;
                 let read = nft.snapshot_with(filter, SnapshotOptions { elements });
@@ -173,22 +183,24 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         .tables()
         .filter(|table| admits(table.table().name()))
     {
-        lines.push(Line::nft(&table, args.rules));
+        lines.push(Line::nft(&table, with_rules));
     }
     legacy_tables::read_selected(&scope, &mut found, &mut |table| {
         if admits(table.name().as_bstr()) {
-            lines.push(Line::legacy(table, args.rules));
+            lines.push(Line::legacy(table, with_rules));
         }
         Ok(())
     })?;
     let mut out = Output::new();
-    let format = args.output.format(json);
     match format {
         ListFormat::Json => {
             let (tables, not_read) = (&lines[..], &found.not_read[..]);
             out.json("tables", &Document { tables, not_read })?;
         }
         ListFormat::Table => lines.iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        ListFormat::Wide => lines
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line:#}"))?,
         ListFormat::Name => {
             let mut names = lines.iter().map(|line| Printable(&line.table));
             names.try_for_each(|name| writeln!(out, "{name}"))?;

@@ -76,6 +76,67 @@ fn lists_of_names_contain_nothing_else() {
     assert_eq!(elements, ["443", "80"]);
 }
 
+#[test]
+fn wide_lists_have_handles_references_counters_and_comments() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table inet t {
+            set s { type ipv4_addr; comment \"all\"; }
+            chain c { comment \"mine\"; accept; }
+            chain b { type filter hook input priority 0; jump c; jump c; }
+        }",
+    );
+    tools.run("iptables-legacy -P FORWARD DROP");
+    let wide = run(&sandbox, "get chains -o wide").expect(0).out;
+    for line in [
+        "nft    inet   t        c                            references 3 handle 1 comment \"mine\"",
+        "nft    inet   t        b                            type filter hook input priority 0 policy accept \
+         references 2 handle 2",
+        "legacy ip     filter   FORWARD                      hook forward policy drop packets 0 bytes 0",
+    ] {
+        assert!(wide.lines().any(|one| one == line), "{line}: {wide}");
+    }
+    let found = run(&sandbox, "get chains c -o wide").expect(0).out;
+    assert!(
+        found.ends_with("references 3 handle 1 comment \"mine\"\n"),
+        "{found}"
+    );
+    let tables = run(&sandbox, "get tables -o wide").expect(0).out;
+    assert!(
+        tables.contains("2 chains, 3 rules, 1 set, handle "),
+        "{tables}"
+    );
+    let sets = run(&sandbox, "get sets -o wide").expect(0).out;
+    assert!(
+        sets.ends_with("0 elements handle 3 comment \"all\"\n"),
+        "{sets}"
+    );
+}
+
+/// Options that select tables have the same meaning before the verb.
+#[test]
+fn options_may_precede_the_verb() {
+    let sandbox = loaded();
+    Tools::new(&sandbox).run("iptables-legacy -N USER");
+    for (before, behind) in [
+        ("-4 get chains", "get chains -4"),
+        ("get --backend legacy chains", "get chains --backend legacy"),
+        (
+            "--family inet -t t get rules --json",
+            "get rules --json --family inet -t t",
+        ),
+        ("-t t chains", "get chains -t t"),
+        ("--backend=nft check", "check --backend=nft"),
+    ] {
+        let [before, behind] = [before, behind].map(|line| run(&sandbox, line));
+        assert_eq!((before.code, before.out), (behind.code, behind.out));
+    }
+    let ran = run(&sandbox, "-6 record").expect(2);
+    assert!(ran.err.contains("unexpected argument '-6'"), "{}", ran.err);
+}
+
 /// The kernel looks the element up in each set whose keys have its type.
 #[test]
 fn elements_are_found_by_their_keys() {

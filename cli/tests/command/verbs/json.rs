@@ -89,7 +89,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         "nft -f -",
         "table inet t {
             set s { type ipv4_addr; elements = { 10.0.0.1 }; }
-            chain c { ip saddr @s counter drop; }
+            chain c { comment \"c\"; ip saddr @s counter drop; }
             chain b { type filter hook input priority -7; policy drop; jump c; }
          }
          table netdev d { flags dormant; chain i { type filter hook ingress device lo priority 1; }; }",
