@@ -6,8 +6,10 @@ use bstr::{BString, ByteSlice};
 use chainwright::nft::live::EventObject;
 use chainwright::nft::{Family, Snapshot, SnapshotTable};
 use chainwright_record::{Archive, Entry, Moment, Reason};
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use crate::completions;
 use crate::diff::ListFormatter;
 use crate::glob::Glob;
 use crate::log::only_nft;
@@ -26,7 +28,7 @@ use chainwright::nft::ObjectFormatter as _;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Chains or sets of this name; * and ? are wildcards
-    #[arg(value_name = "CHAIN")]
+    #[arg(value_name = "CHAIN", add = ArgValueCompleter::new(completions::chains))]
     chain: Glob,
 
     /// Only rules and elements whose text contains this

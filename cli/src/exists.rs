@@ -8,8 +8,10 @@ use bstr::BString;
 use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::{ChainId, Connection};
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use crate::completions;
 use crate::iptables::backend_word;
 use crate::output::{Error, Exit, Output, Printable, Rows, name_text};
 use crate::scope::{Family, Scope};
@@ -25,7 +27,7 @@ use crate::scope::{Family, Scope};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Names of chains in the table of --table; the family is ip by default, the backend nft
-    #[arg(value_name = "CHAIN", required = true)]
+    #[arg(value_name = "CHAIN", required = true, add = ArgValueCompleter::new(completions::chains))]
     chains: Vec<OsString>,
 
     #[command(flatten)]

@@ -14,8 +14,10 @@ use chainwright::xt;
 use chainwright_lang::Script;
 use chainwright_trace::explain::RuleExplanation;
 use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use crate::completions;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::{Found, Scope, UnreadPart};
 use crate::trace_output::Ruleset;
@@ -50,7 +52,12 @@ pub(crate) use writer::about;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A chain, a rule or a service
-    #[arg(value_name = "WHAT", required = true, num_args = 1..=5)]
+    #[arg(
+        value_name = "WHAT",
+        required = true,
+        num_args = 1..=5,
+        add = ArgValueCompleter::new(completions::chains)
+    )]
     what: Vec<String>,
 
     /// Output format

@@ -3,6 +3,9 @@
 use std::str::FromStr;
 
 use bstr::{BStr, ByteSlice};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completions;
 
 /// A pattern for the names of chains and sets: `*` matches any bytes, `?` one, `[a-z]` and `[!a-z]` one inside or
 /// outside of the range, `{a,b}` either, and `\` escapes the next character. It must match the whole name, in which no
@@ -58,7 +61,7 @@ impl Glob {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Names {
     /// Only those with one of these names or patterns, for instance 'KUBE-S[VE][CP]-*' or '{INPUT,OUTPUT}'
-    #[arg(value_name = "NAME|GLOB")]
+    #[arg(value_name = "NAME|GLOB", add = ArgValueCompleter::new(completions::names))]
     globs: Vec<Glob>,
 
     /// Another pattern; the former form of the option

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 use chainwright::nft::Family;
 use chainwright::nft::live::Event;
 use chainwright_record::{Archive, Entry};
+use clap_complete::engine::ArgValueCompleter;
 
+use crate::completions;
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Rows, note};
 use crate::recorded::{Directory, EntryRecord, Summary, failed, last, print_line, time};
@@ -19,7 +21,7 @@ use crate::scope::{Scope, admits};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only transactions that changed this chain or set, or its rules or elements; * and ? are wildcards
-    #[arg(value_name = "CHAIN")]
+    #[arg(value_name = "CHAIN", add = ArgValueCompleter::new(completions::chains))]
     chain: Option<Glob>,
 
     /// Only from this time on: 10:32, yesterday, -2h, 2026-11-28T10:32

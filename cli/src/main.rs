@@ -60,6 +60,7 @@ use std::process::ExitCode;
 use chainwright::netns::Netns;
 use chainwright_lang::NftVersion;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 use multicall::Invocation;
 use output::{Error, Exit};
@@ -83,7 +84,12 @@ struct Command {
 
     /// Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for
     /// instance /proc/PID/ns/net
-    #[arg(long, global = true, value_name = "NAME|PATH")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME|PATH",
+        add = ArgValueCompleter::new(completions::namespaces)
+    )]
     netns: Option<OsString>,
 
     /// Write JSON instead of text: one document, or one for each event; see docs/json.md
@@ -135,6 +141,9 @@ fn main() -> ExitCode {
         return exit;
     }
     let mut command = <Command as CommandFactory>::command();
+    if let Some(exit) = completions::answered(&words, &command) {
+        return exit;
+    }
     let called = Invocation::with(words, &command);
     if called.arguments.iter().any(|word| word == "--help") {
         command = help::compact(command, &called.arguments);

@@ -8,8 +8,10 @@ use bstr::{BStr, ByteSlice};
 use chainwright::nft::{self, Connection, Snapshot, SnapshotError};
 use chainwright::{iptables, legacy};
 use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use crate::completions;
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Printable, causes, note};
 
@@ -20,7 +22,13 @@ pub(crate) struct Scope {
     pub(crate) place: Selection,
 
     /// Only tables with this name
-    #[arg(short, long, value_name = "NAME", help_heading = HEADING)]
+    #[arg(
+        short,
+        long,
+        value_name = "NAME",
+        help_heading = HEADING,
+        add = ArgValueCompleter::new(completions::tables)
+    )]
     pub(crate) table: Option<OsString>,
 }
 

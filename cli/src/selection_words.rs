@@ -46,6 +46,24 @@ pub(crate) fn verb_position(arguments: &[OsString]) -> Option<usize> {
     (position < arguments.len()).then_some(position)
 }
 
+/// Returns the options that select tables, and the value of `--netns`, wherever they are among the arguments.
+pub(crate) fn selection(arguments: &[OsString]) -> (Vec<OsString>, Option<&OsString>) {
+    let (mut options, mut netns) = (Vec::new(), None);
+    let mut position = 0;
+    while position < arguments.len() {
+        let rest = &arguments[position..];
+        let (count, is_selection) = option(rest).unwrap_or((1, false));
+        // The last word is still being written.
+        if is_selection && count < rest.len() {
+            options.extend_from_slice(&rest[..count]);
+        } else if rest[0] == "--netns" && rest.len() > 2 {
+            netns = rest.get(1);
+        }
+        position += count;
+    }
+    (options, netns)
+}
+
 /// Moves options that select tables behind the verb. A verb that does not have the option rejects it there.
 pub(crate) fn move_behind_verb(
     mut arguments: Vec<OsString>,

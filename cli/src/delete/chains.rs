@@ -2,8 +2,10 @@
 
 use bstr::BStr;
 use chainwright::iptables::{Backend, CleanedUp, Cleanup, Family, Iptables, tables_in_use};
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use crate::completions;
 use crate::confirm::{Confirm, Reach};
 use crate::glob::Glob;
 use crate::iptables::{Locking, backend_word, family_word};
@@ -34,7 +36,7 @@ pub(crate) struct Args {
     comment: Vec<Glob>,
 
     /// Patterns of chain names
-    #[arg(value_name = "GLOB", required_unless_present = "comment")]
+    #[arg(value_name = "GLOB", required_unless_present = "comment", add = ArgValueCompleter::new(completions::chains))]
     chains: Vec<Glob>,
 
     #[command(flatten)]

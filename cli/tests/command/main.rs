@@ -3,6 +3,7 @@
 mod check;
 #[path = "../../../tests/common/mod.rs"]
 mod common;
+mod completions;
 mod dropin;
 mod faults;
 mod hostile_texts;

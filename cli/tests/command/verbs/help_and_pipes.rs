@@ -83,12 +83,12 @@ fn colors_are_used_on_terminals_or_if_requested() {
 #[test]
 fn completions_and_manual_pages_are_printed() {
     for (shell, expected) in [
-        ("bash", "complete -F _chainwright"),
+        ("bash", "-F _clap_complete_chainwright chainwright"),
         ("zsh", "#compdef chainwright"),
-        ("fish", "complete -c chainwright"),
+        ("fish", "complete --keep-order"),
     ] {
         let ran = run_here(&["completions", shell]).expect(0);
-        assert!(ran.out.contains(expected) && ran.out.contains("snapshot"));
+        assert!(ran.out.contains(expected), "{}", ran.out);
     }
     for (verb, expected) in [
         (&[][..], ".TH chainwright 8"),
