@@ -13,7 +13,7 @@ use super::parse::{
     SavedVariables, Source, Sources, Verb,
 };
 use super::query::Query;
-use super::syntax::{Expr, ListedRule, Span, Statement, Target, Verdict};
+use super::syntax::{Element, Expr, ListedRule, Span, Statement, Target, Verdict};
 use crate::zone::Zone;
 use chainwright::nft::{
     CommitError, Family, Name, Needed, Ruleset, Set, SetFlags, Snapshot, Transaction,
@@ -403,8 +403,12 @@ impl Script {
                         elements.table.to_vec(),
                         elements.set.to_vec(),
                     );
-                    // `destroy element` needs the existing ranges: only whole ranges can be removed.
-                    let is_added = matches!(command.verb, Verb::Add | Verb::Create | Verb::Destroy);
+                    // Deletions of ranges need the existing ones: only whole ranges can be removed.
+                    let is_added = match command.verb {
+                        Verb::Add | Verb::Create | Verb::Destroy => true,
+                        Verb::Delete => elements.elements.iter().any(|one| is_range(&one)),
+                        _ => false,
+                    };
                     let is_joined = command.verb == Verb::Add && joining.contains(&name);
                     if is_joined || !declared.contains(&name) {
                         *needed.sets.entry(name).or_default() |=
@@ -659,4 +663,14 @@ pub(super) fn updated_sets(command: &Command) -> Vec<(Family, BString, BString)>
     }
     let in_table = |name: &str| key(rule.family, &rule.table, name.as_bytes());
     names.into_iter().map(in_table).collect()
+}
+/// Returns `true` if an element may be a range of several values.
+fn is_range(element: &Element) -> bool {
+    let key = element.key.as_ref();
+    key.is_some_and(|key| {
+        matches!(
+            key,
+            Expr::Range(..) | Expr::Prefix(..) | Expr::Beginning(..)
+        )
+    })
 }

@@ -257,8 +257,10 @@ impl Compiler<'_> {
         let mut intervals = self.intervals(&key, each, data.is_some(), set_spec.ranges(verb))?;
         let are_several = self.ahead.are_several(commands, &name);
         let reaches_end = intervals.ends().any(|(_, to)| to >= highest);
-        // The kernel itself checks deleted ranges that have an end element.
-        let needs_contents = reaches_end || verb == Verb::Destroy;
+        // A kernel before Linux 6.18 only checks that a deleted range begins and ends where ranges of the set do: for
+        // 10-40 it would delete the begin of 10-20 and the end of 30-40. A single value has no such neighbor.
+        let is_long = is_deletion(verb) && intervals.ends().any(|(from, to)| from < to);
+        let needs_contents = reaches_end || is_long || verb == Verb::Destroy;
         if needs_contents || are_several || !is_deletion(verb) {
             let mut content = self.content(&name, highest);
             if needs_contents && !content.is_whole {
