@@ -300,7 +300,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 tx.add(&rule().with(&load).with(&look)).unwrap();
             });
             let what = "lookups in maps that do not use the value, available since Linux 6.5";
-            let words = "before Linux 6.5 a lookup in a map must use the value";
+            let words = "before Linux 6.5 that is required";
             return commit_if_accepted(nft, &mut tx, what, words);
         }
         "byteorder of less than a unit" => {

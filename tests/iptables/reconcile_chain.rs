@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::common::iptables::{open, state, tool};
 use crate::common::random::Random;
 use crate::common::read_only_thread::with_unwritable_tables;
+use crate::common::rules::in_first_user_namespace;
 use crate::common::tools::Tools;
 use crate::common::{rules_of, sandbox};
 use chainwright::iptables::nft::Profile;
@@ -332,7 +333,7 @@ fn reconcile_combines_with_other_edits() {
 #[test]
 fn a_long_chain_in_another_order_keeps_its_packets() {
     // Transactions of a user without privileges are limited: there the rules are moved one by one.
-    let number: usize = if nix::unistd::geteuid().is_root() {
+    let number: usize = if in_first_user_namespace() {
         9_000
     } else {
         900

@@ -32,13 +32,13 @@ fn reading_loads_no_modules_and_the_first_change_does() {
         assert!(was_loaded);
     }
     for line in [
-        "chains",
+        "get chains",
         "get chains --backend legacy",
         "exists --table filter INPUT",
         "exists --table filter --backend legacy INPUT",
-        "rules",
+        "get rules",
         "get sets --elements",
-        "save",
+        "get ruleset -o iptables",
         "get ruleset -o iptables -6",
         "get ruleset -o iptables --backend legacy",
         &format!("snapshot {}", backup.display()),
@@ -53,7 +53,7 @@ fn reading_loads_no_modules_and_the_first_change_does() {
             // The error is clear, and no empty ruleset is printed.
             let message = String::from_utf8_lossy(&output.stderr);
             assert!(
-                message.contains("nf_tables module is not loaded"),
+                message.contains("nf_tables is not loaded"),
                 "{line}: {message}"
             );
         }

@@ -582,8 +582,10 @@ fn lookups_return_existing_elements() {
 fn a_range_is_deleted_once() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
+    let can_destroy = run_text(&mut nft, "destroy table ip none").is_ok(); // Linux 6.3
+    let verbs = &["delete", "destroy"][..if can_destroy { 2 } else { 1 }];
     for flags in ["interval", "interval; auto-merge"] {
-        for verb in ["delete", "destroy"] {
+        for verb in verbs {
             for list in ["1-5, 1-5", "10-20, 10-15", "10-20, 12", "1-5, 10-20, 3-4"] {
                 let set = format!(
                     "table ip t {{ set s {{ type inet_service; flags {flags}; elements = {{ 1-5, 10-20 }}; }}; }}"
