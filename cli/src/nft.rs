@@ -42,7 +42,7 @@ pub(crate) struct Args {
 
     /// Read commands from standard input, one line at a time, until `quit` or the end; errors do not end the session.
     /// There is no line editing other than the terminal's
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "file")]
     interactive: bool,
 
     /// Search this directory for included files; may be given more than once

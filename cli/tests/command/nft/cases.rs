@@ -488,6 +488,12 @@ pub(crate) const CASES: &[Case] = &[
     case("-f wrong.nft"),
     case("-f refused.nft"),
     case("-f nonexistent.nft"),
+    but(
+        "-i -f table.nft",
+        "nft 1.1.7 rejects it, too",
+        1,
+        "cannot be used with",
+    ),
     case("-f /etc/hostname"),
     case("-f table.nft -f empty.nft"),
     case("-f table.nft list tables"),
@@ -696,7 +702,6 @@ pub(crate) const CASES: &[Case] = &[
     with("-i", ""),
     with("--interactive", "list tables ip6\nquit\n"),
     with("-i list tables", "list chains\n"),
-    with("-i -f table.nft", "list chains\n"),
     // Documented differences, with their reasons.
     but_output(
         "\"add rule ip t d accept; list chain ip t d\"",
