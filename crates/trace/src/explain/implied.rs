@@ -90,8 +90,9 @@ impl Required {
             return Self::of_fields(key.split(" . "));
         }
         match words.split_once(" set ") {
-            Some((field, value)) => Self::of_fields([field, value]),
-            None => Self::default(),
+            // Not in a text, such as a prefix of `log`.
+            Some((field, value)) if !field.contains('"') => Self::of_fields([field, value]),
+            _ => Self::default(),
         }
     }
 }
