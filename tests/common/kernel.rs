@@ -273,7 +273,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             });
             let what =
                 "the number of intervals, available since Linux 6.14: it counts both ends of each";
-            return commit_if_accepted(nft, &mut tx, what, "the set is full");
+            return commit_if_accepted(nft, &mut tx, what, "the set s is full");
         }
         "two elements of a small set" => {
             let mut tx = probe(Family::IP, &|tx| {

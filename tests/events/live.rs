@@ -839,5 +839,8 @@ fn messages_of_other_sockets_are_ignored() {
         tx.add(&Table::new(IP, "u")).unwrap();
     });
     let next = change(&mut monitor);
-    assert_eq!(lines(&next), ["add table ip u handle 2"]);
+    let [line] = &lines(&next)[..] else {
+        panic!("{next:?}");
+    };
+    assert!(line.starts_with("add table ip u handle "), "{line}");
 }

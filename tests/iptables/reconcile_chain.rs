@@ -336,7 +336,7 @@ fn a_long_chain_in_another_order_keeps_its_packets() {
     let number: usize = if in_first_user_namespace() {
         9_000
     } else {
-        900
+        300
     };
     for backend in BACKENDS {
         let sandbox = sandbox();
