@@ -50,8 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Change nothing. Prints the changes of input in nft's language, after the kernel has checked it, and those of
-    /// --prune and --replace; with --prune the exit code is 1 if there are any. Input of iptables-restore is only checked
+    /// Change nothing. Prints the changes that the input would make, after it was checked; with --prune the exit code is 1 if there are any. Those of input of iptables-restore are without counters
     #[arg(long, alias = "check", alias = "test", conflicts_with = "confirm")]
     pub(crate) dry_run: bool,
 

@@ -160,6 +160,21 @@ pub(crate) fn between(
     Ok(old.diff_with(new, options, &formatter)?)
 }
 
+/// Compares tables with those of a text of iptables, both [as text](crate::iptables::of_their_text), table by table.
+pub(crate) fn of_iptables(old: &Snapshot, text: &Snapshot) -> Result<Diff, Error> {
+    let words = crate::dialect::options();
+    let mut formatter = ListFormatter::new(Some(&words));
+    formatter.compares_iptables_text = true;
+    let mut all = Diff::default();
+    for table in text.tables() {
+        let scope = NftScope::table(table.table().family(), table.table().name());
+        let [old, new] = [old, text].map(|one| one.filtered(&scope).unwrap_or_default());
+        let diff = old.diff_with(&new, DiffOptions::default(), &formatter)?;
+        all.changes.extend(diff.changes);
+    }
+    Ok(all)
+}
+
 /// A ruleset to compare.
 struct Loaded {
     snapshot: Snapshot,

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use chainwright::Retry;
-use chainwright::iptables::{self, Counters, Entry, Iptables};
+use chainwright::iptables::text::{RestoreOptions, SaveOptions, ruleset};
+use chainwright::iptables::{self, Counters, Entry, Iptables, Tables};
 use chainwright::legacy::LockPolicy;
+use chainwright::nft::{Scope, Snapshot};
 use serde::Serialize;
 
-use crate::output::{Error, note};
+use crate::output::{Error, causes, note};
 use crate::scope::Selection;
 
 /// Tables of one family in one backend.
@@ -16,6 +18,19 @@ use crate::scope::Selection;
 pub(crate) struct TableSelection {
     pub(crate) family: iptables::Family,
     pub(crate) backend: iptables::Backend,
+}
+
+/// Returns tables in the form that their text has when it is read: the same for both backends, and for each version of
+/// iptables. `None` if iptables cannot express a part of them.
+pub(crate) fn of_their_text(tables: &Tables) -> Result<Option<Snapshot>, Error> {
+    let mut text = Vec::new();
+    let omissions = tables.save(SaveOptions::default(), &mut text);
+    if !omissions.map_err(Error::Output)?.is_complete() {
+        return Ok(None);
+    }
+    let read = ruleset(tables.family(), text, &RestoreOptions::default());
+    let read = read.map_err(|error| Error::Other(causes(&error)))?;
+    Ok(Some(read.to_snapshot(&Scope::all())))
 }
 
 impl TableSelection {

@@ -1,19 +1,23 @@
 //! `chainwright apply`: restores tables from the output of `iptables-save`.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use anstyle::{AnsiColor, Style};
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
-use chainwright::iptables::text::{self, RestoreOptions, TruncatedLine};
+use chainwright::iptables::text::{self, RestoreOptions, SaveOptions, TruncatedLine};
+use chainwright::netlink;
+use chainwright::nft::{Diff, Scope, Snapshot};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::apply::Args;
 use crate::confirm::Reach;
-use crate::iptables::TableSelection;
-use crate::output::{Error, Exit, Output, Printable, color_of_errors, eprint_line, note};
+use crate::diff;
+use crate::iptables::{TableSelection, of_their_text};
+use crate::output::{Error, Exit, Output, Printable, causes, color_of_errors, eprint_line, note};
 use crate::progress::Progress;
 
 /// A version of iptables that introduced another form of rules.
@@ -50,6 +54,9 @@ struct Record {
     truncated: Vec<TruncatedText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<KeptRecord>,
+    /// The changes that the text would make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Diff>,
 }
 
 /// The effects of `--keep`.
@@ -166,8 +173,12 @@ fn change(
                     Printable(name)
                 ));
             }
+            let mut out = Output::new();
+            let changes = match args.dry_run {
+                true => planned_changes(args, selection, text, &options)?,
+                false => None,
+            };
             if json {
-                let mut out = Output::new();
                 out.json(
                     "restore",
                     &Record {
@@ -176,10 +187,14 @@ fn change(
                         rules: restored.rules,
                         truncated: restored.truncated.iter().map(TruncatedText::from).collect(),
                         kept: kept.as_ref().map(KeptRecord::from),
+                        changes,
                     },
                 )?;
-                out.flush()?;
+            } else if let Some(changes) = &changes {
+                diff::print_text(&mut out, changes)?;
+                writeln!(out, "nothing was done")?;
             }
+            out.flush()?;
             Ok(Exit::Done)
         }
         Err(error) => {
@@ -196,6 +211,88 @@ fn change(
             Ok(Exit::Failed)
         }
     }
+}
+
+/// Returns the changes that restoring the text would make, rule by rule, without counters. `None`, with a note, if they
+/// are unknown.
+fn planned_changes(
+    args: &Args,
+    selection: TableSelection,
+    text: &[u8],
+    options: &RestoreOptions,
+) -> Result<Option<Diff>, Error> {
+    if args.iptables.noflush || !args.keep.is_empty() {
+        note("the changes are not shown with --noflush and --keep");
+        return Ok(None);
+    }
+    let names = sections(text).map(|(table, _)| table.to_str_lossy().into_owned());
+    let names: BTreeSet<_> = names.collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let tables = match selection.open_if_loaded() {
+        Ok(mut iptables) => Some(iptables.read(selection.family, &names)?),
+        Err(error) if matches!(error.netlink(), Some(netlink::Error::NotLoaded)) => None,
+        Err(error) => return Err(error),
+    };
+    let present = match &tables {
+        Some(tables) => of_their_text(tables)?,
+        None => Some(Snapshot::default()),
+    };
+    let Some(present) = present else {
+        note("the changes are not shown: iptables cannot express a part of the present tables");
+        return Ok(None);
+    };
+    let mut text = text.to_vec();
+    if let (iptables::Backend::Legacy, Some(tables)) = (selection.backend, &tables) {
+        let mut saved = Vec::new();
+        // What it omits was found above.
+        let _ = tables
+            .save(SaveOptions::default(), &mut saved)
+            .map_err(Error::Output)?;
+        text = with_builtin_chains(&text, &saved);
+    }
+    let desired = text::ruleset(selection.family, text, options);
+    let desired = desired.map_err(|error| Error::Other(causes(&error)))?;
+    diff::of_iptables(&present, &desired.to_snapshot(&Scope::all())).map(Some)
+}
+
+/// Returns the lines of a text, each with its table.
+fn sections(text: &[u8]) -> impl Iterator<Item = (&BStr, &[u8])> {
+    let lines = text.lines().map(<[u8]>::trim_ascii);
+    lines.scan(BStr::new(""), |table, line| {
+        if let Some(name) = line.strip_prefix(b"*") {
+            *table = name.as_bstr();
+        }
+        Some((*table, line))
+    })
+}
+
+/// Adds the present built-in chains that a text does not declare: those of legacy tables stay, with their policies.
+fn with_builtin_chains(text: &[u8], present: &[u8]) -> Vec<u8> {
+    let chain_of = |line: &[u8]| -> Option<BString> {
+        let mut words = line.strip_prefix(b":")?.split(u8::is_ascii_whitespace);
+        words.next().map(BString::from)
+    };
+    let declared: BTreeSet<_> = sections(text)
+        .filter_map(|(table, line)| Some((table, chain_of(line)?)))
+        .collect();
+    let mut whole = Vec::new();
+    for line in text.lines_with_terminator() {
+        whole.extend_from_slice(line);
+        let Some(table) = line.trim_ascii().strip_prefix(b"*") else {
+            continue;
+        };
+        for (of, line) in sections(present) {
+            let is_missing = chain_of(line).is_some_and(|chain| !declared.contains(&(of, chain)));
+            if of == table
+                && is_missing
+                && line.split(u8::is_ascii_whitespace).nth(1) != Some(&b"-"[..])
+            {
+                whole.extend_from_slice(line);
+                whole.push(b'\n');
+            }
+        }
+    }
+    whole
 }
 
 /// The position and message of an error in the input.

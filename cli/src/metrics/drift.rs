@@ -5,10 +5,10 @@ use std::path::Path;
 
 use bstr::{BString, ByteSlice};
 use chainwright::iptables::Tables;
-use chainwright::iptables::text::{RestoreOptions, SaveOptions, ruleset};
 use chainwright::legacy;
 use chainwright::nft::{self, DiffOptions, PlanOptions, Scope as NftScope, Snapshot};
 
+use crate::iptables::of_their_text;
 use crate::output::{Error, Printable, causes};
 use crate::ruleset_source::Source;
 use crate::scope::{Backend, Scope};
@@ -115,14 +115,12 @@ fn tables(present: &Snapshot, desired: &Snapshot, of_all: bool) -> Result<usize,
 fn iptables(present: &dyn Fn(&Key) -> Tables, desired: &Snapshot) -> Result<usize, Error> {
     let mut different = 0;
     for key in keys(desired) {
-        let (present, mut text) = (present(&key), Vec::new());
-        let omissions = present.save(SaveOptions::default(), &mut text);
-        let is_same = omissions.map_err(Error::Output)?.is_complete() && {
-            let present = ruleset(present.family(), text, &RestoreOptions::default());
-            let present = present.map_err(|error| Error::Other(causes(&error)))?;
-            let desired = desired.filtered(&NftScope::table(key.0, key.1.as_bstr()));
-            let present = present.to_snapshot(&NftScope::all());
-            tables(&present, &desired.unwrap_or_default(), false)? == 0
+        let is_same = match of_their_text(&present(&key))? {
+            None => false,
+            Some(present) => {
+                let desired = desired.filtered(&NftScope::table(key.0, key.1.as_bstr()));
+                tables(&present, &desired.unwrap_or_default(), false)? == 0
+            }
         };
         different += usize::from(!is_same);
     }

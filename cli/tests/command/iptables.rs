@@ -4,6 +4,7 @@ mod cleaning;
 mod printing;
 mod refusing;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
@@ -136,6 +137,73 @@ fn save_and_restore_match_the_real_tools() {
         .expect(0);
         assert!(nat.out.contains("\n-A POSTROUTING -m mark"), "{}", nat.out);
         assert!(!nat.out.contains("*filter"), "{}", nat.out);
+    }
+}
+
+/// What `--dry-run` prints is the difference between the tables before and after the text is restored.
+#[test]
+fn dry_run_prints_the_changes_of_a_text() {
+    const BEFORE: &str = "*filter\n:FORWARD DROP [0:0]\n:old - [0:0]\n:stays - [0:0]\n\
+        [3:4] -A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n-A INPUT -j old\n-A stays -j DROP\n\
+        -A FORWARD -p udp -j DROP\nCOMMIT\n";
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let save = format!("iptables-{backend}-save -t filter");
+        let apply = format!("apply --lock none --backend {backend}");
+        run_with(&sandbox, &apply, BEFORE).expect(0);
+        for text in [
+            BEFORE,
+            "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:new - [0:0]\n:stays - [0:0]\n\
+             -A INPUT -p tcp -m tcp --dport 80 -j new\n-A new -s 10.0.0.0/8 -j ACCEPT\n-A stays -j DROP\nCOMMIT\n",
+            "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\nCOMMIT\n",
+        ] {
+            let before = tools.save(&save);
+            let planned = run_with(&sandbox, &format!("{apply} --dry-run"), text)
+                .expect(0)
+                .out;
+            assert_eq!(tools.save(&save), before);
+            let lines = |text: &str| -> BTreeSet<String> {
+                let lines = text.lines().filter(|line| line.starts_with("-A "));
+                lines.map(str::to_owned).collect()
+            };
+            let before = lines(&before);
+            run_with(&sandbox, &apply, text).expect(0);
+            let after = tools.save(&save);
+            // Policies: those of the chains that have a line.
+            for chain in ["INPUT", "FORWARD", "OUTPUT"] {
+                let new = format!("+ chain ip filter {chain}: ");
+                let Some((_, new)) = planned.split_once(&new) else {
+                    continue;
+                };
+                let policy = new.lines().next().unwrap().rsplit(' ').next().unwrap();
+                let line = format!(":{chain} {} ", policy.to_uppercase());
+                assert!(after.contains(&line), "{backend}: {planned}\n{after}");
+            }
+            let after = lines(&after);
+            let changed = |sign: &str| -> BTreeSet<String> {
+                let prefix = format!("{sign} rule ip filter ");
+                let rules = planned
+                    .lines()
+                    .filter_map(|line| line.strip_prefix(&prefix));
+                let rules = rules.map(|rule| rule.replacen(": [0:0]", "", 1));
+                rules.map(|rule| format!("-A {rule}")).collect()
+            };
+            let (removed, added) = (changed("-"), changed("+"));
+            let expected: BTreeSet<_> = after.difference(&before).cloned().collect();
+            assert_eq!(added, expected, "{backend}: {planned}");
+            let expected: BTreeSet<_> = before.difference(&after).cloned().collect();
+            let in_removed_chains = |rule: &&String| {
+                let chain = rule.split(' ').nth(1).unwrap();
+                planned.contains(&format!("- chain ip filter {chain}"))
+            };
+            let expected: BTreeSet<_> = expected
+                .iter()
+                .filter(|rule| removed.contains(*rule) || !in_removed_chains(rule))
+                .cloned()
+                .collect();
+            assert_eq!(removed, expected, "{backend}: {planned}");
+        }
     }
 }
 

@@ -237,7 +237,9 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     fs::write(&file, text).unwrap();
     let restore = json(&format!("apply {}", file.display())).expect(0);
     let keep = format!("apply --keep KUBE-* {}", file.display());
-    check("restore", &[&restore, &json(&keep).expect(0)]);
+    let planned = format!("apply --dry-run {}", file.display());
+    let kept = json(&keep).expect(0);
+    check("restore", &[&restore, &kept, &json(&planned).expect(0)]);
     tools.run("nft add rule ip filter USER meta length 5 drop");
     let would = json("delete chains --backend nft --dry-run USER").expect(1);
     check("cleanup", &[&would]);
