@@ -62,6 +62,8 @@ pub enum RulePart {
     /// Another statement.
     #[non_exhaustive]
     Statement {
+        /// The header fields that it reads or sets. Packets without them do not reach it.
+        fields: Vec<String>,
         /// How it can end the rule, besides by a verdict.
         end: RuleEnd,
         /// The statement in nft's language.
@@ -227,10 +229,34 @@ fn part(statement: &Statement, options: &Options) -> RulePart {
             words: text,
         },
         Statement::Opaque(_) => RulePart::Bytecode(text),
-        _ => RulePart::Statement {
-            end: statement.rule_end(),
-            words: text,
-        },
+        _ => {
+            let mut fields = Vec::new();
+            let operands = statement.operands().into_iter();
+            operands.for_each(|operand| add_header_fields(operand, &mut fields, options));
+            RulePart::Statement {
+                fields,
+                end: statement.rule_end(),
+                words: text,
+            }
+        }
+    }
+}
+
+/// Adds the names of the header fields that an expression reads.
+fn add_header_fields(expr: &Expr, names: &mut Vec<String>, options: &Options) {
+    match expr {
+        Expr::Payload(_) | Expr::Option(_) => names.push(words(expr, options)),
+        Expr::Binary(_, left, right) => {
+            add_header_fields(left, names, options);
+            add_header_fields(right, names, options);
+        }
+        Expr::Concat(parts) => parts
+            .iter()
+            .for_each(|part| add_header_fields(part, names, options)),
+        Expr::Hash { key: Some(key), .. } | Expr::Map(key, _) => {
+            add_header_fields(key, names, options);
+        }
+        _ => {}
     }
 }
 

@@ -9,7 +9,7 @@ use crate::compile::sets::Data;
 use crate::constant::{self, Plain};
 use crate::dialect::Form;
 use crate::syntax::{Relation, Target, Verdict};
-use chainwright::nft::expr::{CtKey, Immediate, Objref, Register};
+use chainwright::nft::expr::{CtKey, Immediate, MetaKey, Objref, Register};
 
 impl Statement {
     pub(super) fn print_expression<W: Write>(&self, printer: &mut Printer<'_, W>) -> fmt::Result {
@@ -175,7 +175,16 @@ pub(crate) fn end_by_operands(operands: &[&Expr]) -> RuleEnd {
         },
         // Not every packet has these.
         Expr::Ct(key, ..) if *key != CtKey::STATE => RuleEnd::Failure,
-        Expr::Option(_) | Expr::Socket(..) | Expr::Rt(_) | Expr::Xfrm { .. } => RuleEnd::Failure,
+        Expr::Meta(MetaKey::SKUID | MetaKey::SKGID | MetaKey::CGROUP | MetaKey::RTCLASSID) => {
+            RuleEnd::Failure
+        }
+        Expr::Option(_)
+        | Expr::Socket(..)
+        | Expr::Rt(_)
+        | Expr::Tunnel(_)
+        | Expr::Osf { .. }
+        | Expr::Xfrm { .. } => RuleEnd::Failure,
+        Expr::Hash { key: Some(key), .. } => end_by_operands(&[key]),
         Expr::Binary(_, left, right) => end_by_operands(&[left, right]),
         Expr::Concat(parts) => end_by_operands(&parts.iter().collect::<Vec<_>>()),
         _ => RuleEnd::Never,

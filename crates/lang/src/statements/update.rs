@@ -108,7 +108,7 @@ impl Text for Update {
 impl Linearize for Update {
     fn rule_end(&self) -> RuleEnd {
         match self.op {
-            DynsetOp::DELETE => RuleEnd::Never,
+            DynsetOp::DELETE => end_by_operands(&self.operands()),
             _ => self.element.rule_end(),
         }
     }

@@ -20,7 +20,7 @@ struct Required {
 }
 
 /// Protocols of fields, and their names in English.
-const TRANSPORTS: [(&str, &str); 9] = [
+const TRANSPORTS: [(&str, &str); 14] = [
     ("tcp", "TCP"),
     ("udp", "UDP"),
     ("udplite", "UDP-Lite"),
@@ -30,7 +30,26 @@ const TRANSPORTS: [(&str, &str); 9] = [
     ("icmpv6", "ICMPv6"),
     ("esp", "ESP"),
     ("ah", "AH"),
+    ("comp", "IPComp"),
+    ("igmp", "IGMP"),
+    ("gre", "GRE"),
+    ("gretap", "GRE"),
+    ("synproxy", "TCP"),
 ];
+
+/// Extension headers of IPv6.
+const EXTENSIONS: [&str; 8] = ["exthdr", "hbh", "frag", "dst", "mh", "rt0", "rt2", "srh"];
+
+/// Returns `true` for an option of IPv4 or an extension header of IPv6. The match of the IP version that they imply is the
+/// first one of the rule.
+fn is_extension(name: &str) -> bool {
+    let (protocol, rest) = name.split_once(' ').unwrap_or((name, ""));
+    match protocol {
+        "ip" => rest.starts_with("option "),
+        "rt" => ["nexthdr", "hdrlength", "type", "seg-left"].contains(&rest),
+        protocol => EXTENSIONS.contains(&protocol),
+    }
+}
 
 fn transport(name: &str) -> Option<&'static str> {
     let name = if name == "ipv6-icmp" { "icmpv6" } else { name };
@@ -44,8 +63,10 @@ impl Required {
         let protocol = name.split(' ').next().unwrap_or_default();
         Self {
             version: match protocol {
-                "ip" => Some("IPv4"),
-                "ip6" | "exthdr" | "hbh" | "frag" | "mh" | "dst" => Some("IPv6"),
+                "ip" | "icmp" | "igmp" => Some("IPv4"),
+                "ip6" | "icmpv6" => Some("IPv6"),
+                "arp" => Some("ARP"),
+                _ if is_extension(name) => Some("IPv6"),
                 _ => None,
             },
             transport: transport(protocol),
@@ -54,47 +75,42 @@ impl Required {
 
     fn of_fields<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         let all = names.into_iter().map(Self::of_field);
-        all.fold(Self::default(), |one, other| Self {
-            version: one.version.or(other.version),
-            transport: one.transport.or(other.transport),
-        })
+        all.fold(Self::default(), Self::and)
     }
 
-    /// Returns what a statement requires.
+    fn and(self, other: Self) -> Self {
+        Self {
+            version: self.version.or(other.version),
+            transport: self.transport.or(other.transport),
+        }
+    }
+
+    /// Returns what a statement requires besides its fields.
     fn of_statement(words: &str) -> Self {
         let version = |version| Self {
             version: Some(version),
             transport: None,
         };
-        if let Some(reject) = words.strip_prefix("reject with ") {
-            return match reject {
-                "tcp reset" => Self::of_field("tcp"),
-                reject if reject.starts_with("icmp ") => version("IPv4"),
-                reject if reject.starts_with("icmpv6 ") => version("IPv6"),
-                _ => Self::default(),
-            };
-        }
-        if let Some((verb, rest)) = words.split_once(' ')
-            && ["dnat", "snat"].contains(&verb)
-            && let Some((family @ ("ip" | "ip6"), _)) = rest.split_once(' ')
-        {
-            return Self::of_field(family);
-        }
-        if let Some((_, element)) = words.split_once(" { ")
-            && ["add @", "update @", "delete @"]
-                .iter()
-                .any(|verb| words.starts_with(verb))
-        {
-            let element = element.trim_end_matches(" }");
-            let key = element.split(" timeout ").next().unwrap_or(element);
-            return Self::of_fields(key.split(" . "));
-        }
-        match words.split_once(" set ") {
-            // Not in a text, such as a prefix of `log`.
-            Some((field, value)) if !field.contains('"') => Self::of_fields([field, value]),
+        let mut all = words.split(' ');
+        match (all.next(), all.next(), all.next()) {
+            (Some("reject"), Some("with"), Some("tcp")) => Self::of_field("tcp"),
+            (Some("reject"), Some("with"), Some("icmp")) => version("IPv4"),
+            (Some("reject"), Some("with"), Some("icmpv6")) => version("IPv6"),
+            (Some("dnat" | "snat" | "tproxy" | "fwd"), Some(family @ ("ip" | "ip6")), _) => {
+                Self::of_field(family)
+            }
+            (Some("synproxy"), ..) => Self::of_field("synproxy"),
             _ => Self::default(),
         }
     }
+}
+
+/// Conditions that a part of a rule implies.
+#[derive(Debug, Default)]
+pub(super) struct Implied {
+    pub(super) clauses: Vec<String>,
+    /// Whether they apply to the whole rule, also to the statements before the part.
+    pub(super) is_first: bool,
 }
 
 impl Known {
@@ -110,29 +126,43 @@ impl Known {
     }
 
     /// Returns the conditions that a part of the rule implies and that are not known yet, as clauses; then they are
-    /// known.
-    pub(super) fn implied_by(&mut self, part: &RulePart) -> Vec<String> {
-        let names = |fields: &'_ [MatchField]| -> Vec<String> {
-            fields.iter().map(|field| field.name.clone()).collect()
-        };
+    /// known. `has_actions` states whether statements precede the part.
+    pub(super) fn implied_by(&mut self, part: &RulePart, has_actions: bool) -> Implied {
         match part {
-            // The clause names the protocol.
             RulePart::Match {
                 fields,
                 relation,
                 value,
                 ..
             } => {
+                let names = fields.iter().map(|field| field.name.as_str());
+                let is_first = has_actions && names.clone().any(is_extension);
+                // The clause names the protocol, but only limits what follows.
+                let clauses = match is_first {
+                    true => self.require(Required::of_fields(names)),
+                    false => Vec::new(),
+                };
                 self.learn(fields, relation, value);
-                Vec::new()
+                Implied { clauses, is_first }
             }
             // Without an entry for other values, only packets with the field have a verdict.
             RulePart::VerdictMap { fields, map, .. } if has_default(map) => {
-                let names = names(fields);
-                self.require(Required::of_fields(names.iter().map(String::as_str)))
+                let names = fields.iter().map(|field| field.name.as_str());
+                Implied {
+                    is_first: names.clone().any(is_extension),
+                    clauses: self.require(Required::of_fields(names)),
+                }
             }
-            RulePart::Statement { words, .. } => self.require(Required::of_statement(words)),
-            _ => Vec::new(),
+            RulePart::Statement { fields, words, .. } => {
+                let names = fields.iter().map(String::as_str);
+                let is_first = words.starts_with("reject ") || names.clone().any(is_extension);
+                let required = Required::of_fields(names).and(Required::of_statement(words));
+                Implied {
+                    clauses: self.require(required),
+                    is_first,
+                }
+            }
+            _ => Implied::default(),
         }
     }
 

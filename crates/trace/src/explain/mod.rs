@@ -292,7 +292,10 @@ impl RuleExplanation {
         let mut known = Known::of(family);
         let mut phrases = Vec::new();
         for part in &rule.parts {
-            phrases.extend(known.implied_by(part).into_iter().map(Phrase::implied));
+            let has_actions = phrases.iter().any(|one: &Phrase| !one.is_condition);
+            let implied = known.implied_by(part, has_actions);
+            let at = if implied.is_first { 0 } else { phrases.len() };
+            phrases.splice(at..at, implied.clauses.into_iter().map(Phrase::implied));
             phrases.push(Phrase::of_part(part));
         }
         Self {

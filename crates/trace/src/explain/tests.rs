@@ -385,64 +385,135 @@ fn matches(family: Family, rule: &str, packets: &[Packet]) -> Option<Vec<Option<
     Some(matches.collect())
 }
 
-/// The rule has an effect on exactly the packets for which the conditions of its explanation hold, also the implied ones.
+/// Returns the rules of the file, in families whose packets can be traced.
+fn traced_rules() -> Vec<(Family, String)> {
+    let text = std::fs::read_to_string(workspace("tests/data/explain/rules.txt")).unwrap();
+    let rules = text.lines().filter_map(|line| {
+        let (family @ ("ip" | "ip6" | "inet"), rule) = line.split_once(": ")? else {
+            return None;
+        };
+        Some((family.parse().unwrap(), rule.to_owned()))
+    });
+    rules.collect()
+}
+
+/// Returns a condition in nft's language, read from its sentence.
+fn condition_of(family: Family, condition: &Phrase) -> String {
+    if condition.is_implied {
+        let name = condition.text.rsplit(' ').next().unwrap().to_lowercase();
+        return match condition.text.starts_with("the packet is ") {
+            true => format!("meta nfproto {name}"),
+            false => format!("meta l4proto {name}"),
+        };
+    }
+    let readings = inverse::readings(condition).unwrap();
+    let mut readings = readings.into_iter();
+    let valid = readings.find(|one| RuleParts::parse(family, one).is_ok());
+    valid.unwrap()
+}
+
+/// The last action applies to exactly the packets for which the conditions of the explanation hold, also the implied ones,
+/// and for which each action that can end the rule does not end it.
 #[test]
 fn conditions_are_those_of_the_rule() {
-    let text = std::fs::read_to_string(workspace("tests/data/explain/rules.txt")).unwrap();
     let packets = packets();
-    let (mut compared, mut implied) = (0, 0);
-    for line in text.lines().filter(|line| !line.starts_with([' ', '#'])) {
-        let Some((family @ ("ip" | "ip6" | "inet"), rule)) = line.split_once(": ") else {
-            continue;
-        };
-        let family: Family = family.parse().unwrap();
-        let explanation = RuleExplanation::of_text(family, rule).unwrap();
-        let runs: Vec<_> = explanation.runs().collect();
-        let [run] = &runs[..] else {
-            continue;
-        };
+    let (mut compared, mut implied, mut ends) = (0, 0, 0);
+    for (family, rule) in traced_rules() {
+        let parts = RuleParts::parse(family, &rule).unwrap();
+        let explanation = RuleExplanation::of_parts(family, &parts);
         // NAT to an IPv4 address does nothing to other packets, which match the rule nevertheless.
         if rule.contains("nat ip") {
             continue;
         }
-        // Only packets with a verdict match a map.
-        let is_map = |action: &Phrase| action.then.is_some() && !action.text.contains("any other");
-        if !explanation.is_complete() || run.actions.iter().any(is_map) {
-            continue;
-        }
-        let conditions = run.conditions.iter().map(|condition| {
-            let word = condition.text.rsplit(' ').next().unwrap().to_lowercase();
-            match (condition.is_implied, condition.text.as_str()) {
-                (true, text) if text.starts_with("the packet is ") => {
-                    format!("meta nfproto {word}")
-                }
-                (true, _) => format!("meta l4proto {word}"),
-                (false, _) => {
-                    let readings = inverse::readings(condition).unwrap();
-                    let valid = readings
-                        .iter()
-                        .find(|one| RuleParts::parse(family, one).is_ok());
-                    valid.unwrap().clone()
-                }
+        let mut parts = parts.parts.iter();
+        let mut required = Vec::new();
+        for phrase in &explanation.phrases {
+            let part = if phrase.is_implied {
+                None
+            } else {
+                parts.next()
+            };
+            if phrase.is_condition {
+                required.push(condition_of(family, phrase));
+            } else if phrase.then.is_some() {
+                required.push(part.unwrap().words().to_owned());
+                ends += 1;
             }
-        });
-        let conditions = conditions.collect::<Vec<_>>().join(" ");
-        let (Some(of_rule), Some(of_conditions)) = (
-            matches(family, rule, &packets),
-            matches(family, &format!("{conditions} counter"), &packets),
-        ) else {
+        }
+        let Some(of_rule) = matches(family, &rule, &packets) else {
             continue;
         };
-        for (packet, (one, other)) in packets.iter().zip(of_rule.iter().zip(&of_conditions)) {
-            if let (Some(one), Some(other)) = (one, other) {
+        required.push("counter".to_owned());
+        let each = required
+            .iter()
+            .map(|one| matches(family, one, &packets).unwrap_or_else(|| panic!("{rule}: {one}")));
+        let each: Vec<_> = each.collect();
+        let has_implied = explanation.phrases.iter().any(|one| one.is_implied);
+        for (place, packet) in packets.iter().enumerate() {
+            let all: Option<Vec<bool>> = each.iter().map(|one| one[place]).collect();
+            if let (Some(one), Some(all)) = (of_rule[place], all) {
+                let other = all.into_iter().all(|holds| holds);
                 assert_eq!(
                     one, other,
-                    "{rule}\n{explanation}\n{conditions}\n{packet:?}"
+                    "{rule}\n{explanation}\n{required:?}\n{packet:?}"
                 );
                 compared += 1;
-                implied += usize::from(run.conditions.iter().any(|one| one.is_implied));
+                implied += usize::from(has_implied);
             }
         }
     }
-    assert!(compared > 1000 && implied > 100, "{compared} {implied}");
+    assert!(
+        compared > 1000 && implied > 200 && ends > 5,
+        "{compared} {implied} {ends}"
+    );
+}
+
+/// Returns the expressions of a rule in the kernel's form; `None` if the rule is invalid.
+fn compiled(family: Family, rule: &str) -> Option<Vec<String>> {
+    let text = format!(
+        "table {family} t {{ \
+            set blocked {{ type ipv4_addr; }}; \
+            set seen {{ type ipv4_addr; flags dynamic, timeout; }}; \
+            chain web {{ }}; \
+            chain c {{ {rule}; }}; \
+        }}"
+    );
+    let script = Script::parse("rules.nft", &text).ok()?;
+    let snapshot = script.ruleset().ok()?.to_snapshot(&Scope::all());
+    let table = snapshot.tables().next()?;
+    let rule = table.chain("c")?.rules().next()?;
+    Some(rule.expressions()?.map(|one| format!("{one:?}")).collect())
+}
+
+/// A rule with its implied conditions in its text is the same rule for the kernel: the conditions are at their places,
+/// and none is superfluous.
+#[test]
+fn implied_conditions_are_in_the_compiled_rule() {
+    let mut compared = 0;
+    for (family, rule) in traced_rules() {
+        let parts = RuleParts::parse(family, &rule).unwrap();
+        let explanation = RuleExplanation::of_parts(family, &parts);
+        let mut parts = parts.parts.iter();
+        let words = explanation.phrases.iter().map(|phrase| {
+            if phrase.is_implied {
+                condition_of(family, phrase)
+            } else {
+                parts.next().unwrap().words().to_owned()
+            }
+        });
+        let words = words.collect::<Vec<_>>().join(" ");
+        // These statements match in the kernel, without an expression of their own.
+        let is_match = ["nat ip", "tcp option", "synproxy"]
+            .iter()
+            .any(|one| rule.contains(one));
+        if is_match || !explanation.phrases.iter().any(|phrase| phrase.is_implied) {
+            continue;
+        }
+        let Some(of_rule) = compiled(family, &rule) else {
+            continue;
+        };
+        assert_eq!(Some(of_rule), compiled(family, &words), "{rule}\n{words}");
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared}");
 }
