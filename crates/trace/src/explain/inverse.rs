@@ -132,7 +132,13 @@ fn condition(text: &str) -> Option<Vec<String>> {
             .replacen(" packet per ", "/", 1)
             .replacen(" per ", "/", 1);
         let rest = match rest.strip_suffix(')') {
-            Some(rest) => rest.replacen(" (burst: ", " burst ", 1),
+            Some(rest) => {
+                let rest = rest.replacen(" (burst: ", " burst ", 1);
+                match rest.strip_suffix(" packet") {
+                    Some(rest) => format!("{rest} packets"),
+                    None => rest,
+                }
+            }
             None => rest,
         };
         return Some(vec![format!("limit rate {over}{rest}")]);

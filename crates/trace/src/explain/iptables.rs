@@ -3,18 +3,17 @@
 use chainwright::iptables::{Rule, Target};
 use chainwright::nft::Family;
 use chainwright::xt::{self, Match};
-use chainwright_lang::{RulePart, RuleParts, translate};
+use chainwright_lang::{RuleParts, translate};
 
 use super::{COUNTS, Language, Phrase, RuleExplanation};
 
-/// Translates a rule, and explains the translation; `None` if it has none, or needs a chain of its own.
+/// Translates a rule, and explains the translation; `None` if it has none, or none in English.
 fn translated(family: xt::Family, rule: &Rule) -> Option<Vec<Phrase>> {
     let text = translate::rule(rule, family).ok()?;
     let family = Family::from(family);
     let parts = RuleParts::parse(family, &text).ok()?;
-    let has_chain = |part: &RulePart| part.words().starts_with("jump {");
     let explained = RuleExplanation::of_parts(family, &parts);
-    (!parts.parts.iter().any(has_chain)).then_some(explained.phrases)
+    explained.is_complete().then_some(explained.phrases)
 }
 
 pub(super) fn explained(family: xt::Family, rule: &Rule) -> RuleExplanation {

@@ -334,6 +334,10 @@ impl RuleExplanation {
         let mut row = Row::default();
         let mut others = Vec::new();
         let add = |cell: &mut String, text: &str| {
+            // `tcp 22` implies `tcp`.
+            if text.split(' ').next() == Some(cell) {
+                cell.clear();
+            }
             if !cell.is_empty() {
                 cell.push_str(" and ");
             }

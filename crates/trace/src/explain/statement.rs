@@ -171,6 +171,7 @@ fn limit(rest: &str) -> Option<String> {
         None => (rest, "does not exceed"),
     };
     let (rate, burst) = match rest.split_once(" burst ") {
+        Some((rate, "1 packets")) => (rate, " (burst: 1 packet)".to_owned()),
         Some((rate, burst)) => (rate, format!(" (burst: {burst})")),
         None => (rest, String::new()),
     };

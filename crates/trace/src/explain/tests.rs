@@ -291,7 +291,7 @@ fn explanations_of_changed_rules_differ() {
 /// Parts of iptables' rules without a sentence are in iptables' words; the others are those of the rule without them.
 #[test]
 fn rules_of_iptables_are_complete_or_have_their_own_words() {
-    let (mut own, mut english) = (0, 0);
+    let (mut own, mut english, mut matches) = (0, 0, 0);
     let mut directories: Vec<_> = ["match", "target"]
         .iter()
         .flat_map(|name| std::fs::read_dir(workspace("tests/rules").join(name)).unwrap())
@@ -308,7 +308,8 @@ fn rules_of_iptables_are_complete_or_have_their_own_words() {
             let explanation = RuleExplanation::of_iptables(xt::Family::Ipv4, &rule);
             let text = rule.to_string();
             for phrase in &explanation.phrases {
-                if phrase.language == Some(Language::Iptables) {
+                if let Some(language) = phrase.language {
+                    assert_eq!(language, Language::Iptables, "{text}: {phrase:?}");
                     let words = phrase.text.trim();
                     assert!(text.contains(words), "{text}: {words}");
                     own += 1;
@@ -319,21 +320,41 @@ fn rules_of_iptables_are_complete_or_have_their_own_words() {
                 english += 1;
                 assert!(is_translated, "{text}: {explanation}");
             }
+            let is_count = |phrase: &&Phrase| phrase.text != COUNTS;
+            let without = |one: &RuleExplanation| -> Vec<Phrase> {
+                one.phrases.iter().filter(is_count).cloned().collect()
+            };
             // Each match has a phrase of its own, unless it is in the translation of another.
             let translated = chainwright_lang::translate::rule(&rule, xt::Family::Ipv4);
             if let Ok(words) = translated
                 && explanation.is_complete()
             {
                 let translation = read_back(Family::IP, &words).unwrap();
-                let is_count = |phrase: &&Phrase| phrase.text != COUNTS;
-                let without = |one: &RuleExplanation| -> Vec<Phrase> {
-                    one.phrases.iter().filter(is_count).cloned().collect()
-                };
                 assert_eq!(without(&translation), without(&explanation), "{text}");
+                continue;
+            }
+            // Otherwise each match has its own words, or the phrases that it has alone.
+            for one in &rule.matches {
+                let alone = Rule {
+                    protocol: rule.protocol,
+                    ..Rule::default()
+                };
+                let alone = alone.with(one.clone());
+                let alone = RuleExplanation::of_iptables(xt::Family::Ipv4, &alone);
+                for phrase in without(&alone) {
+                    assert!(
+                        explanation.phrases.contains(&phrase),
+                        "{text}\n{explanation}\n{phrase:?}"
+                    );
+                    matches += 1;
+                }
             }
         }
     }
-    assert!(own > 50 && english > 100, "{own} {english}");
+    assert!(
+        own > 50 && english > 100 && matches > 50,
+        "{own} {english} {matches}"
+    );
 }
 
 /// Packets of both IP versions and several protocols.
