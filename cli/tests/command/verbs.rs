@@ -334,7 +334,7 @@ fn chains_are_filtered_and_counted() {
         *first,
         serde_json::json!({
             "backend": "nft", "family": "inet", "table": "t", "chain": "in", "type": "filter",
-            "hook": "input", "priority": -7, "policy": "drop", "rules": 2
+            "hook": "input", "priority": -7, "policy": "drop", "rules": 2, "handle": 1, "references": 2
         })
     );
 
@@ -410,7 +410,7 @@ fn legacy_chains_are_listed_and_never_created() {
         listed.values()[0],
         serde_json::json!({
             "backend": "legacy", "family": "ip", "table": "nat", "chain": "INPUT",
-            "hook": "input", "policy": "accept"
+            "hook": "input", "policy": "accept", "packets": 0, "bytes": 0
         })
     );
     run(&sandbox, "get chains --backend legacy --family ip6").expect(1);
