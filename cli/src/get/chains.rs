@@ -240,6 +240,19 @@ const INCONSISTENT: &str = "the ruleset kept changing while it was listed: these
 /// A callback that receives the chains one by one.
 type ChainCallback<'e> = dyn FnMut(&Line<'_>) -> Result<(), Error> + 'e;
 
+/// Prints the line of a chain as text.
+pub(super) fn print_line(
+    out: &mut Output,
+    line: &Line<'_>,
+    format: ListFormat,
+) -> Result<(), Error> {
+    match format {
+        ListFormat::Name => writeln!(out, "{}", Printable(&line.chain)),
+        ListFormat::Wide => writeln!(out, "{line:#}"),
+        _ => writeln!(out, "{line}"),
+    }
+}
+
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
     let mut out = Output::new();
@@ -251,11 +264,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         any = true;
         match &mut rows {
             Some(rows) => rows.add(&mut out, line),
-            None => match format {
-                ListFormat::Name => writeln!(out, "{}", Printable(&line.chain)),
-                ListFormat::Wide => writeln!(out, "{line:#}"),
-                _ => writeln!(out, "{line}"),
-            },
+            None => print_line(&mut out, line, format),
         }
     });
     if let Some(rows) = rows {

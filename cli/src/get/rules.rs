@@ -15,7 +15,8 @@ use chainwright::nft::{
 use chainwright::{ipset, legacy};
 use serde::Serialize;
 
-use crate::get::chains::Line;
+use super::{ListFormat, ListOutput};
+use crate::get::chains::{Line, print_line};
 use crate::glob::Names;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};
@@ -27,7 +28,8 @@ use crate::scope::{Backend, Found, Scope, UnreadPart};
 /// Below the line of each chain (the same as in `get chains`), prints its rules: the handle, or the number of a rule in a
 /// legacy chain; the rule; its comment. Rules that iptables can express are shown in iptables' syntax, with counters as
 /// in `iptables-save -c`. Other rules of nf_tables are shown in nft's syntax; if nft cannot express them, as bytecode,
-/// with one pair of brackets per expression. Other legacy rules are shown as bytes.
+/// with one pair of brackets per expression. Other legacy rules are shown as bytes. -o wide adds to the line of a chain
+/// what it adds in `get chains`, and to a rule of nf_tables its number; -o name prints only the names of the chains.
 ///
 /// The listing shows one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
 /// changing, the rules are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
@@ -39,8 +41,11 @@ pub(crate) struct Args {
 
     /// Print what `nft --debug=netlink list` (nft 1.0.6) prints before the listing itself: for each table of nf_tables
     /// its sets with their elements, then its rules, one expression per line
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "output"])]
     bytecode: bool,
+
+    #[command(flatten)]
+    output: ListOutput,
 
     #[command(flatten)]
     scope: Scope,
@@ -91,6 +96,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         .filter(|(_, chains)| !chains.is_empty())
         .collect();
     let mut any = !tables.is_empty();
+    let format = args.output.format(json);
+    let json = format == ListFormat::Json;
     let sets = sets();
     let mut out = Output::new();
     if args.bytecode {
@@ -123,13 +130,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let options = crate::dialect::options();
         for (table, chains) in &tables {
             for chain in chains {
-                print_text(&mut out, table, chain, &sets, &options)?;
+                print_text(&mut out, table, chain, &sets, &options, format)?;
             }
         }
         legacy_tables::read_selected(&args.scope, &mut found, &mut |table| {
             for chain in table.chains().filter(|chain| args.admits(chain.name())) {
                 any = true;
-                print_legacy_text(&mut out, &chain, &sets)?;
+                print_legacy_text(&mut out, &chain, &sets, format)?;
             }
             Ok(())
         })?;
@@ -249,12 +256,20 @@ fn print_text(
     chain: &SnapshotChain<'_>,
     sets: &Sets,
     words: &chainwright_lang::Options,
+    format: ListFormat,
 ) -> Result<(), Error> {
     let rules = chain.rules();
-    writeln!(out, "{}", Line::nft(&chain.chain(), Some(rules.len())))?;
-    for rule in rules {
+    print_line(out, &Line::nft(&chain.chain(), Some(rules.len())), format)?;
+    if format == ListFormat::Name {
+        return Ok(());
+    }
+    for (number, rule) in (1..).zip(rules) {
+        write!(out, "  handle {:<6} ", rule.handle())?;
+        if format == ListFormat::Wide {
+            write!(out, "number {number:<6} ")?;
+        }
         let text = words_of(table, &rule, sets, words);
-        writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
+        writeln!(out, "{}", Printable(&text))?;
     }
     Ok(())
 }
@@ -264,8 +279,12 @@ fn print_legacy_text(
     out: &mut Output,
     chain: &legacy::ChainRef<'_>,
     sets: &Sets,
+    format: ListFormat,
 ) -> Result<(), Error> {
-    writeln!(out, "{}", Line::legacy(chain, true))?;
+    print_line(out, &Line::legacy(chain, true), format)?;
+    if format == ListFormat::Name {
+        return Ok(());
+    }
     for (number, rule) in (1..).zip(chain.rules()) {
         let text = legacy_words(&rule, sets);
         writeln!(out, "  number {number:<6} {}", Printable(&text))?;

@@ -103,6 +103,21 @@ fn wide_lists_have_handles_references_counters_and_comments() {
         found.ends_with("references 3 handle 1 comment \"mine\"\n"),
         "{found}"
     );
+    let rules = run(&sandbox, "get rules b -o wide").expect(0).out;
+    let (chain, rules) = rules.split_once('\n').unwrap();
+    assert!(
+        chain.contains(" 2 rules") && chain.ends_with("references 2 handle 2"),
+        "{chain}"
+    );
+    assert_eq!(
+        rules,
+        "  handle 5      number 1      jump c\n  handle 6      number 2      jump c\n"
+    );
+    let names = run(&sandbox, "get rules -o name --backend nft").expect(0);
+    assert_eq!(names.out, "c\nb\n");
+    run(&sandbox, "get rules -o wide --bytecode").expect(2);
+    let json = run(&sandbox, "get rules -o json").expect(0).out;
+    assert_eq!(json, run(&sandbox, "get rules --json").expect(0).out);
     let tables = run(&sandbox, "get tables -o wide").expect(0).out;
     assert!(
         tables.contains("2 chains, 3 rules, 1 set, handle "),
