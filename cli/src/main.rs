@@ -74,8 +74,10 @@ Exit codes:
 /// List, save, compare and repair a Linux node's packet-filter tables
 ///
 /// Talks to the kernel directly: to nf_tables over netlink, to the legacy x_tables with getsockopt and setsockopt. Runs
-/// no other program. Options that select tables (-4, -6, --family, --table, --backend) may precede the verb. Read-only verbs change nothing: they create no table and load no module. Reading and changing both
+/// no other program. Read-only verbs change nothing: they create no table and load no module. Reading and changing both
 /// require CAP_NET_ADMIN over the network namespace: root has it, and so has every user in their own namespace.
+///
+/// Options that select tables (-4, -6, --family, --table, --backend) may precede the verb.
 #[derive(Parser)]
 #[command(name = "chainwright", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Command {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::renamed;
-use crate::selection_words::{move_behind_verb, verb_position};
+use crate::selection_words::Options;
 
 /// A program that this one can replace: a link with its name runs this verb.
 struct Program {
@@ -35,6 +35,7 @@ const USAGE_EXIT_CODE: u8 = 2;
 
 impl Invocation {
     pub(crate) fn with(mut arguments: Vec<OsString>, command: &clap::Command) -> Self {
+        let options = Options::of(command);
         let file = |path: &OsString| Path::new(path).file_name().map(OsStr::to_owned);
         let name = arguments.first().and_then(file).unwrap_or_default();
         let link = PROGRAMS.iter().find(|program| name == program.name);
@@ -42,10 +43,10 @@ impl Invocation {
             Some(program) => {
                 arguments.splice(..1, ["chainwright".into(), program.verb.into()]);
             }
-            None => arguments = move_behind_verb(renamed::replace(arguments), command),
+            None => arguments = options.move_behind_verb(renamed::replace(arguments, &options)),
         }
         let program = link.or_else(|| {
-            let verb = &arguments[verb_position(&arguments)?];
+            let verb = &arguments[options.verb_position(&arguments)?];
             PROGRAMS.iter().find(|program| verb == program.verb)
         });
         Self {

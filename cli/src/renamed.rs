@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::output::note;
-use crate::selection_words::verb_position;
+use crate::selection_words::Options;
 
 /// A former verb, and the words that replace it.
 const RENAMED: &[(&str, &str)] = &[
@@ -42,8 +42,8 @@ const OPTIONS: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// Replaces the former name of a verb, and prints a note with the new one.
-pub(crate) fn replace(arguments: Vec<OsString>) -> Vec<OsString> {
-    let renamed = verb_position(&arguments).and_then(|position| {
+pub(crate) fn replace(arguments: Vec<OsString>, options: &Options<'_>) -> Vec<OsString> {
+    let renamed = options.verb_position(&arguments).and_then(|position| {
         let verb = arguments[position].to_str()?;
         Some((position, RENAMED.iter().find(|(name, _)| *name == verb)?))
     });
@@ -53,12 +53,12 @@ pub(crate) fn replace(arguments: Vec<OsString>) -> Vec<OsString> {
     note(&format!(
         "`{name}` is now `{words}`; the next version will not accept the former name"
     ));
-    let options = OPTIONS.iter().find(|(verb, _)| verb == name);
-    let options = options.map_or(&[][..], |(_, options)| options);
+    let former = OPTIONS.iter().find(|(verb, _)| verb == name);
+    let former = former.map_or(&[][..], |(_, options)| options);
     let rest = arguments[position + 1..].iter();
-    let rest = rest.flat_map(|word| separate(word, options));
+    let rest = rest.flat_map(|word| separate(word, former));
     let rest = rest.map(
-        |word| match options.iter().find(|(former, _)| word == *former) {
+        |word| match former.iter().find(|(former, _)| word == *former) {
             Some((_, now)) => now.into(),
             None => word,
         },
@@ -90,12 +90,16 @@ fn separate(word: &OsString, options: &[(&str, &str)]) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]
     fn former_names_are_replaced() {
+        let command = crate::Command::command();
+        let options = Options::of(&command);
         let is = |line: &str, expected: &str| {
-            let words = replace(line.split(' ').map(OsString::from).collect());
+            let words = replace(line.split(' ').map(OsString::from).collect(), &options);
             assert_eq!(words.join(" ".as_ref()), expected);
         };
         is(

@@ -1,99 +1,95 @@
 //! Options that select tables, before the verb: `chainwright -6 get chains` is `chainwright get chains -6`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
-use clap::Command;
+use clap::{Arg, Args as _, Command};
 
-/// Options of verbs that may also precede the verb, and whether a value follows.
-const SELECTION: [(&str, bool); 8] = [
-    ("-4", false),
-    ("--ipv4", false),
-    ("-6", false),
-    ("--ipv6", false),
-    ("--family", true),
-    ("--backend", true),
-    ("--table", true),
-    ("-t", true),
-];
-/// Options of the whole command that have a value.
-const GLOBAL: [&str; 2] = ["--netns", "--nft-version"];
+use crate::scope::Scope;
 
-/// Returns the number of words of the option at the beginning, and whether it selects tables; `None` if it is no option.
-fn option(words: &[OsString]) -> Option<(usize, bool)> {
-    let word = words.first()?.as_encoded_bytes();
-    if !word.starts_with(b"-") || word == b"--" {
-        return None;
-    }
-    let found = SELECTION.iter().find(|(name, _)| word == name.as_bytes());
-    if let Some((_, has_value)) = found {
-        return Some((1 + usize::from(*has_value), true));
-    }
-    // The value in the same word.
-    let is_selection = SELECTION.iter().any(|(name, has_value)| {
-        let rest = word.strip_prefix(name.as_bytes());
-        *has_value && rest.is_some_and(|rest| rest.starts_with(b"=") || *name == "-t")
-    });
-    let has_value = GLOBAL.iter().any(|name| word == name.as_bytes());
-    Some((1 + usize::from(has_value), is_selection))
+/// Options that may precede the verb.
+pub(crate) struct Options<'c> {
+    /// With those of the whole command.
+    command: &'c Command,
+    /// With those that select tables.
+    selection: Command,
 }
 
-/// Returns the position of the verb among the arguments.
-pub(crate) fn verb_position(arguments: &[OsString]) -> Option<usize> {
-    let mut position = 1;
-    while let Some((count, _)) = option(arguments.get(position..)?) {
-        position += count;
+impl<'c> Options<'c> {
+    pub(crate) fn of(command: &'c Command) -> Self {
+        let selection = Scope::augment_args(Command::new("selection"));
+        Self { command, selection }
     }
-    (position < arguments.len()).then_some(position)
-}
 
-/// Returns the options that select tables, and the value of `--netns`, wherever they are among the arguments.
-pub(crate) fn selection(arguments: &[OsString]) -> (Vec<OsString>, Option<&OsString>) {
-    let (mut options, mut netns) = (Vec::new(), None);
-    let mut position = 0;
-    while position < arguments.len() {
-        let rest = &arguments[position..];
-        let (count, is_selection) = option(rest).unwrap_or((1, false));
-        // The last word is still being written.
-        if is_selection && count < rest.len() {
-            options.extend_from_slice(&rest[..count]);
-        } else if rest[0] == "--netns" && rest.len() > 2 {
-            netns = rest.get(1);
+    /// Returns the options that select tables.
+    pub(crate) fn selection(&self) -> impl Iterator<Item = &Arg> {
+        self.selection.get_arguments()
+    }
+
+    /// Returns the number of words of the option at the beginning, and the option if it is known; `None` if the first
+    /// word is no option.
+    pub(crate) fn first(&self, words: &[OsString]) -> Option<(usize, Option<&Arg>)> {
+        let word = words.first()?.as_encoded_bytes();
+        if !word.starts_with(b"-") || word == b"--" {
+            return None;
         }
-        position += count;
+        let mut known = self.selection().chain(self.command.get_arguments());
+        let found = known.find_map(|arg| Some((word_count(arg, word)?, Some(arg))));
+        Some(found.unwrap_or((1, None)))
     }
-    (options, netns)
-}
 
-/// Moves options that select tables behind the verb. A verb that does not have the option rejects it there.
-pub(crate) fn move_behind_verb(
-    mut arguments: Vec<OsString>,
-    mut command: &Command,
-) -> Vec<OsString> {
-    let mut position = 1;
-    let mut moved = Vec::new();
-    while command.has_subcommands() && position < arguments.len() {
-        match option(&arguments[position..]) {
-            Some((count, true)) => {
-                let end = arguments.len().min(position + count);
-                moved.extend(arguments.drain(position..end));
-            }
-            Some((count, false)) => position += count,
-            None => match subcommand(command, &arguments[position]) {
-                Some(found) => {
-                    command = found;
-                    position += 1;
+    /// Returns the position of the verb among the arguments.
+    pub(crate) fn verb_position(&self, arguments: &[OsString]) -> Option<usize> {
+        let mut position = 1;
+        while let Some((count, _)) = self.first(arguments.get(position..)?) {
+            position += count;
+        }
+        (position < arguments.len()).then_some(position)
+    }
+
+    /// Moves options that select tables behind the verb. A verb that does not have the option rejects it there.
+    pub(crate) fn move_behind_verb(&self, mut arguments: Vec<OsString>) -> Vec<OsString> {
+        let mut command = self.command;
+        let mut position = 1;
+        let mut moved = Vec::new();
+        while command.has_subcommands() && position < arguments.len() {
+            match self.first(&arguments[position..]) {
+                Some((count, arg)) if arg.is_some_and(|arg| self.selects_tables(arg)) => {
+                    let end = arguments.len().min(position + count);
+                    moved.extend(arguments.drain(position..end));
                 }
-                None => break,
-            },
+                Some((count, _)) => position += count,
+                None => match command.find_subcommand(&arguments[position]) {
+                    Some(found) => {
+                        command = found;
+                        position += 1;
+                    }
+                    None => break,
+                },
+            }
         }
+        let position = position.min(arguments.len());
+        arguments.splice(position..position, moved);
+        arguments
     }
-    let position = position.min(arguments.len());
-    arguments.splice(position..position, moved);
-    arguments
+
+    fn selects_tables(&self, arg: &Arg) -> bool {
+        self.selection().any(|one| one.get_id() == arg.get_id())
+    }
 }
 
-fn subcommand<'c>(command: &'c Command, word: &OsStr) -> Option<&'c Command> {
-    command.find_subcommand(word)
+/// Returns the number of words of the option if the word begins it.
+fn word_count(arg: &Arg, word: &[u8]) -> Option<usize> {
+    let has_value = arg.get_action().takes_values();
+    let rest = match word.strip_prefix(b"--") {
+        Some(long) => long.strip_prefix(arg.get_long()?.as_bytes()),
+        None => word[1..].strip_prefix(arg.get_short()?.to_string().as_bytes()),
+    }?;
+    match rest {
+        [] => Some(1 + usize::from(has_value)),
+        // The value is in the same word.
+        [first, ..] if has_value => (*first == b'=' || !word.starts_with(b"--")).then_some(1),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +101,7 @@ mod tests {
     #[test]
     fn options_before_the_verb_are_moved() {
         let command = crate::Command::command();
+        let options = Options::of(&command);
         for (line, expected) in [
             ("get chains -6", "get chains -6"),
             ("-6 get chains", "get chains -6"),
@@ -116,6 +113,8 @@ mod tests {
             ("-tnat --json explain INPUT", "--json explain -tnat INPUT"),
             ("--backend legacy check", "check --backend legacy"),
             ("--netns -6 get chains", "--netns -6 get chains"),
+            ("--netns=x -6 get chains", "--netns=x get chains -6"),
+            ("--nft-version 1.0 -4 check", "--nft-version 1.0 check -4"),
             // Not options of this program.
             ("iptables -t nat -L", "iptables -t nat -L"),
             ("nft -6", "nft -6"),
@@ -133,7 +132,7 @@ mod tests {
                     .collect()
             };
             assert_eq!(
-                move_behind_verb(words(line), &command),
+                options.move_behind_verb(words(line)),
                 words(expected),
                 "{line}"
             );

@@ -26,8 +26,6 @@ fn answer(sandbox: &Sandbox, line: &str) -> Vec<String> {
     let mut command = Command::new(PROGRAM);
     command
         .env("CHAINWRIGHT_COMPLETE", "bash")
-        .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
-        .env("_CLAP_IFS", "\n")
         .args(["--", "chainwright"])
         .args(&words);
     let output = sandbox.run(|| command.output().unwrap()).unwrap();
@@ -43,6 +41,7 @@ fn names_are_those_of_the_kernel() {
     let tools = Tools::new(&sandbox);
     tools.run_with("nft -f -", RULES);
     tools.run("iptables-legacy -N KUBE-OLD");
+    tools.run("iptables-legacy -N with:colon");
     for (line, expected) in [
         (
             "get chains KUBE-",
@@ -57,6 +56,19 @@ fn names_are_those_of_the_kernel() {
         ("delete chains KUBE-S", &["KUBE-SERVICES"]),
         ("get sets ", &["allowed"]),
         ("get chains --table n", &["nat"]),
+        ("get chains --table sets KUBE", &[]),
+        ("--table=nat get chains -4 KUBE-S", &["KUBE-SERVICES"]),
+        // As bash divides the words.
+        ("get chains --table = n", &["nat"]),
+        ("get chains --table = ", &["filter", "nat"]),
+        ("--table = nat get chains KUBE-S", &["KUBE-SERVICES"]),
+        ("get chains with : co", &["colon"]),
+        ("get chains with : ", &["colon"]),
+        // Before the verb.
+        ("--fam", &["--family"]),
+        ("--family in", &["inet"]),
+        ("-6 -t f", &["filter"]),
+        ("--backend legacy get ch", &["chains"]),
         ("get chains --table=f", &["--table=filter"]),
         ("get tables ", &["filter", "nat"]),
         ("get rul", &["rules", "ruleset"]),
@@ -64,7 +76,7 @@ fn names_are_those_of_the_kernel() {
         ("get chains --netns nosuch KUBE", &[]),
     ] {
         let mut found = answer(&sandbox, line);
-        found.retain(|word| !word.starts_with('-') || line.contains("--table="));
+        found.retain(|word| !word.starts_with('-') || line.ends_with("=f") || line == "--fam");
         assert_eq!(found, expected, "{line}");
     }
     let elsewhere = crate::common::sandbox();
@@ -74,8 +86,10 @@ fn names_are_those_of_the_kernel() {
         std::process::id(),
         elsewhere.netns().as_fd().as_raw_fd()
     );
-    let line = format!("--netns {path} get chains KUBE-");
-    assert_eq!(answer(&sandbox, &line), ["KUBE-ELSEWHERE"]);
+    for option in ["--netns ", "--netns=", "--netns = "] {
+        let line = format!("{option}{path} get chains KUBE-");
+        assert_eq!(answer(&sandbox, &line), ["KUBE-ELSEWHERE"], "{line}");
+    }
 }
 
 /// A completion creates nothing: no table of iptables, and it loads no module.
@@ -110,25 +124,35 @@ fn names_are_inserted_only_if_the_shell_does_not_interpret_them() {
     assert_eq!(answer(&sandbox, "get chains a"), ["a/b", "a_b-c.d"]);
 }
 
-/// The script works in bash, which finds the program in its path.
+/// The script works in bash, if there is one, which finds the program in its path.
 #[test]
 fn bash_completes() {
     let sandbox = sandbox();
-    Tools::new(&sandbox).run_with("nft -f -", RULES);
-    let script = "source <(chainwright completions bash)
-        COMP_WORDS=(chainwright get chains KUBE-S); COMP_CWORD=3; COMP_TYPE=9
-        _clap_complete_chainwright chainwright KUBE-S chains
-        printf '<%s>' \"${COMPREPLY[@]}\"";
+    let tools = Tools::new(&sandbox);
+    tools.run_with("nft -f -", RULES);
+    tools.run("iptables-legacy -N with:colon");
+    let script = r#"source <(chainwright completions bash)
+        complete_words() {
+            COMP_WORDS=(chainwright "$@"); COMP_CWORD=$#; COMP_TYPE=9
+            _chainwright chainwright "${!#}" ""
+            printf '<%s>' "${COMPREPLY[@]}"
+        }
+        complete_words get chains KUBE-S
+        complete_words get chains --table = na
+        complete_words get chains with : c"#;
     let directory = std::path::Path::new(PROGRAM).parent().unwrap();
     let mut command = Command::new("bash");
     command.args(["-c", script]).env(
         "PATH",
         format!("{}:{}", directory.display(), std::env::var("PATH").unwrap()),
     );
-    let output = sandbox.run(|| command.output().unwrap()).unwrap();
+    let output = match sandbox.run(|| command.output()).unwrap() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        output => output.unwrap(),
+    };
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
-        "<KUBE-SERVICES>",
+        "<KUBE-SERVICES><nat><colon>",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );

@@ -43,13 +43,23 @@ fn reading_loads_no_modules_and_the_first_change_does() {
         "get ruleset -o iptables --backend legacy",
         &format!("snapshot {}", backup.display()),
         "kube check",
+        "-- chainwright get chains ",
+        "-- chainwright get sets ",
+        "-- chainwright get tables ",
     ] {
+        let mut command = Command::new(PROGRAM);
+        let completes = line.starts_with("--");
+        if completes {
+            command.env("CHAINWRIGHT_COMPLETE", "bash");
+        }
         let output = sandbox
-            .run(|| Command::new(PROGRAM).args(line.split(' ')).output())
+            .run(|| command.args(line.split(' ')).output())
             .unwrap()
             .unwrap();
         assert_eq!(loaded(), before, "{line}");
-        if !was_loaded && !line.contains("legacy") {
+        if completes {
+            assert_eq!(output.stderr, b"", "{line}");
+        } else if !was_loaded && !line.contains("legacy") {
             // The error is clear, and no empty ruleset is printed.
             let message = String::from_utf8_lossy(&output.stderr);
             assert!(

@@ -83,7 +83,7 @@ fn colors_are_used_on_terminals_or_if_requested() {
 #[test]
 fn completions_and_manual_pages_are_printed() {
     for (shell, expected) in [
-        ("bash", "-F _clap_complete_chainwright chainwright"),
+        ("bash", "-F _chainwright chainwright"),
         ("zsh", "#compdef chainwright"),
         ("fish", "complete --keep-order"),
     ] {
