@@ -135,6 +135,16 @@ fn owned_table(sandbox: &Sandbox) -> Option<Connection> {
     crate::common::kernel::commit_if_supported(&mut owner, &mut tx, features).then_some(owner)
 }
 
+/// Closes the owner of the table `ip owned`, and waits until the kernel has deleted the table: a process that another test
+/// starts has the socket, too, until it runs its program.
+fn close_owner(sandbox: &Sandbox, owner: Connection) {
+    drop(owner);
+    let mut nft = connect(sandbox);
+    while nft.table(Family::IP, "owned").unwrap().is_some() {
+        thread::yield_now();
+    }
+}
+
 fn generation(sandbox: &Sandbox) -> Generation {
     connect(sandbox).generation().unwrap()
 }

@@ -141,7 +141,9 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         check("reconcile", &[&planned]);
     }
     let owned = owner.is_some();
-    drop(owner);
+    if let Some(owner) = owner {
+        close_owner(&sandbox, owner);
+    }
     // A ruleset that no kernel accepts, and one where one table accepts what another drops.
     let odd = directory
         .path()

@@ -274,7 +274,7 @@ fn rollback_skips_and_reports_tables_owned_by_other_processes() {
         "chainwright: not changed, because other processes own them: ip owned\n"
     );
     // The table is deleted with its owner; the rollback creates it again, without an owner.
-    drop(owner);
+    close_owner(&sandbox, owner);
     let ran = run(&sandbox, &format!("apply --replace {path}")).expect(0);
     let back = "add      ip owned (it had an owner, and no longer has one)";
     assert!(ran.lines().contains(&back), "{}", ran.out);
