@@ -288,7 +288,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 nft,
                 &mut tx,
                 what,
-                "an element with this key already exists",
+                "the set s already contains the element",
             );
         }
         "lookups in maps without their values" => {
