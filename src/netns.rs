@@ -43,7 +43,8 @@ pub use error::Error;
 const OWN: &str = "/proc/thread-self/ns/net";
 
 /// The directories in which `ip netns` keeps named namespaces; the second is the older name of the first.
-const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
+#[doc(hidden)]
+pub const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
 /// A handle to a network namespace.
 ///

@@ -50,7 +50,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Change nothing. Prints the changes that the input would make, after it was checked; with --prune the exit code is 1 if there are any. Those of input of iptables-restore are without counters
+    /// Change nothing. Prints the changes that the input would make, after it was checked; with --prune the exit code is
+    /// 1 if there are any. Those of input of iptables-restore are shown without counters, and not with --noflush and
+    /// --keep
     #[arg(long, alias = "check", alias = "test", conflicts_with = "confirm")]
     pub(crate) dry_run: bool,
 

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::ExitCode;
 
 use bstr::{BStr, ByteSlice as _};
-use chainwright::netns::Netns;
+use chainwright::netns::{NAMED, Netns};
 use chainwright::nft::{Connection, List, Set, SetFlags, Table};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, ValueEnum};
 use clap_complete::engine::{CompletionCandidate, complete};
@@ -94,6 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Error> {
 /// Prints the possible words if a script asks for them: after `--` are the words of the command line. Prints no error.
 pub(crate) fn answered(words: &[OsString], command: &clap::Command) -> Option<ExitCode> {
     let shell = std::env::var_os(VARIABLE)?;
+    // The user is still writing the command line: a message would end up in it.
     std::panic::set_hook(Box::new(|_| ()));
     let selection = Options::of(command);
     // Global options would be those of all verbs.
@@ -212,10 +212,8 @@ pub(crate) fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
         return clap_complete::engine::ValueCompleter::complete(&paths, current);
     }
     let mut found = Names::new(current);
-    for directory in ["/run/netns", "/var/run/netns"] {
-        let entries = std::fs::read_dir(Path::new(directory))
-            .into_iter()
-            .flatten();
+    for directory in NAMED {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
         for entry in entries.flatten() {
             found.add(entry.file_name().as_encoded_bytes().as_bstr());
         }

@@ -160,19 +160,12 @@ pub(crate) fn between(
     Ok(old.diff_with(new, options, &formatter)?)
 }
 
-/// Compares tables with those of a text of iptables, both [as text](crate::iptables::of_their_text), table by table.
+/// Compares iptables' tables with those of a text, both [read from text](crate::iptables::snapshot_of_text).
 pub(crate) fn of_iptables(old: &Snapshot, text: &Snapshot) -> Result<Diff, Error> {
     let words = crate::dialect::options();
     let mut formatter = ListFormatter::new(Some(&words));
     formatter.compares_iptables_text = true;
-    let mut all = Diff::default();
-    for table in text.tables() {
-        let scope = NftScope::table(table.table().family(), table.table().name());
-        let [old, new] = [old, text].map(|one| one.filtered(&scope).unwrap_or_default());
-        let diff = old.diff_with(&new, DiffOptions::default(), &formatter)?;
-        all.changes.extend(diff.changes);
-    }
-    Ok(all)
+    of_tables(text, [old, text], DiffOptions::default(), &formatter)
 }
 
 /// A ruleset to compare.
@@ -232,17 +225,17 @@ impl Args {
     }
 }
 
-/// Compares a text with the kernel's ruleset, table by table.
-fn of_its_tables(
+/// Compares two rulesets in the tables of `text`, one after the other.
+fn of_tables(
     text: &Snapshot,
-    kernel: &Snapshot,
+    sides: [&Snapshot; 2],
     options: DiffOptions,
     formatter: &ListFormatter<'_>,
 ) -> Result<Diff, Error> {
     let mut all = Diff::default();
     for table in text.tables() {
         let scope = NftScope::table(table.table().family(), table.table().name());
-        let [old, new] = [text, kernel].map(|one| one.filtered(&scope).unwrap_or_default());
+        let [old, new] = sides.map(|one| one.filtered(&scope).unwrap_or_default());
         all.changes
             .extend(old.diff_with(&new, options, formatter)?.changes);
     }
@@ -295,7 +288,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             let now = Connection::open_if_loaded()?.snapshot(old.scope().clone())?;
             match kind {
                 Kind::Snapshot => old.diff_with(&now, options, &formatter)?,
-                _ => of_its_tables(&old, &now, options, &formatter)?,
+                _ => of_tables(&old, [&old, &now], options, &formatter)?,
             }
         }
     };

@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let is_absent = chains.is_empty() && service.is_none();
     // A rule of one word, such as `drop`.
-    if let (true, [word]) = (is_absent, &args.what[..])
+    if let (true, false, [word]) = (is_absent, found.is_partial(), &args.what[..])
         && let Ok(rule) = of_text(word, &args.scope)
     {
         return args.print_rule(&mut out, &rule, json);

@@ -20,17 +20,23 @@ pub(crate) struct TableSelection {
     pub(crate) backend: iptables::Backend,
 }
 
-/// Returns tables in the form that their text has when it is read: the same for both backends, and for each version of
-/// iptables. `None` if iptables cannot express a part of them.
-pub(crate) fn of_their_text(tables: &Tables) -> Result<Option<Snapshot>, Error> {
+/// Returns the text of tables, without counters of rules; `None` if iptables cannot express a part of them.
+pub(crate) fn saved_text(tables: &Tables) -> Result<Option<Vec<u8>>, Error> {
     let mut text = Vec::new();
     let omissions = tables.save(SaveOptions::default(), &mut text);
-    if !omissions.map_err(Error::Output)?.is_complete() {
-        return Ok(None);
-    }
-    let read = ruleset(tables.family(), text, &RestoreOptions::default());
+    let is_complete = omissions.map_err(Error::Output)?.is_complete();
+    Ok(is_complete.then_some(text))
+}
+
+/// Returns the tables of a text: the same for both backends, and for each version of iptables.
+pub(crate) fn snapshot_of_text(
+    family: iptables::Family,
+    text: &[u8],
+    options: &RestoreOptions,
+) -> Result<Snapshot, Error> {
+    let read = ruleset(family, text, options);
     let read = read.map_err(|error| Error::Other(causes(&error)))?;
-    Ok(Some(read.to_snapshot(&Scope::all())))
+    Ok(read.to_snapshot(&Scope::all()))
 }
 
 impl TableSelection {

@@ -365,7 +365,7 @@ impl Output {
         TerminalEscaper::new(&mut self.inner, io::stdout().is_terminal())
     }
 
-    /// Returns `true` if the reader still exists, as far as it is known: of a pipe always.
+    /// Returns `true` if the reader still exists. It is known for a pipe at once, otherwise after a flush.
     pub(crate) fn has_reader(&self) -> bool {
         let stdout = io::stdout();
         let mut pipe = [PollFd::new(stdout.as_fd(), PollFlags::empty())];

@@ -97,6 +97,17 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             traces.push((packet, trace));
         }
     }
+    let mut not_read = found.notes.clone();
+    let transactions = match args.record.as_deref().map(transactions).transpose()? {
+        Some((rows, is_whole)) => {
+            if !is_whole {
+                not_read.push("some entries of the record cannot be read".to_owned());
+            }
+            Some(rows)
+        }
+        None => None,
+    };
+    let is_partial = found.is_partial() || not_read.len() > found.notes.len();
     let contents = Contents {
         source: match &args.file {
             Some(file) => file.to_string_lossy().into_owned(),
@@ -105,10 +116,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         made: local(SystemTime::now()),
         explainer: Explainer::new(&ruleset),
         findings: input.findings(&args.scope, &[]),
-        not_read: found.notes.clone(),
+        not_read,
         traces,
         not_traced: rules.not_traced().to_vec(),
-        transactions: args.record.as_deref().map(transactions).transpose()?,
+        transactions,
     };
     let page = page::written(&contents);
     if args.output.as_os_str() == "-" {
@@ -124,7 +135,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     for text in &contents.not_read {
         note(text);
     }
-    Ok(match found.is_partial() {
+    Ok(match is_partial {
         true => Exit::Failed,
         false => Exit::Done,
     })
@@ -139,10 +150,13 @@ fn host() -> String {
     }
 }
 
-/// Returns the last recorded transactions, newest first.
-fn transactions(directory: &Path) -> Result<Vec<(String, String, String)>, Error> {
+/// Time, generation and description of a recorded entry.
+type Transaction = (String, String, String);
+
+/// Returns the last recorded entries, newest first, and whether all could be read.
+fn transactions(directory: &Path) -> Result<(Vec<Transaction>, bool), Error> {
     let archive = Archive::open(directory).map_err(failed)?;
-    let (last, _) = last(&archive, TRANSACTIONS, &|entry| Some(summary(entry)));
+    let (last, is_whole) = last(&archive, TRANSACTIONS, &|entry| Some(summary(entry)));
     let rows = last.into_iter().rev().map(|(entry, summary)| {
         let generation = entry.generation().map(|generation| generation.to_string());
         (
@@ -151,5 +165,5 @@ fn transactions(directory: &Path) -> Result<Vec<(String, String, String)>, Error
             describe(&entry, &summary),
         )
     });
-    Ok(rows.collect())
+    Ok((rows.collect(), is_whole))
 }

@@ -7,17 +7,17 @@ use anstyle::{AnsiColor, Style};
 use bstr::{BStr, BString, ByteSlice};
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
-use chainwright::iptables::text::{self, RestoreOptions, SaveOptions, TruncatedLine};
+use chainwright::iptables::text::{self, RestoreOptions, TruncatedLine};
 use chainwright::netlink;
-use chainwright::nft::{Diff, Scope, Snapshot};
+use chainwright::nft::Diff;
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::apply::Args;
 use crate::confirm::Reach;
 use crate::diff;
-use crate::iptables::{TableSelection, of_their_text};
-use crate::output::{Error, Exit, Output, Printable, causes, color_of_errors, eprint_line, note};
+use crate::iptables::{TableSelection, saved_text, snapshot_of_text};
+use crate::output::{Error, Exit, Output, Printable, color_of_errors, eprint_line, note};
 use crate::progress::Progress;
 
 /// A version of iptables that introduced another form of rules.
@@ -225,34 +225,27 @@ fn planned_changes(
         note("the changes are not shown with --noflush and --keep");
         return Ok(None);
     }
-    let names = sections(text).map(|(table, _)| table.to_str_lossy().into_owned());
-    let names: BTreeSet<_> = names.collect();
+    let tables = snapshot_of_text(selection.family, text, options)?;
+    let names = tables
+        .tables()
+        .map(|table| table.table().name().to_string());
+    let names: Vec<_> = names.collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
-    let tables = match selection.open_if_loaded() {
-        Ok(mut iptables) => Some(iptables.read(selection.family, &names)?),
-        Err(error) if matches!(error.netlink(), Some(netlink::Error::NotLoaded)) => None,
+    let saved = match selection.open_if_loaded() {
+        Ok(mut iptables) => saved_text(&iptables.read(selection.family, &names)?)?,
+        Err(error) if matches!(error.netlink(), Some(netlink::Error::NotLoaded)) => {
+            Some(Vec::new())
+        }
         Err(error) => return Err(error),
     };
-    let present = match &tables {
-        Some(tables) => of_their_text(tables)?,
-        None => Some(Snapshot::default()),
-    };
-    let Some(present) = present else {
+    let Some(saved) = saved else {
         note("the changes are not shown: iptables cannot express a part of the present tables");
         return Ok(None);
     };
-    let mut text = text.to_vec();
-    if let (iptables::Backend::Legacy, Some(tables)) = (selection.backend, &tables) {
-        let mut saved = Vec::new();
-        // What it omits was found above.
-        let _ = tables
-            .save(SaveOptions::default(), &mut saved)
-            .map_err(Error::Output)?;
-        text = with_builtin_chains(&text, &saved);
-    }
-    let desired = text::ruleset(selection.family, text, options);
-    let desired = desired.map_err(|error| Error::Other(causes(&error)))?;
-    diff::of_iptables(&present, &desired.to_snapshot(&Scope::all())).map(Some)
+    let before = snapshot_of_text(selection.family, &saved, &RestoreOptions::default())?;
+    let text = with_builtin_chains(text, &saved, selection.backend);
+    let after = snapshot_of_text(selection.family, &text, options)?;
+    diff::of_iptables(&before, &after).map(Some)
 }
 
 /// Returns the lines of a text, each with its table.
@@ -266,14 +259,15 @@ fn sections(text: &[u8]) -> impl Iterator<Item = (&BStr, &[u8])> {
     })
 }
 
-/// Adds the present built-in chains that a text does not declare: those of legacy tables stay, with their policies.
-fn with_builtin_chains(text: &[u8], present: &[u8]) -> Vec<u8> {
-    let chain_of = |line: &[u8]| -> Option<BString> {
+/// Adds the built-in chains that a text does not declare. Those of legacy tables keep their policies; in nf_tables the
+/// chains are gone, so that packets are accepted.
+fn with_builtin_chains(text: &[u8], present: &[u8], backend: iptables::Backend) -> Vec<u8> {
+    let declaration = |line: &[u8]| -> Option<(BString, BString)> {
         let mut words = line.strip_prefix(b":")?.split(u8::is_ascii_whitespace);
-        words.next().map(BString::from)
+        Some((words.next()?.into(), words.next()?.into()))
     };
     let declared: BTreeSet<_> = sections(text)
-        .filter_map(|(table, line)| Some((table, chain_of(line)?)))
+        .filter_map(|(table, line)| Some((table, declaration(line)?.0)))
         .collect();
     let mut whole = Vec::new();
     for line in text.lines_with_terminator() {
@@ -281,15 +275,16 @@ fn with_builtin_chains(text: &[u8], present: &[u8]) -> Vec<u8> {
         let Some(table) = line.trim_ascii().strip_prefix(b"*") else {
             continue;
         };
-        for (of, line) in sections(present) {
-            let is_missing = chain_of(line).is_some_and(|chain| !declared.contains(&(of, chain)));
-            if of == table
-                && is_missing
-                && line.split(u8::is_ascii_whitespace).nth(1) != Some(&b"-"[..])
-            {
-                whole.extend_from_slice(line);
-                whole.push(b'\n');
+        let of_table = sections(present).filter(|(of, _)| *of == table);
+        for (chain, policy) in of_table.filter_map(|(_, line)| declaration(line)) {
+            if policy == "-" || declared.contains(&(table.as_bstr(), chain.clone())) {
+                continue;
             }
+            let policy = match backend {
+                iptables::Backend::Legacy => policy,
+                iptables::Backend::Nft => "ACCEPT".into(),
+            };
+            whole.extend_from_slice(format!(":{chain} {policy} [0:0]\n").as_bytes());
         }
     }
     whole

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use bstr::{BString, ByteSlice};
 use chainwright::iptables::Tables;
+use chainwright::iptables::text::RestoreOptions;
 use chainwright::legacy;
-use chainwright::nft::{self, DiffOptions, PlanOptions, Scope as NftScope, Snapshot};
+use chainwright::nft::{self, PlanOptions, Ruleset, Scope as NftScope, Snapshot};
 
-use crate::iptables::of_their_text;
+use crate::iptables::{saved_text, snapshot_of_text};
 use crate::output::{Error, Printable, causes};
 use crate::ruleset_source::Source;
 use crate::scope::{Backend, Scope};
@@ -88,25 +89,16 @@ fn tables(present: &Snapshot, desired: &Snapshot, of_all: bool) -> Result<usize,
         let is_owned = present
             .tables()
             .any(|table| table.table().owner().is_some());
-        let is_desired = desired.tables().len() > 0;
-        different += usize::from(match (is_owned, is_desired) {
-            (true, false) => false,
-            // A plan skips tables of other owners.
-            (true, true) => {
-                let diff = present.diff(&desired, DiffOptions::default());
-                !diff
-                    .map_err(|error| Error::Other(causes(&error)))?
-                    .is_empty()
-            }
-            (false, _) => {
-                let mut options = PlanOptions::default();
-                options.remove_other_tables = true;
-                let plan = present.plan(&desired, options);
-                !plan
-                    .map_err(|error| Error::Other(causes(&error)))?
-                    .is_empty()
-            }
-        });
+        if is_owned && desired.tables().len() == 0 {
+            continue;
+        }
+        // A plan skips tables of other owners.
+        let present = Ruleset::try_from(&present).map_err(|error| Error::Other(causes(&error)))?;
+        let mut options = PlanOptions::default();
+        options.remove_other_tables = true;
+        let plan = present.to_snapshot(&scope).plan(&desired, options);
+        let plan = plan.map_err(|error| Error::Other(causes(&error)))?;
+        different += usize::from(!plan.is_empty());
     }
     Ok(different)
 }
@@ -115,9 +107,12 @@ fn tables(present: &Snapshot, desired: &Snapshot, of_all: bool) -> Result<usize,
 fn iptables(present: &dyn Fn(&Key) -> Tables, desired: &Snapshot) -> Result<usize, Error> {
     let mut different = 0;
     for key in keys(desired) {
-        let is_same = match of_their_text(&present(&key))? {
+        let present = present(&key);
+        let is_same = match saved_text(&present)? {
             None => false,
-            Some(present) => {
+            Some(text) => {
+                let options = RestoreOptions::default();
+                let present = snapshot_of_text(present.family(), &text, &options)?;
                 let desired = desired.filtered(&NftScope::table(key.0, key.1.as_bstr()));
                 tables(&present, &desired.unwrap_or_default(), false)? == 0
             }

@@ -146,17 +146,35 @@ fn dry_run_prints_the_changes_of_a_text() {
     const BEFORE: &str = "*filter\n:FORWARD DROP [0:0]\n:old - [0:0]\n:stays - [0:0]\n\
         [3:4] -A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n-A INPUT -j old\n-A stays -j DROP\n\
         -A FORWARD -p udp -j DROP\nCOMMIT\n";
+    // It does not mention the chain with another policy.
+    const REST: &str = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\nCOMMIT\n";
     for backend in ["nft", "legacy"] {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
         let save = format!("iptables-{backend}-save -t filter");
         let apply = format!("apply --lock none --backend {backend}");
         run_with(&sandbox, &apply, BEFORE).expect(0);
+        // Comments before the first table, and a part of the text.
+        let text = format!("# made by hand\n{BEFORE}*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n");
+        let dry_run = format!("{apply} --dry-run -t filter");
+        assert_eq!(
+            run_with(&sandbox, &dry_run, &text).expect(0).out,
+            "nothing was done\n"
+        );
+        let dry_run = format!("{apply} --dry-run");
+        let planned = run_with(&sandbox, &dry_run, &text).expect(0).out;
+        assert!(
+            planned.contains("+ rule ip nat OUTPUT: [0:0] -j ACCEPT\n"),
+            "{planned}"
+        );
+        assert!(!planned.contains("ip filter"), "{planned}");
         for text in [
             BEFORE,
             "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:new - [0:0]\n:stays - [0:0]\n\
              -A INPUT -p tcp -m tcp --dport 80 -j new\n-A new -s 10.0.0.0/8 -j ACCEPT\n-A stays -j DROP\nCOMMIT\n",
-            "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\nCOMMIT\n",
+            REST,
+            BEFORE,
+            REST,
         ] {
             let before = tools.save(&save);
             let planned = run_with(&sandbox, &format!("{apply} --dry-run"), text)
@@ -167,19 +185,32 @@ fn dry_run_prints_the_changes_of_a_text() {
                 let lines = text.lines().filter(|line| line.starts_with("-A "));
                 lines.map(str::to_owned).collect()
             };
-            let before = lines(&before);
             run_with(&sandbox, &apply, text).expect(0);
             let after = tools.save(&save);
-            // Policies: those of the chains that have a line.
             for chain in ["INPUT", "FORWARD", "OUTPUT"] {
-                let new = format!("+ chain ip filter {chain}: ");
-                let Some((_, new)) = planned.split_once(&new) else {
-                    continue;
+                let declaration = format!(":{chain} ");
+                let policy = |text: &str| -> String {
+                    let line = text
+                        .lines()
+                        .find_map(|line| line.strip_prefix(&declaration));
+                    let policy = line.unwrap().split(' ').next();
+                    policy.unwrap().to_lowercase()
                 };
-                let policy = new.lines().next().unwrap().rsplit(' ').next().unwrap();
-                let line = format!(":{chain} {} ", policy.to_uppercase());
-                assert!(after.contains(&line), "{backend}: {planned}\n{after}");
+                let [old, new] = [&before, &after].map(|text| policy(text));
+                let is_planned = |sign: char, policy: &str| {
+                    planned.lines().any(|line| {
+                        line.starts_with(&format!("{sign} chain ip filter {chain}: "))
+                            && line.ends_with(&format!(" policy {policy}"))
+                    })
+                };
+                let found = (is_planned('-', &old), is_planned('+', &new));
+                assert_eq!(
+                    found,
+                    (old != new, old != new),
+                    "{backend} {chain}: {planned}"
+                );
             }
+            let before = lines(&before);
             let after = lines(&after);
             let changed = |sign: &str| -> BTreeSet<String> {
                 let prefix = format!("{sign} rule ip filter ");
@@ -195,7 +226,7 @@ fn dry_run_prints_the_changes_of_a_text() {
             let expected: BTreeSet<_> = before.difference(&after).cloned().collect();
             let in_removed_chains = |rule: &&String| {
                 let chain = rule.split(' ').nth(1).unwrap();
-                planned.contains(&format!("- chain ip filter {chain}"))
+                planned.contains(&format!("- chain ip filter {chain}\n"))
             };
             let expected: BTreeSet<_> = expected
                 .iter()

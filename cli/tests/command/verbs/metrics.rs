@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use chainwright_lang::{RunMode, Script};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -173,6 +174,26 @@ fn drift_is_the_difference_from_a_file() {
     all([0; 4]);
     tracer.kill().unwrap();
     tracer.wait().unwrap();
+    // A table that a program owns and that the file contains is compared like others.
+    if let Some(mut owner) = owned_table(&sandbox) {
+        let with_owned = path("owned");
+        let fill = "add set ip owned seen { type inet_service; size 9; flags dynamic; }\n\
+            add chain ip owned out { type filter hook output priority 1; }\n\
+            add rule ip owned out udp dport 9 add @seen { udp dport }\n";
+        let mut of_owner = |text: &str| {
+            let script = Script::parse("owned", text).unwrap();
+            let options = chainwright_lang::Options::default();
+            script.run(&mut owner, RunMode::Commit, &options).unwrap();
+        };
+        of_owner(fill);
+        run(&sandbox, &format!("snapshot {with_owned}")).expect(0);
+        assert_eq!(drift(&with_owned), tables(0));
+        send(&sandbox);
+        assert_eq!(drift(&with_owned), tables(0));
+        of_owner("flush chain ip owned out");
+        assert_eq!(drift(&with_owned), tables(1));
+        close_owner(&sandbox, owner);
+    }
     tools.run("nft add table ip other");
     all([1, 0, 0, 0]);
     tools.run("iptables-nft -A INPUT -j DROP");

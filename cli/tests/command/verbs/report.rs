@@ -252,6 +252,25 @@ fn the_page_of_a_kernel_with_a_record() {
     );
     assert!(rule < start && start.is_some(), "{text}");
     drop(recorder);
+    // A segment that cannot be read is named, and so is the omission on the page.
+    let segments = fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut segments =
+        segments.filter(|path| path.extension().is_some_and(|end| end == "chainrec"));
+    let segment = segments.next().unwrap();
+    let whole = fs::read(&segment).unwrap();
+    fs::write(&segment, "no record").unwrap();
+    let damaged = run(&sandbox, &arguments).expect(2);
+    assert!(
+        damaged.err.contains(&*segment.to_string_lossy()),
+        "{}",
+        damaged.err
+    );
+    let page = fs::read_to_string(&file).unwrap();
+    assert!(page.contains("some entries of the record cannot be read"));
+    fs::write(&segment, whole).unwrap();
+    run(&sandbox, &arguments).expect(0);
     let none = run(&sandbox, "report -o - --record /nonexistent").expect(2);
     assert!(
         none.err.contains("/nonexistent") && none.out.is_empty(),

@@ -258,7 +258,7 @@ impl Compiler<'_> {
         let are_several = self.ahead.are_several(commands, &name);
         let reaches_end = intervals.ends().any(|(_, to)| to >= highest);
         // A kernel before Linux 6.18 only checks that a deleted range begins and ends where ranges of the set do: for
-        // 10-40 it would delete the begin of 10-20 and the end of 30-40. A single value has no such neighbor.
+        // 10-40 it would delete the start of 10-20 and the end of 30-40. A single value has no such neighbor.
         let is_long = is_deletion(verb) && intervals.ends().any(|(from, to)| from < to);
         let needs_contents = reaches_end || is_long || verb == Verb::Destroy;
         if needs_contents || are_several || !is_deletion(verb) {

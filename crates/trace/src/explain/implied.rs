@@ -3,18 +3,9 @@
 use chainwright::nft::Family;
 use chainwright_lang::{MatchField, MatchValue, RulePart};
 
-/// What is certain of the packets at a part of a rule.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Known {
-    /// The IP version.
-    version: Option<&'static str>,
-    /// Names of transport protocols: the packet has all of them, so at most one.
-    transport: Option<&'static str>,
-}
-
-/// What a part of a rule requires.
+/// The IP version and the transport protocol that packets certainly have at a part of a rule, or that the part requires.
 #[derive(Debug, Clone, Copy, Default)]
-struct Required {
+pub(super) struct Protocols {
     version: Option<&'static str>,
     transport: Option<&'static str>,
 }
@@ -57,7 +48,7 @@ fn transport(name: &str) -> Option<&'static str> {
     found.map(|(_, english)| *english)
 }
 
-impl Required {
+impl Protocols {
     /// Returns what a field requires: `ip dscp` IPv4.
     fn of_field(name: &str) -> Self {
         let protocol = name.split(' ').next().unwrap_or_default();
@@ -113,7 +104,8 @@ pub(super) struct Implied {
     pub(super) is_first: bool,
 }
 
-impl Known {
+impl Protocols {
+    /// Returns what is known at the start of a rule.
     pub(super) const fn of(family: Family) -> Self {
         Self {
             version: match family {
@@ -139,7 +131,7 @@ impl Known {
                 let is_first = has_actions && names.clone().any(is_extension);
                 // The clause names the protocol, but only limits what follows.
                 let clauses = match is_first {
-                    true => self.require(Required::of_fields(names)),
+                    true => self.require(Self::of_fields(names)),
                     false => Vec::new(),
                 };
                 self.learn(fields, relation, value);
@@ -150,13 +142,13 @@ impl Known {
                 let names = fields.iter().map(|field| field.name.as_str());
                 Implied {
                     is_first: names.clone().any(is_extension),
-                    clauses: self.require(Required::of_fields(names)),
+                    clauses: self.require(Self::of_fields(names)),
                 }
             }
             RulePart::Statement { fields, words, .. } => {
                 let names = fields.iter().map(String::as_str);
                 let is_first = words.starts_with("reject ") || names.clone().any(is_extension);
-                let required = Required::of_fields(names).and(Required::of_statement(words));
+                let required = Self::of_fields(names).and(Self::of_statement(words));
                 Implied {
                     clauses: self.require(required),
                     is_first,
@@ -168,9 +160,8 @@ impl Known {
 
     /// Learns what packets have that match.
     fn learn(&mut self, fields: &[MatchField], relation: &str, value: &MatchValue) {
-        let required = Required::of_fields(fields.iter().map(|field| field.name.as_str()));
-        self.version = self.version.or(required.version);
-        self.transport = self.transport.or(required.transport);
+        let required = Self::of_fields(fields.iter().map(|field| field.name.as_str()));
+        *self = self.and(required);
         let (
             [
                 MatchField {
@@ -197,7 +188,7 @@ impl Known {
         }
     }
 
-    fn require(&mut self, required: Required) -> Vec<String> {
+    fn require(&mut self, required: Self) -> Vec<String> {
         let mut clauses = Vec::new();
         if let Some(version) = required.version
             && self.version.is_none()

@@ -55,7 +55,7 @@ use chainwright_lang::{MatchValue, Options, RuleEnd, RulePart, RuleParts};
 
 use condition::{Comparison, item, listed, subject};
 use fields::Column;
-use implied::Known;
+use implied::Protocols;
 use statement::Sentence;
 
 pub use purpose::purpose;
@@ -289,7 +289,7 @@ impl RuleExplanation {
     }
 
     fn of_parts(family: Family, rule: &RuleParts) -> Self {
-        let mut known = Known::of(family);
+        let mut known = Protocols::of(family);
         let mut phrases = Vec::new();
         for part in &rule.parts {
             let has_actions = phrases.iter().any(|one: &Phrase| !one.is_condition);
