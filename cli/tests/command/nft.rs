@@ -2,6 +2,7 @@
 //! the same exit code, the same standard output and the same ruleset.
 mod cases;
 mod live;
+mod monitor;
 
 use std::fs;
 use std::os::unix::fs::symlink;
