@@ -19,7 +19,8 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_TABLE, NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER,
 };
 
-use super::{AllowedContext, MAX_DEPTH, MAX_USERS, allowed_context, did_you_mean, kind_words};
+use super::placement::{AllowedContext, allowed_context};
+use super::{MAX_DEPTH, MAX_USERS, did_you_mean, kind_words};
 use crate::escape::Escaped;
 use crate::netlink::{Attributes, Message};
 use crate::nft::declare::Field as _;
